@@ -1,0 +1,52 @@
+# Everything a developer runs. The first target needs network once, to fill .venv; after that it is quick.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONUNBUFFERED := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check bench clean
+
+help: ## show this list
+	@echo "durable: a workflow engine that is a library. Targets:"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(STAMP) ## watch a workflow survive the death of its process
+	@$(BIN)/python -m examples.checkout_demo
+
+test: check ## check, then every test on asyncio and trio, then the coverage that is required
+	@echo "pytest"
+	@$(BIN)/python -m pytest -q -n 2 --cov --cov-report=json:.coverage.json
+	@$(BIN)/python tests/coverage_gate.py .coverage.json
+	@echo "passed: ruff, mypy, basedpyright, pytest on asyncio and trio, coverage"
+
+check: $(STAMP) ## lint, format and types; changes nothing
+	@echo "ruff check"
+	@$(BIN)/ruff check --quiet .
+	@echo "ruff format --check"
+	@$(BIN)/ruff format --quiet --check .
+	@echo "mypy"
+	@$(BIN)/mypy --no-error-summary
+	@echo "basedpyright"
+	@$(BIN)/basedpyright
+
+bench: $(STAMP) ## measure, and print what it measured
+	@$(BIN)/python -m bench
+
+clean: ## remove .venv and everything that tools have written
+	@rm -rf $(VENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "durable needs Python 3.11 or newer; '$(PYTHON)' is missing or older: $$($(PYTHON) --version 2>&1)"; \
+	  echo "name another one: make PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing durable and its tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --progress-bar off --editable ".[dev]"
+	@touch $@

@@ -1,0 +1,1 @@
+"""Where workflows are stored: the protocol (`base`) and the stores behind it."""

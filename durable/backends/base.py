@@ -1,0 +1,225 @@
+"""What the engine asks of a store: one atomic `commit(batch)` and a few ways to read.
+
+A backend stores and loads. It has no policy, no clock and no opinion about statuses. Every method is called from one
+thread, the coordinator's, and is synchronous.
+
+The writer is an *incarnation*: a random id per engine start. Every commit carries the batch number that follows the
+last one of this incarnation, and the store checks both in the same transaction, so a commit whose outcome is unknown is
+resolved by asking for the last number, and an engine that was superseded cannot write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
+
+import attrs
+
+from durable.records import (
+    DeadLetter,
+    EventWait,
+    HistoryEntry,
+    PendingEvent,
+    SentEvent,
+    WorkflowRecord,
+    WorkflowStatus,
+)
+
+R = TypeVar("R", covariant=True)
+
+
+@attrs.define
+class Batch:
+    """The net changes of one commit; a store applies what is dropped before what is put.
+
+    Within a batch nothing is both put and dropped, and the engine reads through it as an overlay over the store.
+    """
+
+    number: int = 0
+    # The highest serial given out so far.
+    serial: int = 0
+    workflows_new: dict[int, WorkflowRecord] = attrs.field(factory=dict)
+    # Rows that exist already: everything but key, id, created_at, parent and tags may have changed; name, version and
+    # input only together with `history_cleared`.
+    workflows_changed: dict[int, WorkflowRecord] = attrs.field(factory=dict)
+    # With their history, waits and mailbox.
+    workflows_purged: set[int] = attrs.field(factory=set)
+    # Workflows whose stored history goes, before the entries below are added.
+    history_cleared: set[int] = attrs.field(factory=set)
+    history: list[tuple[int, HistoryEntry]] = attrs.field(factory=list)
+    waits_put: dict[tuple[int, str], EventWait] = attrs.field(factory=dict)
+    waits_dropped: set[tuple[int, str]] = attrs.field(factory=set)
+    # Keyed by serial. A put may replace a stored event (a mailbox that becomes known, a letter that is sent again).
+    events_put: dict[int, PendingEvent] = attrs.field(factory=dict)
+    events_dropped: set[int] = attrs.field(factory=set)
+    letters_put: dict[int, DeadLetter] = attrs.field(factory=dict)
+    letters_dropped: set[int] = attrs.field(factory=set)
+    sent_put: dict[str, SentEvent] = attrs.field(factory=dict)
+    sent_dropped: set[str] = attrs.field(factory=set)
+    # Said by the last commit of an orderly stop.
+    clean_stop: bool = False
+
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return not (
+            self.history
+            or self.workflows_new
+            or self.workflows_changed
+            or self.workflows_purged
+            or self.history_cleared
+            or self.waits_put
+            or self.waits_dropped
+            or self.events_put
+            or self.events_dropped
+            or self.letters_put
+            or self.letters_dropped
+            or self.sent_put
+            or self.sent_dropped
+            or self.clean_stop
+        )
+
+
+class Query(Generic[R]):
+    """A question to the store; R is the type of the rows that answer it."""
+
+
+@attrs.frozen(kw_only=True)
+class Workflows(Query[WorkflowRecord]):
+    """Workflows by key: ascending, or newest first. `after` is the key of the last row seen; filters are optional."""
+
+    statuses: tuple[WorkflowStatus, ...] = ()
+    name: str | None = None
+    tag: str | None = None
+    created_since: int | None = None
+    finished_before: int | None = None
+    after: int | None = None
+    newest_first: bool = False
+    limit: int
+
+
+@attrs.frozen(kw_only=True)
+class Timers(Query[tuple[int, int]]):
+    """(wake_at, key) of the workflows that wake first, in that order."""
+
+    limit: int
+
+
+@attrs.frozen(kw_only=True)
+class WaitsOf(Query[EventWait]):
+    """All event waits of one workflow."""
+
+    workflow_key: int
+
+
+@attrs.frozen(kw_only=True)
+class WaitsFor(Query[EventWait]):
+    """Who waits for an event name and key, the longest wait first."""
+
+    name: str
+    event_key: str
+    after_serial: int = 0
+    limit: int
+
+
+@attrs.frozen(kw_only=True)
+class EventsFor(Query[PendingEvent]):
+    """Pending events of one name and key: of a mailbox, or untargeted (`target=None`; never the unstarted), FIFO."""
+
+    name: str
+    event_key: str
+    target: int | None
+    after_serial: int = 0
+    limit: int
+
+
+@attrs.frozen(kw_only=True)
+class Mailbox(Query[PendingEvent]):
+    """Everything in a workflow's mailbox (by key), or kept for an id that is not started yet, FIFO."""
+
+    target: int | None = None
+    unstarted: str | None = None
+    limit: int
+
+
+@attrs.frozen(kw_only=True)
+class StaleEvents(Query[PendingEvent]):
+    """Events that expired at or before an instant, and those without a mailbox that were sent before another."""
+
+    expired_at: int
+    sent_before: int
+    limit: int
+
+
+@attrs.frozen(kw_only=True)
+class Letters(Query[DeadLetter]):
+    """Dead letters by id, ascending; or just the one with this id."""
+
+    id: int | None = None
+    after: int = 0
+    limit: int = 1
+
+
+@attrs.frozen(kw_only=True)
+class Sent(Query[SentEvent]):
+    """The record of one sender's event id, or the records older than an instant."""
+
+    event_id: str | None = None
+    before: int | None = None
+    limit: int = 1
+
+
+@attrs.frozen(kw_only=True)
+class PendingCount:
+    """How many pending events have this name; with None, how many are kept for ids that are not started yet."""
+
+    name: str | None
+
+
+@attrs.frozen(kw_only=True)
+class Opened:
+    """What a store says when an engine has taken it."""
+
+    # The highest serial ever given out.
+    serial: int
+    # Whether the last engine stopped in order (also True for a new store).
+    clean: bool
+
+
+class Backend(Protocol):
+    """A store. Raises `StorageUnavailable` for what may pass and a repeat may cure, `StoreFenced` when superseded."""
+
+    def open(self, incarnation: str) -> Opened:
+        """Take the store for this incarnation: lock, check, migrate. Raises a `StorageError`; then nothing changed."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the store; harmless when repeated or when it was never opened."""
+        ...
+
+    def commit(self, batch: Batch) -> None:
+        """Apply the whole batch or nothing, durably."""
+        ...
+
+    def last_batch(self) -> int:
+        """The number of this incarnation's last commit, 0 before the first. Raises `StoreFenced`."""
+        ...
+
+    def workflow(self, id: str) -> WorkflowRecord | None:
+        """The workflow with this id."""
+        ...
+
+    def workflow_by_key(self, key: int) -> WorkflowRecord | None:
+        """The workflow with this key."""
+        ...
+
+    def history(self, key: int) -> list[HistoryEntry]:
+        """A workflow's history in the order of `seq`."""
+        ...
+
+    def find(self, query: Query[R]) -> Sequence[R]:
+        """The rows that answer a question."""
+        ...
+
+    def count(self, query: Workflows | PendingCount) -> int:
+        """How many rows answer (a limit and a cursor do not count)."""
+        ...

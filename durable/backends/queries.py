@@ -1,0 +1,201 @@
+"""The questions of `backends.base` as SQL.
+
+Knows the tables and which index answers what; `tests/backends/test_plans.py` holds the plans. Must not know
+connections. Every value is a bound parameter; only names and statuses of our own stand in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import attrs
+
+from durable.backends import rows
+from durable.backends.base import (
+    EventsFor,
+    Letters,
+    Mailbox,
+    PendingCount,
+    Query,
+    R,
+    Sent,
+    StaleEvents,
+    Timers,
+    WaitsFor,
+    WaitsOf,
+    Workflows,
+)
+from durable.backends.schema import INDEXED_STATUSES, status_is
+from durable.errors import InvariantViolated
+
+Params = dict[str, Any]
+
+
+@attrs.frozen
+class Select:
+    """A statement whose `:limit` is bound by whoever runs it, and what its rows are."""
+
+    table: rows.Table[Any]
+    sql: str
+    params: Params
+    # None: all of them.
+    limit: int | None
+
+
+def select(query: Query[R]) -> Select:
+    """The statement for a question. Raises `InvariantViolated` for one that no store knows."""
+    make = _SELECTS.get(type(query))
+    if make is None:
+        raise InvariantViolated(f"no store can answer {type(query).__name__}")
+    return make(query)
+
+
+def count(query: Workflows | PendingCount) -> tuple[str, Params]:
+    """The statement that counts the rows of a question; a limit and a cursor do not count."""
+    if isinstance(query, PendingCount):
+        if query.name is None:
+            return "SELECT count(*) FROM pending_event WHERE unstarted IS NOT NULL", {}
+        return "SELECT count(*) FROM pending_event WHERE name = :name", {"name": query.name}
+    source, _, terms, params = _workflow_filter(query)
+    # OR and not IN: SQLite does not see that an IN lies within the condition of the partial index.
+    terms += [f"({' OR '.join(map(status_is, query.statuses))})"] if query.statuses else []
+    return f"SELECT count(*) FROM {source}{_where(terms)}", params
+
+
+def _where(terms: list[str]) -> str:
+    return f" WHERE {' AND '.join(terms)}" if terms else ""
+
+
+def _workflow_filter(query: Workflows) -> tuple[str, str, list[str], Params]:
+    """Where the rows come from, the column that orders them, and the filters, all but the statuses."""
+    source, key = "workflow AS w", "w.key"
+    terms: list[str] = []
+    params: Params = {}
+    if query.tag is not None:
+        # CROSS JOIN fixes the order: through the tag's rows, which lie in key order, to their workflows.
+        source, key = "workflow_tag AS t CROSS JOIN workflow AS w ON w.key = t.workflow", "t.workflow"
+        terms.append("t.tag = :tag")
+        params["tag"] = query.tag
+    if query.name is not None:
+        terms.append("w.name = :name")
+        params["name"] = query.name
+    if query.created_since is not None:
+        terms.append("w.created_at >= :created_since")
+        params["created_since"] = query.created_since
+    if query.finished_before is not None:
+        terms.append("w.finished_at < :finished_before")
+        params["finished_before"] = query.finished_before
+    return source, key, terms, params
+
+
+def _workflows(query: Workflows) -> Select:
+    source, key, terms, params = _workflow_filter(query)
+    if query.after is not None:
+        terms.append(f"{key} {'<' if query.newest_first else '>'} :after")
+        params["after"] = query.after
+    wanted = dict.fromkeys(query.statuses)
+    if wanted and wanted.keys() <= set(INDEXED_STATUSES):
+        # One arm per index range; SQLite merges them by key as it goes. An OR would collect and sort them all.
+        arms = [[*terms, status_is(status)] for status in wanted]
+    elif wanted:
+        # One walk in key order. Arms would each search the whole table for their own status.
+        arms = [[*terms, f"({' OR '.join(map(status_is, wanted))})"]]
+    else:
+        arms = [terms]
+    columns = rows.WORKFLOW.select("w.")
+    sql = " UNION ALL ".join(f"SELECT {columns} FROM {source}{_where(arm)}" for arm in arms)
+    # In a compound the order names a column of the result; alone it must name the table's, to follow its index.
+    order = key if len(arms) == 1 else "key"
+    sql += f" ORDER BY {order}{' DESC' if query.newest_first else ''} LIMIT :limit"
+    return Select(rows.WORKFLOW, sql, params, query.limit)
+
+
+def _timers(query: Timers) -> Select:
+    sql = "SELECT wake_at, key FROM workflow WHERE wake_at IS NOT NULL ORDER BY wake_at, key LIMIT :limit"
+    return Select(rows.TIMER, sql, {}, query.limit)
+
+
+def _waits_of(query: WaitsOf) -> Select:
+    sql = f"SELECT {rows.WAIT.select()} FROM event_wait WHERE workflow = :workflow ORDER BY position LIMIT :limit"
+    return Select(rows.WAIT, sql, {"workflow": query.workflow_key}, None)
+
+
+def _waits_for(query: WaitsFor) -> Select:
+    sql = (
+        f"SELECT {rows.WAIT.select()} FROM event_wait WHERE name = :name AND event_key = :event_key "
+        "AND serial > :after ORDER BY serial LIMIT :limit"
+    )
+    params = {"name": query.name, "event_key": query.event_key, "after": query.after_serial}
+    return Select(rows.WAIT, sql, params, query.limit)
+
+
+def _events_for(query: EventsFor) -> Select:
+    sql = (
+        # IS and not =: the untargeted queue has NULL here.
+        f"SELECT {rows.EVENT.select()} FROM pending_event WHERE name = :name AND event_key = :event_key "
+        "AND target IS :target AND unstarted IS NULL AND serial > :after ORDER BY serial LIMIT :limit"
+    )
+    params = {
+        "name": query.name,
+        "event_key": query.event_key,
+        "target": query.target,
+        "after": query.after_serial,
+    }
+    return Select(rows.EVENT, sql, params, query.limit)
+
+
+def _mailbox(query: Mailbox) -> Select:
+    column, value = ("unstarted", query.unstarted) if query.target is None else ("target", query.target)
+    sql = f"SELECT {rows.EVENT.select()} FROM pending_event WHERE {column} = :box ORDER BY serial LIMIT :limit"
+    return Select(rows.EVENT, sql, {"box": value}, query.limit)
+
+
+def _stale_events(query: StaleEvents) -> Select:
+    # Each arm takes its own few by its own index; an OR over both would walk the whole table on every sweep.
+    sql = (
+        f"SELECT {rows.EVENT.select()} FROM pending_event WHERE serial IN ("
+        "SELECT serial FROM (SELECT serial FROM pending_event WHERE expires_at <= :expired_at "
+        "ORDER BY expires_at LIMIT :limit) "
+        "UNION SELECT serial FROM (SELECT serial FROM pending_event WHERE target IS NULL AND sent_at < :sent_before "
+        "ORDER BY sent_at LIMIT :limit)"
+        ") ORDER BY serial LIMIT :limit"
+    )
+    params = {"expired_at": query.expired_at, "sent_before": query.sent_before}
+    return Select(rows.EVENT, sql, params, query.limit)
+
+
+def _letters(query: Letters) -> Select:
+    term, value = ("id > :id", query.after) if query.id is None else ("id = :id", query.id)
+    sql = f"SELECT {rows.LETTER.select()} FROM dead_letter WHERE {term} ORDER BY id LIMIT :limit"
+    return Select(rows.LETTER, sql, {"id": value}, query.limit)
+
+
+def _sent(query: Sent) -> Select:
+    terms: list[str] = []
+    params: Params = {}
+    if query.event_id is not None:
+        terms.append("event_id = :event_id")
+        params["event_id"] = query.event_id
+    if query.before is not None:
+        terms.append("at < :before")
+        params["before"] = query.before
+    sql = f"SELECT {rows.SENT.select()} FROM sent_event{_where(terms)} ORDER BY at, event_id LIMIT :limit"
+    return Select(rows.SENT, sql, params, query.limit)
+
+
+# The key of each row is the type that its function takes; the cast says so once.
+_SELECTS = cast(
+    dict[type[Query[Any]], Callable[[Query[Any]], Select]],
+    {
+        Workflows: _workflows,
+        Timers: _timers,
+        WaitsOf: _waits_of,
+        WaitsFor: _waits_for,
+        EventsFor: _events_for,
+        Mailbox: _mailbox,
+        StaleEvents: _stale_events,
+        Letters: _letters,
+        Sent: _sent,
+    },
+)

@@ -1,0 +1,207 @@
+"""What a durable SQLite file looks like inside: its tables, its indexes, its marks and how it gets them.
+
+Knows DDL and migrations. Must not know records or what the tables are read for. A new version of the schema is one
+more function in `_migrations`, and `SCHEMA_VERSION` one higher; a migration that was released is never edited.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+from durable.errors import StoreTooNew, StoreUnusable
+from durable.records import WorkflowStatus
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database, Migrations
+
+SCHEMA_VERSION = 1
+# "Durb": tells our files from any other SQLite file, also for `file(1)`.
+APPLICATION_ID = 0x44757262
+
+# The statuses that have an index: those that recovery and people look for and that few rows have. Sleeping and
+# finished workflows are the millions; an index over them would cost every write and help nobody.
+INDEXED_STATUSES = (WorkflowStatus.RUNNING, WorkflowStatus.PARKED)
+
+
+def status_is(status: WorkflowStatus) -> str:
+    """SQL for "has this status", with a literal: SQLite uses a partial index only when it can read its condition."""
+    return f"status = '{status.value}'"
+
+
+_TABLES = (
+    """
+    CREATE TABLE meta (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        incarnation TEXT NOT NULL,
+        batch INTEGER NOT NULL,
+        serial INTEGER NOT NULL,
+        clean INTEGER NOT NULL,
+        format INTEGER NOT NULL
+    ) STRICT
+    """,
+    "INSERT INTO meta (id, incarnation, batch, serial, clean, format) VALUES (1, '', 0, 0, 1, 1)",
+    """
+    CREATE TABLE workflow (
+        key INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        name TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        input TEXT NOT NULL,
+        start_digest TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        start_at INTEGER NOT NULL,
+        wake_at INTEGER,
+        finished_at INTEGER,
+        result TEXT,
+        error TEXT,
+        parent_key INTEGER,
+        parent_place TEXT,
+        depth INTEGER NOT NULL,
+        round INTEGER NOT NULL,
+        tags TEXT NOT NULL,
+        cancel_requested INTEGER NOT NULL,
+        cancel_reason TEXT,
+        crashes INTEGER NOT NULL,
+        park_reason TEXT,
+        park_detail TEXT,
+        cursors TEXT NOT NULL,
+        revision INTEGER NOT NULL DEFAULT 0
+    ) STRICT
+    """,
+    """
+    CREATE TABLE history (
+        workflow INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        position TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        status TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        retry_at INTEGER,
+        PRIMARY KEY (workflow, seq)
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE event_wait (
+        workflow INTEGER NOT NULL,
+        position TEXT NOT NULL,
+        name TEXT NOT NULL,
+        event_key TEXT NOT NULL,
+        mode TEXT NOT NULL,
+        serial INTEGER NOT NULL,
+        since INTEGER NOT NULL,
+        PRIMARY KEY (workflow, position)
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE pending_event (
+        serial INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        event_key TEXT NOT NULL,
+        target INTEGER,
+        unstarted TEXT,
+        payload TEXT NOT NULL,
+        sent_at INTEGER NOT NULL,
+        expires_at INTEGER,
+        consume INTEGER NOT NULL,
+        CHECK (target IS NULL OR unstarted IS NULL)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE dead_letter (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        event_key TEXT NOT NULL,
+        workflow_id TEXT NOT NULL,
+        payload TEXT NOT NULL,
+        sent_at INTEGER NOT NULL,
+        died_at INTEGER NOT NULL
+    ) STRICT
+    """,
+    """
+    CREATE TABLE sent_event (
+        event_id TEXT NOT NULL PRIMARY KEY,
+        digest TEXT NOT NULL,
+        reply TEXT NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE workflow_tag (
+        tag TEXT NOT NULL,
+        workflow INTEGER NOT NULL,
+        PRIMARY KEY (tag, workflow)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
+# An index of a table with an integer primary key ends in that key without naming it: (wake_at) is (wake_at, key).
+_INDEXES = (
+    "CREATE INDEX workflow_wake ON workflow (wake_at) WHERE wake_at IS NOT NULL",
+    f"CREATE INDEX workflow_live ON workflow (status) WHERE {' OR '.join(map(status_is, INDEXED_STATUSES))}",
+    "CREATE INDEX workflow_name ON workflow (name)",
+    "CREATE INDEX workflow_tag_workflow ON workflow_tag (workflow)",
+    "CREATE INDEX event_wait_event ON event_wait (name, event_key, serial)",
+    # One index for both queues, the untargeted one (both NULL) and a mailbox's, and for counting a name.
+    "CREATE INDEX pending_event_queue ON pending_event (name, event_key, target, unstarted)",
+    "CREATE INDEX pending_event_target ON pending_event (target) WHERE target IS NOT NULL",
+    "CREATE INDEX pending_event_unstarted ON pending_event (unstarted) WHERE unstarted IS NOT NULL",
+    "CREATE INDEX pending_event_expiry ON pending_event (expires_at) WHERE expires_at IS NOT NULL",
+    "CREATE INDEX pending_event_sent ON pending_event (sent_at) WHERE target IS NULL",
+    "CREATE INDEX sent_event_at ON sent_event (at)",
+)
+
+
+def _migrations() -> Migrations:
+    """All migrations, in order."""
+    # sqlite-utils takes 139 ms to import; only a file whose schema is not current pays for it.
+    from sqlite_utils import Migrations
+
+    migrations = Migrations("durable")
+
+    @migrations()
+    def m001_tables(db: Database) -> None:
+        for statement in _TABLES + _INDEXES:
+            db.execute(statement)
+
+    return migrations
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the schema up to date, inside the caller's transaction.
+
+    The caller must hold BEGIN IMMEDIATE: without it, processes that migrate at the same time fail on each other's
+    tables. Each migration is then a savepoint, and all of them with their marks are kept or none.
+    """
+    from sqlite_utils import Database
+
+    if not connection.in_transaction:
+        raise RuntimeError("migrate needs an open transaction")
+    # Plugins of sqlite-utils are for its command line; they have no business on this connection.
+    _migrations().apply(Database(connection, recursive_triggers=False, execute_plugins=False))
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def is_current(connection: sqlite3.Connection) -> bool:
+    """Whether the file needs no migration."""
+    return _marks(connection) == (APPLICATION_ID, SCHEMA_VERSION)
+
+
+def check(connection: sqlite3.Connection, store: str) -> None:
+    """Raise `StoreUnusable` for a database of somebody else, `StoreTooNew` for one of a later durable. Reads only."""
+    application, version = _marks(connection)
+    strangers = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if application != APPLICATION_ID and strangers:
+        raise StoreUnusable(store, "it is an SQLite database that holds other tables; give durable a file of its own")
+    if version > SCHEMA_VERSION:
+        raise StoreTooNew(store, version, SCHEMA_VERSION)
+
+
+def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    return application, version

@@ -1,0 +1,87 @@
+"""Time: the only module that reads it.
+
+Inside durable an instant is an integer, microseconds since 1970 in UTC, and a duration is microseconds too: exact,
+cheap to compare and to store. Datetimes and timedeltas appear only at the public surface, through the functions here.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from datetime import datetime, timedelta, timezone
+from typing import Protocol
+
+from durable.errors import InvalidValue, WrongType
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+# The last instant that a datetime can hold; a deadline beyond it could never be shown to the user.
+LATEST = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // _MICROSECOND
+SECOND = 1_000_000
+
+
+class Clock(Protocol):
+    """What the engine needs to know about time."""
+
+    def now(self) -> int:
+        """The wall clock, in microseconds since 1970; it may be set back."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back, for measuring and for waiting."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass in this thread."""
+        ...
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+def to_datetime(instant: int) -> datetime:
+    """The aware datetime of an instant."""
+    return _EPOCH + timedelta(microseconds=instant)
+
+
+def from_datetime(what: str, value: object) -> int:
+    """The instant of an aware datetime. Raises `WrongType` for anything else, a naive datetime included."""
+    if not isinstance(value, datetime):
+        raise WrongType(what, f"must be an aware datetime, not {type(value).__name__}")
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise WrongType(what, "is a naive datetime; say which zone, for example datetime.now(timezone.utc)")
+    return (value - _EPOCH) // _MICROSECOND
+
+
+def from_duration(what: str, value: object) -> int:
+    """The microseconds of a timedelta or a number of seconds. Raises `WrongType` or `InvalidValue`."""
+    if isinstance(value, timedelta):
+        micros = value // _MICROSECOND
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise InvalidValue(what, f"must be finite, not {value}")
+        micros = round(value * SECOND)
+    else:
+        raise WrongType(what, f"must be a timedelta or a number of seconds, not {type(value).__name__}")
+    if micros < 0:
+        raise InvalidValue(what, f"must not be negative, not {value}")
+    if micros > LATEST:
+        raise InvalidValue(what, f"{value} is longer than the calendar")
+    return micros
+
+
+def later(what: str, instant: int, duration: int) -> int:
+    """The instant after a duration. Raises `InvalidValue` past the end of the calendar."""
+    if instant + duration > LATEST:
+        raise InvalidValue(what, "lies after the year 9999")
+    return instant + duration

@@ -1,0 +1,281 @@
+"""`WorkflowStateCoordinator`: the one thread that owns all state.
+
+Take everything that is queued, decide, commit once, release once: in this order, for all operations alike. No feature
+adds a line here. Nothing leaves before the commit, and what leaves goes into the host's loop in one call per batch.
+
+A commit that fails is tried again, unreleased. Whether it happened after all is answered by the batch number before
+anything else. A store that stays broken stops the engine: callers get `StorageUnavailable`, memory is thrown away, and
+a restart recovers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import attrs
+
+from durable.backends.base import Backend, Timers
+from durable.clock import SECOND, Clock
+from durable.codec import Codec
+from durable.engine.config import EngineConfig
+from durable.engine.decisions import decide, follow_up
+from durable.engine.operations import (
+    Effect,
+    Ended,
+    Follow,
+    Operation,
+    RunActivity,
+    StopActivity,
+    SweepEvents,
+    WakeWorkflow,
+)
+from durable.engine.questions import Pending
+from durable.engine.recovery import admit_suspect
+from durable.engine.state import State
+from durable.engine.turn import Turn
+from durable.errors import DurableError, EngineClosed, InvariantViolated, StorageError, StorageUnavailable
+from durable.registry import Registry
+from durable.runner.definitions import WorkflowDef
+
+_log = logging.getLogger("durable")
+# Longest sleep of the thread: how soon it notices that the wall clock was set forward.
+_NAP = 5.0
+
+
+@attrs.define(eq=False)
+class Envelope:
+    """An operation on its way, and the answer on its way back. Nobody waits for those without `wake`."""
+
+    operation: Operation[Any]
+    wake: Callable[[], None] | None = None
+    reply: Any = None
+    error: BaseException | None = None
+    # A caller that no longer waits (a timeout) says so here, and is forgotten.
+    is_abandoned: bool = False
+
+
+@attrs.define(eq=False)
+class Release:
+    """What leaves the coordinator after one commit."""
+
+    answered: list[Envelope] = attrs.field(factory=list)
+    activities: list[RunActivity | StopActivity] = attrs.field(factory=list)
+    # Why the coordinator has ended, in its last release.
+    end: BaseException | None = None
+    is_last: bool = False
+
+
+class WorkflowStateCoordinator:
+    """Owns the state; everything it does happens in the thread that calls `run`."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        registry: Registry[WorkflowDef[Any, Any]],
+        *,
+        codec: Codec,
+        config: EngineConfig,
+        clock: Clock,
+        release: Callable[[Release], None],
+    ) -> None:
+        self.state = State(backend, registry, codec, config)
+        self._backend = backend
+        self._config = config
+        self._clock = clock
+        self._release = release
+        self._inbox: SimpleQueue[Envelope | None] = SimpleQueue()
+        self._next: deque[Envelope] = deque()
+        # The batch that is being decided; if it cannot be committed its callers must be told.
+        self._taken: list[Envelope] = []
+        self._watchers: dict[int, list[Envelope]] = {}
+        self._batch_number = 0
+        self._sweep_at = 0.0
+        self._stopping = False
+        self._clean = False
+
+    # --- from any thread ------------------------------------------------------------------------------------------
+
+    def submit(self, envelope: Envelope) -> None:
+        """Put an operation into the queue."""
+        self._inbox.put(envelope)
+
+    def stop(self) -> None:
+        """End after what is queued now, and mark the stop as clean."""
+        self._clean = True
+        self._inbox.put(None)
+
+    # --- the thread -----------------------------------------------------------------------------------------------
+
+    def open(self, incarnation: str) -> None:
+        """Take the store. Raises a `StorageError`."""
+        opened = self._backend.open(incarnation)
+        self.state.serial = opened.serial
+        self.state.trials.unclean = not opened.clean
+        self.state.trials.opened_at = self._clock.now()
+        self._sweep_at = self._clock.monotonic()
+
+    def run(self) -> None:
+        """Work until told to stop, or until the store is lost."""
+        end: BaseException | None = None
+        try:
+            while not self._stopping:
+                self._taken = self._take()
+                self.process(self._taken)
+                self._taken = []
+            if self._clean:
+                self.state.batch.clean_stop = True
+                self._commit()
+        except BaseException as error:
+            end = error if isinstance(error, StorageError) else StorageUnavailable(f"the coordinator failed: {error!r}")
+            _log.critical("the engine has stopped: %s", error, exc_info=not isinstance(error, StorageError))
+        self._leave(end)
+
+    def process(self, envelopes: list[Envelope]) -> None:
+        """Decide a batch, commit it, release it."""
+        now = self._clock.now()
+        release = Release()
+        effects: list[Effect] = []
+        for envelope in envelopes:
+            self._decide(envelope, now, release, effects)
+        if self.state.trials.unclean:
+            turn = Turn(self.state, now)
+            admit_suspect(turn)
+            follow_up(turn)
+            effects += turn.effects
+        self._commit()
+        self._apply(effects, release)
+        if release.answered or release.activities:
+            self._release(release)
+
+    def _decide(self, envelope: Envelope, now: int, release: Release, effects: list[Effect]) -> None:
+        try:
+            decision = decide(self.state, envelope.operation, now)
+        except InvariantViolated:
+            raise
+        except StorageUnavailable:
+            # A read failed half-way; the state may be half changed. Crash-only: throw it away and start again.
+            raise
+        except DurableError as error:
+            envelope.error = error
+            release.answered.append(envelope)
+            return
+        effects += decision.effects
+        if isinstance(decision.reply, Pending):
+            self._watch(decision.reply.key, envelope)
+        else:
+            envelope.reply = decision.reply
+            if envelope.wake is not None:
+                release.answered.append(envelope)
+
+    def _watch(self, key: int, envelope: Envelope) -> None:
+        others = [other for other in self._watchers.get(key, ()) if not other.is_abandoned]
+        self._watchers[key] = [*others, envelope]
+
+    def _apply(self, effects: list[Effect], release: Release) -> None:
+        """The commit has happened: sort what leaves from what is to be done next."""
+        for effect in effects:
+            if isinstance(effect, RunActivity | StopActivity):
+                release.activities.append(effect)
+            elif isinstance(effect, Follow):
+                self._next.append(Envelope(effect.operation))
+            elif isinstance(effect, Ended):
+                for envelope in self._watchers.pop(effect.record.key, ()):
+                    envelope.reply = effect.record
+                    release.answered.append(envelope)
+
+    # --- taking work ----------------------------------------------------------------------------------------------
+
+    def _take(self) -> list[Envelope]:
+        """Everything that waits, up to the limit; timers and the engine's own operations come before new calls."""
+        limit = self._config.max_batch
+        taken = self._due(limit)
+        while self._next and len(taken) < limit:
+            taken.append(self._next.popleft())
+        try:
+            if not taken:
+                taken.append(self._accept(self._inbox.get(timeout=self._nap())))
+            while len(taken) < 2 * limit:
+                taken.append(self._accept(self._inbox.get_nowait()))
+        except (Empty, StopIteration):
+            pass
+        return taken
+
+    def _accept(self, envelope: Envelope | None) -> Envelope:
+        if envelope is None:
+            self._stopping = True
+            raise StopIteration
+        return envelope
+
+    def _due(self, limit: int) -> list[Envelope]:
+        state = self.state
+        if state.timers.needs_refill():
+            state.timers.refill(self._backend.find(Timers(limit=self._config.timer_window)))
+        due = state.timers.pop_due(self._clock.now(), limit)
+        found = [Envelope(WakeWorkflow(key)) for key in due]
+        if self._clock.monotonic() >= self._sweep_at:
+            self._sweep_at = self._clock.monotonic() + self._config.micros("sweep_every") / SECOND
+            found.append(Envelope(SweepEvents()))
+        return found
+
+    def _nap(self) -> float:
+        next_timer = self.state.timers.next()
+        if next_timer is None:
+            return _NAP
+        return min(_NAP, max(0.0, (next_timer - self._clock.now()) / SECOND))
+
+    # --- commit ---------------------------------------------------------------------------------------------------
+
+    def _commit(self) -> None:
+        """Make the batch durable, or raise. An empty batch costs nothing."""
+        batch = self.state.batch
+        if batch.is_empty():
+            return
+        number = self._batch_number + 1
+        self.state.seal(number)
+        patience = self._clock.monotonic() + self._config.micros("commit_patience") / SECOND
+        pause = 0.02
+        is_first = True
+        while True:
+            try:
+                # A commit that was reported as failed may have happened: the batch number tells.
+                if is_first or self._backend.last_batch() < number:
+                    self._backend.commit(batch)
+                break
+            except StorageUnavailable as error:
+                if self._clock.monotonic() + pause > patience:
+                    raise
+                _log.warning("a commit failed and is tried again in %.2f s: %s", pause, error)
+                self._clock.sleep(pause)
+                pause = min(pause * 2, 5.0)
+                is_first = False
+        self._batch_number = number
+        self.state.next_batch()
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    def _leave(self, end: BaseException | None) -> None:
+        """Throw memory away and tell everybody who still waits."""
+        for key in list(self.state.loaded):
+            self.state.unload(key)
+        try:
+            self._backend.close()
+        except StorageError as error:
+            _log.error("the store could not be closed: %s", error)
+        release = Release(end=end, is_last=True)
+        waiting = [*self._taken, *(envelope for watchers in self._watchers.values() for envelope in watchers)]
+        while True:
+            try:
+                envelope = self._inbox.get_nowait()
+            except Empty:
+                break
+            if envelope is not None:
+                waiting.append(envelope)
+        for envelope in waiting:
+            envelope.error = end or EngineClosed()
+            if envelope.wake is not None:
+                release.answered.append(envelope)
+        self._release(release)

@@ -1,0 +1,216 @@
+"""What the façade and its groups share: the coordinator's thread, the way in and the way back.
+
+Lives on the loop. It carries operations to the coordinator and answers back to their callers, and starts and stops the
+thread; it decides nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import anyio
+import anyio.abc
+import attrs
+
+from durable.backends.base import Backend
+from durable.clock import SECOND, Clock, from_duration
+from durable.codec import Codec
+from durable.engine.activities import ActivityPool
+from durable.engine.bridge import LoopBridge
+from durable.engine.config import EngineConfig
+from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinator
+from durable.engine.operations import AwaitEnd, Operation, RecordActivity, RunActivity, StopActivity
+from durable.engine.watchdog import Watchdog
+from durable.errors import EngineClosed, EngineForked, OperationMisused
+from durable.registry import Registry
+from durable.runner.definitions import WorkflowDef
+from durable.runner.ops import STEPPING
+
+_log = logging.getLogger("durable")
+P = ParamSpec("P")
+A = TypeVar("A")
+S = TypeVar("S")
+
+
+def service_call(
+    method: Callable[Concatenate[S, P], Coroutine[Any, Any, A]],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, A]]:
+    """Guard a method of the engine: inside a workflow body it says what to write instead."""
+
+    @functools.wraps(method)
+    def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, A]:
+        if STEPPING.get() is not None:
+            raise OperationMisused(
+                f"{method.__qualname__}() was called inside a workflow body, which must not talk to the engine: "
+                "yield a workflow call for a child, or do it in an activity"
+            )
+        return method(self, *args, **kwargs)
+
+    return guarded
+
+
+@attrs.define(eq=False)
+class Core:
+    """The running half of an engine."""
+
+    backend: Backend
+    registry: Registry[WorkflowDef[Any, Any]]
+    codec: Codec
+    config: EngineConfig
+    clock: Clock
+    new_id: Callable[[], str]
+    _pid: int = 0
+    _coordinator: WorkflowStateCoordinator | None = None
+    _pool: ActivityPool | None = None
+    _room: anyio.Semaphore | None = None
+    _closed: BaseException = attrs.field(factory=lambda: EngineClosed("the engine is not open yet"))
+    _is_open: bool = False
+    _opened: anyio.Event | None = None
+    _gone: anyio.Event | None = None
+    _is_over: bool = False
+    _activities: list[RunActivity | StopActivity] = attrs.field(factory=list)
+    _arrived: anyio.Event | None = None
+    _failure: BaseException | None = None
+
+    async def open(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Start the thread and have it take the store. Raises a `StorageError`."""
+        bridge = LoopBridge()
+        self._opened, self._gone, self._arrived = anyio.Event(), anyio.Event(), anyio.Event()
+        self._is_over = False
+        self._coordinator = WorkflowStateCoordinator(
+            self.backend,
+            self.registry,
+            codec=self.codec,
+            config=self.config,
+            clock=self.clock,
+            release=lambda release: self._warn_if_lost(bridge.post(self._receive, release)),
+        )
+        self._pool = ActivityPool(tasks, self._report, self.codec, self.config)
+        self._room = anyio.Semaphore(self.config.max_inbox, fast_acquire=True)
+        self._pid = os.getpid()
+        self._failure = None
+        thread = threading.Thread(
+            target=self._run_thread, args=(self._coordinator, bridge), name="durable-coordinator", daemon=True
+        )
+        thread.start()
+        # Once the thread works on the store it must be waited for, or a cancelled start leaves the store locked.
+        with anyio.CancelScope(shield=True):
+            await self._opened.wait()
+        if self._failure is not None:
+            raise self._failure
+        self._is_open = True
+        tasks.start_soon(self._start_activities, self._pool, self._gone)
+
+    async def ask(self, operation: Operation[A]) -> A:
+        """Have an operation done; the answer comes after its commit."""
+        self._check_open()
+        assert self._room is not None
+        # Bounds what is queued: a caller that finds no room waits here.
+        async with self._room:
+            return await self._answer(operation)
+
+    async def ask_end(self, operation: AwaitEnd) -> Any:
+        """Like `ask`, for the one question whose answer may take months; it takes no room in the queue."""
+        self._check_open()
+        return await self._answer(operation)
+
+    async def close(self, drain: float) -> None:
+        """Take no more work, let activities finish, leave. Harmless when repeated."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._closed = EngineClosed()
+        assert self._pool is not None
+        assert self._coordinator is not None
+        assert self._gone is not None
+        with anyio.CancelScope(shield=True):
+            await self._pool.drain(drain)
+            self._coordinator.stop()
+            with anyio.move_on_after(max(drain, 1.0)) as scope:
+                await self._gone.wait()
+        if scope.cancelled_caught:
+            _log.error("the coordinator did not come back in time; what was acknowledged is stored, a restart recovers")
+
+    def _check_open(self) -> None:
+        if self._pid and self._pid != os.getpid():
+            raise EngineForked(self._pid)
+        if not self._is_open:
+            raise self._closed
+
+    async def _answer(self, operation: Operation[A]) -> A:
+        assert self._coordinator is not None
+        arrived = anyio.Event()
+        envelope = Envelope(operation, arrived.set)
+        self._coordinator.submit(envelope)
+        try:
+            await arrived.wait()
+        except BaseException:
+            envelope.is_abandoned = True
+            raise
+        if envelope.error is not None:
+            raise envelope.error.with_traceback(None)
+        answer: A = envelope.reply
+        return answer
+
+    def _report(self, answer: RecordActivity) -> None:
+        assert self._coordinator is not None
+        self._coordinator.submit(Envelope(answer))
+
+    def _receive(self, release: Release) -> None:
+        """In the loop: hand out what one commit has released."""
+        if release.is_last:
+            self._is_open, self._is_over = False, True
+            self._closed = release.end or self._closed
+        for envelope in release.answered:
+            if envelope.wake is not None:
+                envelope.wake()
+        if release.activities:
+            self._activities += release.activities
+        if (release.activities or release.is_last) and self._arrived is not None:
+            self._arrived.set()
+
+    async def _start_activities(self, pool: ActivityPool, gone: anyio.Event) -> None:
+        """Begin what has been released, in a task: a bare callback of the loop must not start tasks."""
+        while self._activities or not self._is_over:
+            if not self._activities and self._arrived is not None:
+                await self._arrived.wait()
+                self._arrived = anyio.Event()
+            arrived, self._activities = self._activities, []
+            pool.apply(arrived)
+        gone.set()
+
+    def _warn_if_lost(self, arrived: bool) -> None:
+        if not arrived:
+            _log.warning("the event loop has ended before the engine was shut down; a restart recovers")
+
+    # --- in the coordinator's thread ------------------------------------------------------------------------------
+
+    def _run_thread(self, coordinator: WorkflowStateCoordinator, bridge: LoopBridge) -> None:
+        try:
+            coordinator.open(self.new_id())
+        except BaseException as error:
+            self.backend.close()
+            bridge.post(self._set_opened, error)
+            return
+        watchdog = Watchdog(self.clock, self.config)
+        coordinator.state.watch = watchdog
+        watchdog.start()
+        bridge.post(self._set_opened, None)
+        try:
+            coordinator.run()
+        finally:
+            watchdog.stop()
+
+    def _set_opened(self, failure: BaseException | None) -> None:
+        self._failure = failure
+        assert self._opened is not None
+        self._opened.set()
+
+    def drain_seconds(self, drain: object) -> float:
+        """How long a shutdown waits."""
+        return (self.config.micros("drain") if drain is None else from_duration("shutdown: drain", drain)) / SECOND

@@ -1,0 +1,73 @@
+"""From an operation to its decision: one table, and one loop for what follows. No feature adds a line elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from durable.engine import delivery, lifecycle, questions, recovery
+from durable.engine import operations as ops
+from durable.engine.progress import load
+from durable.engine.state import State
+from durable.engine.turn import Decision, Turn
+from durable.records import EntryKind, WorkflowStatus
+
+_DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
+    ops.StartWorkflow: lifecycle.decide_start_workflow,
+    ops.RecordActivity: lifecycle.decide_record_activity,
+    ops.WakeWorkflow: lifecycle.decide_wake_workflow,
+    ops.ResumeWorkflow: lifecycle.decide_resume_workflow,
+    ops.CancelWorkflow: lifecycle.decide_cancel_workflow,
+    ops.TerminateWorkflow: lifecycle.decide_terminate_workflow,
+    ops.SendEvent: delivery.decide_send_event,
+    ops.ListLetters: delivery.decide_list_letters,
+    ops.ReplayLetter: delivery.decide_replay_letter,
+    ops.RemoveLetter: delivery.decide_remove_letter,
+    ops.SweepEvents: delivery.decide_sweep_events,
+    ops.RecoverWorkflows: recovery.decide_recover_workflows,
+    ops.FindWorkflow: questions.decide_find_workflow,
+    ops.AwaitEnd: questions.decide_await_end,
+    ops.ListWorkflows: questions.decide_list_workflows,
+    ops.CountWorkflows: questions.decide_count_workflows,
+    ops.ReadHistory: questions.decide_read_history,
+    ops.DescribeWorkflow: questions.decide_describe_workflow,
+    ops.PurgeWorkflows: questions.decide_purge_workflows,
+}
+
+
+def decide(state: State, op: ops.Operation[Any], now: int) -> Decision[Any]:
+    """Decide one operation. State and batch are changed; nothing leaves. Raises a `DurableError` for the caller."""
+    turn = Turn(state, now)
+    if state.trials.unclean and isinstance(op, ops.WakeWorkflow) and recovery.must_wait(turn, op):
+        return Decision(None, turn.effects)
+    reply = _DECISIONS[type(op)](turn, op)
+    follow_up(turn)
+    return Decision(reply, turn.effects)
+
+
+def follow_up(turn: Turn) -> None:
+    """Work off what follows from a decision."""
+    while turn.checks or turn.cancels or turn.offers:
+        if turn.checks:
+            _check(turn, *turn.checks.popleft())
+        elif turn.cancels:
+            child = turn.state.find((cancel := turn.cancels.popleft())[0])
+            if child is not None:
+                lifecycle.cancel_workflow(turn, child, cancel[1])
+        else:
+            delivery.reoffer(turn, turn.offers.popleft())
+
+
+def _check(turn: Turn, key: int, position: str) -> None:
+    """A wait may have its answer already."""
+    record = turn.state.by_key(key)
+    if record is None or record.status.is_terminal or record.status is WorkflowStatus.PARKED:
+        return
+    loaded = load(turn, record)
+    wait = loaded.session.waits.get(position) if loaded is not None else None
+    if loaded is None or wait is None:
+        return
+    if wait.kind is EntryKind.EVENT:
+        delivery.check_events(turn, loaded, wait)
+    elif wait.kind is EntryKind.CHILD:
+        lifecycle.check_child(turn, loaded, wait)

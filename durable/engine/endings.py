@@ -1,0 +1,154 @@
+"""Pure decisions: how a workflow stops being in work. It ends, is parked, or goes on as another round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from durable.codec import payload_size
+from durable.engine.operations import Ended, Follow, ResumeWorkflow, StopActivity
+from durable.engine.turn import Turn
+from durable.errors import CodecError, PayloadTooLarge
+from durable.ids import child_id
+from durable.outcomes import pack_error
+from durable.records import DeadLetter, DeadLetterPolicy, EntryKind, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.runner.definitions import WorkflowCall
+from durable.runner.results import Completed, ContinueAs, Failed
+
+
+def check_payload(turn: Turn, where: str, text: str) -> None:
+    """Raises `PayloadTooLarge`."""
+    limit = turn.state.config.max_payload_bytes
+    size = payload_size(text)
+    if size > limit:
+        raise PayloadTooLarge(where, size, limit)
+
+
+def end_workflow(turn: Turn, record: WorkflowRecord, result: Completed | Failed | ContinueAs) -> None:
+    """The body has come to its end. Whatever it did, a workflow that is being cancelled ends cancelled."""
+    if record.cancel_requested:
+        mark_finished(turn, record, WorkflowStatus.CANCELLED)
+    elif isinstance(result, ContinueAs):
+        _continue(turn, record, result.call)
+    elif isinstance(result, Failed):
+        mark_finished(turn, record, WorkflowStatus.FAILED, error=pack_error(result.error))
+    else:
+        definition = turn.state.registry.get(record.name, record.version)
+        try:
+            text, _ = turn.state.codec.function(definition.fn, definition.label).result.pack(result.value)
+            check_payload(turn, f"workflow {record.name}: result", text)
+        except (CodecError, PayloadTooLarge) as error:
+            mark_finished(turn, record, WorkflowStatus.FAILED, error=pack_error(error))
+        else:
+            mark_finished(turn, record, WorkflowStatus.SUCCEEDED, result=text)
+
+
+def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:
+    """End a workflow: its waits, activities and timers go, its mailbox becomes dead letters, its parent wakes up.
+
+    All of it is one decision, so no crash can come between a child's end and its parent's wake-up, and an event that
+    arrives while a workflow ends is either taken or found here.
+    """
+    state = turn.state
+    ended = record.with_status(status, finished_at=turn.now, wake_at=None, park_reason=None, park_detail=None, **ending)
+    loaded = state.loaded.get(record.key)
+    mail = loaded.mail if loaded is not None else None
+    leave_work(turn, record)
+    for position in loaded.rows if loaded is not None else state.post.waits_of(record.key):
+        state.post.drop_wait(record.key, position)
+    state.put(ended, record)
+    state.unload(record.key)
+    if mail != 0:
+        _bury_mail(turn, record)
+    if record.parent_key is not None and record.parent_place is not None:
+        parent = state.by_key(record.parent_key)
+        round_number, _, position = record.parent_place.rpartition(":")
+        if parent is not None and not parent.status.is_terminal and parent.round == int(round_number or 0):
+            turn.checks.append((parent.key, position))
+    turn.effects.append(Ended(ended))
+
+
+def leave_work(turn: Turn, record: WorkflowRecord) -> None:
+    """Stop the activities that run for a workflow, and cancel the children that it waits for."""
+    state = turn.state
+    for position, flight in state.in_flight.pop(record.key, {}).items():
+        turn.effects.append(StopActivity(record.key, flight.round, position))
+    loaded = state.loaded.get(record.key)
+    if loaded is None:
+        return
+    for wait in loaded.session.waits.values():
+        if wait.kind is EntryKind.CHILD:
+            turn.cancels.append((child_id_of(record, wait.op, wait.position), f"parent {record.id!r} has ended"))
+
+
+def child_id_of(record: WorkflowRecord, op: Any, position: str) -> str:
+    """The id of the child that a workflow calls at a position."""
+    given: str | None = op.child_id
+    return given or child_id(record.id, record.round, position)
+
+
+def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str) -> None:
+    """Set a workflow aside until its code or its data fits again. Nothing is appended and nothing is lost."""
+    state = turn.state
+    for position, flight in state.in_flight.pop(record.key, {}).items():
+        turn.effects.append(StopActivity(record.key, flight.round, position))
+    state.unload(record.key)
+    if record.status is WorkflowStatus.PARKED and record.park_reason is reason and record.park_detail == detail:
+        return
+    state.put(
+        record.with_status(WorkflowStatus.PARKED, park_reason=reason, park_detail=detail[:8000], wake_at=None), record
+    )
+
+
+def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> None:
+    """Begin the next round: the history goes and the new arguments come in one commit; the body starts after it.
+
+    Each round is a commit of its own, so that a workflow that continues at once again and again holds up nobody.
+    """
+    state = turn.state
+    definition = call.definition
+    try:
+        state.registry.add(definition)
+        coder = state.codec.function(definition.fn, definition.label)
+        coder.check(call.args, call.kwargs)
+        text = coder.pack_arguments(call.args, call.kwargs)
+        check_payload(turn, f"{definition.label}: arguments", text)
+    except Exception as error:
+        mark_finished(turn, record, WorkflowStatus.FAILED, error=pack_error(error))
+        return
+    state.clear_history(record.key)
+    state.unload(record.key)
+    state.put(
+        record.with_status(
+            WorkflowStatus.RUNNING,
+            name=definition.name,
+            version=definition.version,
+            input=text,
+            round=record.round + 1,
+            start_at=turn.now,
+            wake_at=None,
+            crashes=0,
+        ),
+        record,
+    )
+    turn.effects.append(Follow(ResumeWorkflow(record.key)))
+
+
+def _bury_mail(turn: Turn, record: WorkflowRecord) -> None:
+    """What was sent to a workflow and never taken goes where the policy says."""
+    policy = turn.state.config.dead_letter_policy
+    for event in turn.state.post.mailbox(target=record.key):
+        turn.state.post.drop_event(event)
+        if policy is DeadLetterPolicy.MOVE_TO_BROADCAST:
+            turn.offers.append(event)
+        elif policy is DeadLetterPolicy.MOVE_TO_DEAD_LETTER:
+            turn.state.post.put_letter(
+                DeadLetter(
+                    id=event.serial,
+                    name=event.name,
+                    event_key=event.event_key,
+                    workflow_id=record.id,
+                    payload=event.payload,
+                    sent_at_us=event.sent_at,
+                    died_at_us=turn.now,
+                )
+            )

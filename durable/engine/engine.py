@@ -1,0 +1,202 @@
+"""`WorkflowEngine`: the façade. It checks what callers pass, builds an operation and hands it over; nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import anyio
+
+from durable.backends.base import Backend
+from durable.backends.url import open_store
+from durable.clock import Clock, SystemClock, from_duration
+from durable.codec import Codec
+from durable.engine.config import EngineConfig
+from durable.engine.core import Core, service_call
+from durable.engine.groups import DeadLetters, Runs
+from durable.engine.handle import WorkflowHandle, outcome_of
+from durable.engine.operations import (
+    CancelWorkflow,
+    Delivered,
+    FindWorkflow,
+    Queued,
+    RecoverWorkflows,
+    SendEvent,
+    StartWorkflow,
+    TerminateWorkflow,
+)
+from durable.engine.views import RecoveryReport
+from durable.errors import WrongType
+from durable.ids import check_text, new_id
+from durable.records import WorkflowStatus
+from durable.registry import Registry
+from durable.runner.definitions import REGISTRY, Call, WorkflowCall, WorkflowDef
+from durable.runner.events import Event, event_key
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class WorkflowEngine:
+    """Runs workflows durably inside a service. Use it as `async with WorkflowEngine("orders.db") as engine`."""
+
+    def __init__(
+        self,
+        store: str | os.PathLike[str] | Backend,
+        *,
+        workflows: Iterable[WorkflowDef[..., Any]] | None = None,
+        config: EngineConfig | None = None,
+        clock: Clock | None = None,
+        codec: Codec | None = None,
+        new_id: Callable[[], str] = new_id,
+    ) -> None:
+        self._core = Core(
+            backend=open_store(store),
+            registry=Registry(REGISTRY if workflows is None else _definitions(workflows)),
+            codec=codec or Codec(),
+            config=config or EngineConfig(),
+            clock=clock or SystemClock(),
+            new_id=new_id,
+        )
+        self._stack: AsyncExitStack | None = None
+        self.runs = Runs(self._core)
+        self.dead_letters = DeadLetters(self._core)
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            await self._core.open(tasks)
+            stack.push_async_callback(self._core.close, self._core.drain_seconds(None))
+            await self.recover()
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        stack, self._stack = self._stack, None
+        return await stack.__aexit__(kind, error, trace) if stack is not None else None
+
+    @service_call
+    async def start(
+        self,
+        call: Call[R],
+        *,
+        id: str | None = None,
+        delay: timedelta | float | None = None,
+        tags: Iterable[str] | None = None,
+    ) -> WorkflowHandle[R]:
+        """Begin a workflow; it is durable when this returns. The same id with the same call finds the first one.
+
+        Raises `WorkflowAlreadyExists` for another call, `CodecError` or `PayloadTooLarge` for the arguments.
+        """
+        if not isinstance(call, WorkflowCall):
+            raise WrongType("start", f"takes a call of a @workflow function, not {call!r}")
+        call._used = True
+        found = call.child_id if id is None else check_text("workflow id", id)
+        definition: WorkflowDef[Any, Any] = call.definition
+        coder = self._core.codec.function(definition.fn, definition.label)
+        coder.check(call.args, call.kwargs)
+        record = await self._core.ask(
+            StartWorkflow(
+                id=found or self._core.new_id(),
+                definition=definition,
+                input=coder.pack_arguments(call.args, call.kwargs),
+                delay=0 if delay is None else from_duration("start: delay", delay),
+                tags=_tags(tags),
+            )
+        )
+        return WorkflowHandle(self._core, record.id)
+
+    @service_call
+    async def send_event(
+        self,
+        event: Event[T],
+        payload: T,
+        *,
+        to: str | None = None,
+        key: str | None = None,
+        event_id: str | None = None,
+        allow_unstarted: bool = False,
+    ) -> Delivered | Queued:
+        """Send an event to one workflow, or untargeted; it is durable when this returns.
+
+        Raises `WorkflowNotFound`, `WorkflowTerminated`, `PendingEventsFull`, `EventConflict`, `CodecError`.
+        """
+        if not isinstance(event, Event):
+            raise WrongType("send_event", f"takes an Event, not {type(event).__name__}")
+        text, _ = self._core.codec.coder(event.payload_type, event.label).pack(payload)
+        return await self._core.ask(
+            SendEvent(
+                name=event.name,
+                event_key=event_key(key),
+                payload=text,
+                to=None if to is None else check_text("workflow id", to),
+                allow_unstarted=allow_unstarted,
+                consume=event.consume_on_read,
+                expire_after=event.expire_after_us,
+                event_id=None if event_id is None else check_text("event id", event_id),
+            )
+        )
+
+    def handle(self, id: str) -> WorkflowHandle[Any]:
+        """The handle of a workflow that was started before; whether it exists is seen when it is used."""
+        return WorkflowHandle(self._core, check_text("workflow id", id))
+
+    @service_call
+    async def query_status(self, id: str) -> WorkflowStatus | None:
+        """How a workflow stands, None if there is none with this id."""
+        return await self.handle(id).status()
+
+    @service_call
+    async def query_result(self, id: str) -> Any:
+        """A workflow's result once it has succeeded, else None."""
+        record = await self._core.ask(FindWorkflow(check_text("workflow id", id)))
+        if record is None or record.status is not WorkflowStatus.SUCCEEDED:
+            return None
+        return outcome_of(self._core, record)
+
+    @service_call
+    async def cancel(self, id: str, reason: str | None = None) -> bool:
+        """Raise `Cancelled` at a workflow's waits; it cleans up and ends cancelled. False if it has ended already."""
+        return await self._core.ask(CancelWorkflow(check_text("workflow id", id), _reason(reason)))
+
+    @service_call
+    async def terminate(self, id: str, reason: str | None = None) -> bool:
+        """End a workflow at once, without its cleanup. False if it has ended already."""
+        return await self._core.ask(TerminateWorkflow(check_text("workflow id", id), _reason(reason)))
+
+    @service_call
+    async def recover(self) -> RecoveryReport:
+        """Go on with what is running and look again at what is parked; harmless when repeated."""
+        report = await self._core.ask(RecoverWorkflows())
+        while report.next_after is not None:
+            report += await self._core.ask(RecoverWorkflows(report.next_after))
+        return report
+
+    @service_call
+    async def shutdown(self, drain: timedelta | float | None = None) -> None:
+        """Take no more work, let activities finish for `drain`, then leave. Nothing acknowledged is lost."""
+        await self._core.close(self._core.drain_seconds(drain))
+
+
+def _definitions(workflows: Iterable[WorkflowDef[..., Any]]) -> list[WorkflowDef[Any, Any]]:
+    found = list(workflows)
+    for one in found:
+        if not isinstance(one, WorkflowDef):
+            raise WrongType("workflows", f"takes @workflow functions, not {one!r}")
+    return found
+
+
+def _tags(tags: Iterable[str] | None) -> tuple[str, ...]:
+    if isinstance(tags, str):
+        raise WrongType("tags", "must be several texts, not one: tags=[...]")
+    return tuple(dict.fromkeys(check_text("tag", tag) for tag in tags or ()))
+
+
+def _reason(reason: str | None) -> str | None:
+    return None if reason is None else check_text("reason", reason, length_max=1_000)

@@ -1,0 +1,133 @@
+"""What an operator does with an engine, grouped by noun: `engine.runs` and `engine.dead_letters`."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+import attrs
+
+from durable.backends.base import Workflows
+from durable.clock import from_datetime, from_duration
+from durable.engine.core import Core, service_call
+from durable.engine.operations import (
+    CountWorkflows,
+    Delivered,
+    DescribeWorkflow,
+    ListLetters,
+    ListWorkflows,
+    PurgeWorkflows,
+    Queued,
+    ReadHistory,
+    RemoveLetter,
+    ReplayLetter,
+)
+from durable.engine.views import Description, WorkflowSummary
+from durable.errors import InvalidValue, WrongType
+from durable.ids import check_text
+from durable.records import DeadLetter, HistoryEntry, WorkflowStatus
+
+_LIMIT_MAX = 1_000
+Statuses = WorkflowStatus | Iterable[WorkflowStatus] | None
+
+
+def _limit(limit: int) -> int:
+    if not isinstance(limit, int) or isinstance(limit, bool):
+        raise WrongType("limit", f"must be an int, not {type(limit).__name__}")
+    if not 1 <= limit <= _LIMIT_MAX:
+        raise InvalidValue("limit", f"must be 1 to {_LIMIT_MAX}, not {limit}; page on with after=")
+    return limit
+
+
+def _query(status: Statuses, name: str | None, tag: str | None, since: datetime | None, limit: int) -> Workflows:
+    statuses = (status,) if isinstance(status, WorkflowStatus) else tuple(status or ())
+    if not all(isinstance(one, WorkflowStatus) for one in statuses):
+        raise WrongType("status", "must be a WorkflowStatus or several of them")
+    return Workflows(
+        statuses=statuses,
+        name=None if name is None else check_text("name", name),
+        tag=None if tag is None else check_text("tag", tag),
+        created_since=None if since is None else from_datetime("since", since),
+        newest_first=True,
+        limit=limit,
+    )
+
+
+@attrs.frozen
+class Runs:
+    """The workflows of an engine."""
+
+    _core: Core
+
+    @service_call
+    async def list(
+        self,
+        *,
+        status: Statuses = None,
+        name: str | None = None,
+        tag: str | None = None,
+        since: datetime | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> builtins.list[WorkflowSummary]:
+        """Workflows, newest first. `after` is the id of the last one of the page before."""
+        query = _query(status, name, tag, since, _limit(limit))
+        records = await self._core.ask(ListWorkflows(query, None if after is None else check_text("after", after)))
+        return [WorkflowSummary.of(record) for record in records]
+
+    @service_call
+    async def count(
+        self,
+        *,
+        status: Statuses = None,
+        name: str | None = None,
+        tag: str | None = None,
+        since: datetime | None = None,
+    ) -> int:
+        """How many workflows fit."""
+        return await self._core.ask(CountWorkflows(_query(status, name, tag, since, 1)))
+
+    @service_call
+    async def history(self, id: str) -> builtins.list[HistoryEntry]:
+        """Everything a workflow has learnt in this round, in order. Raises `WorkflowNotFound`."""
+        return await self._core.ask(ReadHistory(check_text("workflow id", id)))
+
+    @service_call
+    async def describe(self, id: str) -> Description:
+        """What a workflow waits for, since when, which attempt, until when, and where in its source."""
+        return await self._core.ask(DescribeWorkflow(check_text("workflow id", id)))
+
+    @service_call
+    async def purge(self, older_than: timedelta | float) -> int:
+        """Remove workflows that ended longer ago than this; how many. None goes whose parent has not ended."""
+        before = self._core.clock.now() - from_duration("older_than", older_than)
+        purged = 0
+        while count := await self._core.ask(PurgeWorkflows(before)):
+            purged += count
+        return purged
+
+
+@attrs.frozen
+class DeadLetters:
+    """Events that their workflow never took."""
+
+    _core: Core
+
+    @service_call
+    async def list(self, *, limit: int = 100, after: int = 0) -> builtins.list[DeadLetter]:
+        """Dead letters, oldest first. `after` is the id of the last one of the page before."""
+        if not isinstance(after, int) or isinstance(after, bool):
+            raise WrongType("after", f"must be the id of a dead letter, not {after!r}")
+        return await self._core.ask(ListLetters(after, _limit(limit)))
+
+    @service_call
+    async def replay(self, letter_id: int, to: str | None = None) -> Delivered | Queued:
+        """Send a dead letter again: to a workflow, or untargeted. Raises `DeadLetterNotFound`."""
+        target = None if to is None else check_text("workflow id", to)
+        return await self._core.ask(ReplayLetter(letter_id, target))
+
+    @service_call
+    async def remove(self, letter_id: int) -> None:
+        """Forget a dead letter. Raises `DeadLetterNotFound`."""
+        await self._core.ask(RemoveLetter(letter_id))

@@ -1,0 +1,221 @@
+"""Pure decisions: a workflow begins, learns what became of its activities, timers and children, and is cancelled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from durable.clock import later
+from durable.engine.delivery import adopt_mail
+from durable.engine.endings import check_payload, child_id_of, mark_finished
+from durable.engine.operations import (
+    CancelWorkflow,
+    RecordActivity,
+    ResumeWorkflow,
+    StartWorkflow,
+    TerminateWorkflow,
+    WakeWorkflow,
+)
+from durable.engine.progress import begin, dispatch, feed, feed_cancel, feed_retry, load, settle
+from durable.engine.state import Loaded
+from durable.engine.turn import Turn
+from durable.errors import (
+    ChildDepthExceeded,
+    ChildWorkflowCancelled,
+    ChildWorkflowFailed,
+    WorkflowAlreadyExists,
+)
+from durable.ids import digest, place
+from durable.outcomes import error_summary, pack_error, unpack_error
+from durable.records import EntryKind, EntryStatus, WorkflowRecord, WorkflowStatus
+from durable.retry import is_permanent, next_delay
+from durable.runner.definitions import WorkflowCall, WorkflowDef
+from durable.runner.fibers import WaitCondition
+
+
+def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
+    """Begin a workflow; the same call under the same id again finds the first one."""
+    state = turn.state
+    known = state.find(op.id)
+    if known is not None:
+        if known.start_digest != digest(op.definition.name, op.input):
+            raise WorkflowAlreadyExists(op.id, known.name)
+        return known
+    check_payload(turn, f"{op.definition.label}: arguments", op.input)
+    state.registry.add(op.definition)
+    start_at = later("start: delay", turn.now, op.delay)
+    return register_workflow(turn, op.id, op.definition, op.input, start_at=start_at, tags=op.tags)
+
+
+def register_workflow(
+    turn: Turn, id: str, definition: WorkflowDef[Any, Any], input: str, *, start_at: int, **more: Any
+) -> WorkflowRecord:
+    """Store a new workflow and run its body, unless it is to start later."""
+    state = turn.state
+    is_delayed = start_at > turn.now
+    record = WorkflowRecord(
+        key=state.next_serial(),
+        id=id,
+        name=definition.name,
+        version=definition.version,
+        status=WorkflowStatus.SUSPENDED if is_delayed else WorkflowStatus.RUNNING,
+        input=input,
+        start_digest=digest(definition.name, input),
+        created_at=turn.now,
+        start_at=start_at,
+        wake_at=start_at if is_delayed else None,
+        **more,
+    )
+    state.put_new(record)
+    mail = adopt_mail(turn, record)
+    if not is_delayed:
+        begin(turn, record, mail)
+    return record
+
+
+def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
+    """An attempt has ended: record it, unless nobody waits for that attempt any more.
+
+    The workflow may have been cancelled, raced past this position, continued as another round or ended meanwhile;
+    then the answer is late, and late answers change nothing.
+    """
+    state = turn.state
+    record = state.by_key(op.key)
+    if record is None or record.status.is_terminal or record.status is WorkflowStatus.PARKED:
+        return
+    loaded = load(turn, record)
+    flights = state.in_flight.get(op.key, {})
+    flight = flights.get(op.position)
+    if flight is None or (flight.round, flight.attempt) != (op.round, op.attempt):
+        return
+    del flights[op.position]
+    wait = loaded.session.waits.get(op.position) if loaded is not None else None
+    if loaded is None or wait is None or wait.attempt != op.attempt:
+        return
+    if op.error is None:
+        feed(turn, loaded, wait, EntryStatus.OK, op.outcome, op.value)
+        return
+    policy = wait.op.definition.retry  # type: ignore[attr-defined]  # what is in flight is an activity
+    delay = None if is_permanent(op.error) else next_delay(policy, op.error, op.attempt, f"{record.id}/{op.position}")
+    if delay is None:
+        feed(turn, loaded, wait, EntryStatus.ERROR, op.outcome)
+        return
+    feed_retry(turn, loaded, wait, op.outcome, delay)
+
+
+def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
+    """Fire the timers that are due and begin the attempts that are due.
+
+    Which those are follows from the workflow itself, so a timer of a wait that is over fires nothing.
+    """
+    record = turn.state.by_key(op.key)
+    if record is None or record.status.is_terminal or record.status is WorkflowStatus.PARKED:
+        return
+    loaded = load(turn, record)
+    if loaded is None:
+        return
+    for wait in loaded.session.due(turn.now):
+        if loaded.session.waits.get(wait.position) is not wait:
+            continue
+        if wait.kind is EntryKind.TIMER:
+            feed(turn, loaded, wait, EntryStatus.OK, "null")
+        else:
+            dispatch(turn, loaded, wait)
+            settle(turn, loaded)
+    # The timer was taken out of the window when it came due; the next one goes in, even if it is the same instant.
+    record = turn.state.by_key(op.key)
+    if record is not None and record.wake_at is not None:
+        turn.state.timers.move(op.key, record.wake_at, record.wake_at)
+
+
+def decide_resume_workflow(turn: Turn, op: ResumeWorkflow) -> None:
+    """Load a workflow and let it go on."""
+    record = turn.state.by_key(op.key)
+    if record is not None and not record.status.is_terminal and record.status is not WorkflowStatus.PARKED:
+        load(turn, record)
+
+
+# --- children -----------------------------------------------------------------------------------------------------
+
+
+def check_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """A workflow waits for a child: start it, or hand its end over if it has ended. Replay never starts a second."""
+    state = turn.state
+    parent = loaded.record
+    assert isinstance(wait.op, WorkflowCall)
+    id = child_id_of(parent, wait.op, wait.position)
+    where = place(parent.round, wait.position)
+    child = state.find(id)
+    if child is None:
+        try:
+            if parent.depth >= state.config.max_child_depth:
+                raise ChildDepthExceeded(parent.id, state.config.max_child_depth)
+            check_payload(turn, f"{wait.op.definition.label}: arguments", wait.input)
+            state.registry.add(wait.op.definition)
+        except Exception as error:
+            feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
+            return
+        register_workflow(
+            turn, id, wait.op.definition, wait.input,
+            start_at=turn.now, parent_key=parent.key, parent_place=where, depth=parent.depth + 1,
+        )  # fmt: skip
+    elif (child.parent_key, child.parent_place) != (parent.key, where):
+        feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(WorkflowAlreadyExists(id, child.name)))
+    elif child.status.is_terminal:
+        hand_over_child(turn, loaded, wait, child)
+
+
+def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: WorkflowRecord) -> None:
+    """Feed a child's end to its parent."""
+    if child.status is WorkflowStatus.SUCCEEDED:
+        feed(turn, loaded, wait, EntryStatus.OK, child.result or "null")
+        return
+    error: Exception
+    if child.status is WorkflowStatus.FAILED and child.error is not None:
+        error = ChildWorkflowFailed(child.id, *error_summary(child.error))
+        error.__cause__ = unpack_error(child.error)
+    else:
+        error = ChildWorkflowCancelled(child.id, child.cancel_reason)
+    feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
+
+
+# --- cancelling ---------------------------------------------------------------------------------------------------
+
+
+def decide_cancel_workflow(turn: Turn, op: CancelWorkflow) -> bool:
+    """Cancel by id; False if it has ended already."""
+    return cancel_workflow(turn, turn.state.record(op.id), op.reason)
+
+
+def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None) -> bool:
+    """Raise `Cancelled` at the workflow's waits. From here on it can only end cancelled.
+
+    A body that never ran, or that cannot run because it is parked, has nothing to clean up: it ends at once.
+    """
+    if record.status.is_terminal:
+        return False
+    if record.cancel_requested:
+        return True
+    state = turn.state
+    is_unstarted = record.wake_at == record.start_at and record.start_at > turn.now
+    loaded = None if is_unstarted or record.status is WorkflowStatus.PARKED else load(turn, record)
+    if loaded is None:
+        # Loading it may have parked it, or shown that under new code it has nothing left to do.
+        current = state.by_key(record.key) or record
+        if current.status.is_terminal:
+            return False
+        mark_finished(turn, current, WorkflowStatus.CANCELLED, cancel_requested=True, cancel_reason=reason)
+        return True
+    marked = loaded.record.with_status(loaded.record.status, cancel_requested=True, cancel_reason=reason)
+    state.put(marked, loaded.record)
+    text, _ = state.codec.coder(str | None, "reason of a cancellation").pack(reason)
+    feed_cancel(turn, loaded, text)
+    return True
+
+
+def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:
+    """End a workflow at once; False if it has ended already."""
+    record = turn.state.record(op.id)
+    if record.status.is_terminal:
+        return False
+    mark_finished(turn, record, WorkflowStatus.CANCELLED, cancel_requested=True, cancel_reason=op.reason)
+    return True

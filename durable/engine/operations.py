@@ -1,0 +1,240 @@
+"""Every state change and every question, as a value with the type of its answer.
+
+Operations come from callers, from activities that have ended and from timers; all of them pass through one queue.
+Effects are what leaves the coordinator after the commit; each names the round and attempt that it was decided for, so
+that a late answer to an old one is known for what it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from durable.backends.base import Workflows
+from durable.engine.views import Description, RecoveryReport
+from durable.records import DeadLetter, HistoryEntry, WorkflowRecord
+from durable.runner.definitions import ActivityDef, WorkflowDef
+
+A_co = TypeVar("A_co", covariant=True)
+
+
+class Operation(Generic[A_co]):
+    """Something for the coordinator to do; the answer is an `A_co`."""
+
+
+@attrs.frozen
+class Delivered:
+    """The event was taken, by these workflows."""
+
+    to: tuple[str, ...]
+
+
+@attrs.frozen
+class Queued:
+    """The event is kept until a workflow takes it."""
+
+
+# --- from callers -------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen(kw_only=True)
+class StartWorkflow(Operation[WorkflowRecord]):
+    """Begin a workflow, or find the one that was begun with the same call."""
+
+    id: str
+    definition: WorkflowDef[Any, Any]
+    input: str
+    delay: int = 0
+    tags: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class SendEvent(Operation[Delivered | Queued]):
+    """Give an event to who waits for it, or keep it."""
+
+    name: str
+    event_key: str = ""
+    payload: str
+    to: str | None = None
+    allow_unstarted: bool = False
+    consume: bool = True
+    expire_after: int | None = None
+    event_id: str | None = None
+
+
+@attrs.frozen
+class CancelWorkflow(Operation[bool]):
+    """Raise `Cancelled` in a workflow."""
+
+    id: str
+    reason: str | None = None
+
+
+@attrs.frozen
+class TerminateWorkflow(Operation[bool]):
+    """End a workflow at once, without its cleanup."""
+
+    id: str
+    reason: str | None = None
+
+
+@attrs.frozen
+class FindWorkflow(Operation[WorkflowRecord | None]):
+    """How a workflow stands."""
+
+    id: str
+
+
+@attrs.frozen
+class AwaitEnd(Operation[WorkflowRecord]):
+    """The record of a workflow once it has ended; the answer may take months."""
+
+    id: str
+
+
+@attrs.frozen
+class ListWorkflows(Operation[list[WorkflowRecord]]):
+    """A page of workflows; `after` is the id of the last one seen."""
+
+    query: Workflows
+    after: str | None = None
+
+
+@attrs.frozen
+class CountWorkflows(Operation[int]):
+    """How many workflows there are."""
+
+    query: Workflows
+
+
+@attrs.frozen
+class ReadHistory(Operation[list[HistoryEntry]]):
+    """All that is recorded of a workflow."""
+
+    id: str
+
+
+@attrs.frozen
+class DescribeWorkflow(Operation[Description]):
+    """What a workflow waits for, since when, and where in its source."""
+
+    id: str
+
+
+@attrs.frozen
+class PurgeWorkflows(Operation[int]):
+    """Remove a bounded number of workflows that ended before an instant; the answer says how many."""
+
+    finished_before: int
+    limit: int = 500
+
+
+@attrs.frozen
+class ListLetters(Operation[list[DeadLetter]]):
+    """A page of dead letters."""
+
+    after: int
+    limit: int
+
+
+@attrs.frozen
+class ReplayLetter(Operation[Delivered | Queued]):
+    """Send a dead letter again, to a workflow or untargeted."""
+
+    letter_id: int
+    to: str | None = None
+
+
+@attrs.frozen
+class RemoveLetter(Operation[None]):
+    """Forget a dead letter."""
+
+    letter_id: int
+
+
+# --- from the engine itself ---------------------------------------------------------------------------------------
+
+
+@attrs.frozen(kw_only=True)
+class RecordActivity(Operation[None]):
+    """An attempt of an activity has ended: `outcome` is its packed value, or its packed error."""
+
+    key: int
+    round: int
+    position: str
+    attempt: int
+    outcome: str
+    value: Any = None
+    error: BaseException | None = None
+
+
+@attrs.frozen
+class WakeWorkflow(Operation[None]):
+    """A workflow's deadline has come."""
+
+    key: int
+
+
+@attrs.frozen
+class ResumeWorkflow(Operation[None]):
+    """Load a workflow and go on with it: after a recovery, or with its next round."""
+
+    key: int
+
+
+@attrs.frozen
+class RecoverWorkflows(Operation[RecoveryReport]):
+    """Look over a page of running and parked workflows; the answer says where the next page begins."""
+
+    after: int = 0
+
+
+@attrs.frozen
+class SweepEvents(Operation[int]):
+    """Remove a bounded number of events and sent ids that are too old."""
+
+    limit: int = 500
+
+
+# --- effects ------------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen(kw_only=True)
+class RunActivity:
+    """Run one attempt of an activity on the loop."""
+
+    key: int
+    workflow_id: str
+    round: int
+    position: str
+    attempt: int
+    definition: ActivityDef[Any, Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+@attrs.frozen
+class StopActivity:
+    """Cancel an activity that nobody waits for any more."""
+
+    key: int
+    round: int
+    position: str
+
+
+@attrs.frozen
+class Follow:
+    """Put an operation into the queue, after the commit."""
+
+    operation: Operation[Any]
+
+
+@attrs.frozen
+class Ended:
+    """A workflow has ended: answer those who wait for it."""
+
+    record: WorkflowRecord
+
+
+Effect = RunActivity | StopActivity | Follow | Ended

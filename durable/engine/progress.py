@@ -1,0 +1,247 @@
+"""Pure decisions: a workflow learns something and goes on.
+
+Feeding an entry and all that follows from it (the next waits, an end, the parent's wake-up, an event that is consumed)
+is one decision and so one commit.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+from durable.clock import to_datetime
+from durable.engine.endings import child_id_of, end_workflow, park
+from durable.engine.operations import RunActivity, StopActivity
+from durable.engine.state import Flight, Loaded
+from durable.engine.turn import Turn
+from durable.errors import CodecError, HistoryDiverged, InvariantViolated, UnknownWorkflow
+from durable.records import (
+    EntryKind,
+    EntryStatus,
+    EventWait,
+    HistoryEntry,
+    ParkReason,
+    WorkflowRecord,
+    WorkflowStatus,
+)
+from durable.runner.definitions import ActivityCall
+from durable.runner.determinism import WorkflowInfo
+from durable.runner.events import EventOp
+from durable.runner.fibers import WaitCondition
+from durable.runner.results import SessionResult, Suspended
+from durable.runner.session import WorkflowSessionRunner
+
+_UNREAD: Any = object()
+
+
+def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
+    """The live body of a workflow, rebuilt from its history if need be; None if it had to be parked instead.
+
+    A workflow that was parked and fits again goes on from here.
+    """
+    loaded = turn.state.touch(record.key)
+    if loaded is not None:
+        return loaded
+    try:
+        history = turn.state.history(record.key)
+        session = _session(turn, record)
+        turn.state.watch.enter(record, session)
+        try:
+            result = session.replay(history)
+        finally:
+            turn.state.watch.leave()
+        rows = turn.state.post.waits_of(record.key)
+    except UnknownWorkflow as error:
+        park(turn, record, ParkReason.UNKNOWN_CODE, str(error))
+    except HistoryDiverged as error:
+        park(turn, record, ParkReason.DIVERGED, str(error))
+    except CodecError as error:
+        park(turn, record, ParkReason.UNREADABLE, str(error))
+    except InvariantViolated:
+        raise
+    except Exception:
+        # A body that cannot even be rebuilt must not take the others down.
+        park(turn, record, ParkReason.UNREADABLE, traceback.format_exc())
+    else:
+        loaded = Loaded(record, session, len(history), rows)
+        turn.state.load(loaded)
+        if record.status is WorkflowStatus.PARKED:
+            turn.state.put(record.with_status(WorkflowStatus.RUNNING, park_reason=None, park_detail=None), record)
+        for position in [position for position in rows if position not in session.waits]:
+            _forget(turn, loaded, position)
+        if isinstance(result, Suspended):
+            result = Suspended(list(session.waits.values()))
+        advance(turn, loaded, result)
+        return turn.state.loaded.get(record.key)
+    return None
+
+
+def begin(turn: Turn, record: WorkflowRecord, mail: int) -> None:
+    """Run the body of a workflow that is new, and has no history yet."""
+    session = _session(turn, record)
+    loaded = Loaded(record, session, 0, mail=mail)
+    turn.state.load(loaded)
+    turn.state.watch.enter(record, session)
+    try:
+        result = session.start()
+    finally:
+        turn.state.watch.leave()
+    advance(turn, loaded, result)
+
+
+def feed(
+    turn: Turn, loaded: Loaded, wait: WaitCondition, status: EntryStatus, outcome: str, value: Any = _UNREAD
+) -> bool:
+    """Record what has come of a wait, and go on. False if the body cannot take it: then it is parked, nothing is
+    recorded, and whatever was to be fed is still there."""
+    return _feed(turn, loaded, _entry(turn, loaded, wait, status, outcome), value)
+
+
+def feed_retry(turn: Turn, loaded: Loaded, wait: WaitCondition, outcome: str, delay: int) -> None:
+    """Record a failed attempt and when the next one is due; the body does not learn of it."""
+    entry = _entry(turn, loaded, wait, EntryStatus.RETRY, outcome, turn.now + delay)
+    loaded.session.feed(entry)
+    turn.state.append(loaded, entry)
+    dispatch(turn, loaded, wait)
+    settle(turn, loaded)
+
+
+def feed_cancel(turn: Turn, loaded: Loaded, reason: str) -> None:
+    """Raise `Cancelled` in the body."""
+    entry = HistoryEntry(loaded.seq + 1, "", EntryKind.CANCEL, "cancel", EntryStatus.OK, reason, turn.now)
+    _feed(turn, loaded, entry, _UNREAD)
+
+
+def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
+    """Do what the body now asks for."""
+    if not isinstance(result, Suspended):
+        end_workflow(turn, loaded.record, result)
+        return
+    for wait in result.withdrawn:
+        _withdraw(turn, loaded, wait)
+    for wait in result.opened:
+        # A wait may have been opened and withdrawn between two answers.
+        if loaded.session.waits.get(wait.position) is not wait:
+            continue
+        if wait.kind is EntryKind.ACTIVITY:
+            dispatch(turn, loaded, wait)
+        elif wait.kind is EntryKind.EVENT:
+            _register(turn, loaded, wait)
+            turn.checks.append((loaded.record.key, wait.position))
+        elif wait.kind is EntryKind.CHILD:
+            turn.checks.append((loaded.record.key, wait.position))
+    settle(turn, loaded)
+
+
+def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """Have an activity run, unless it is in flight already or its next attempt is not due."""
+    if wait.retry_at is not None and wait.retry_at > turn.now:
+        return
+    record = loaded.record
+    flights = turn.state.in_flight.setdefault(record.key, {})
+    if wait.position in flights:
+        return
+    assert isinstance(wait.op, ActivityCall)
+    flights[wait.position] = Flight(record.round, wait.attempt)
+    turn.effects.append(
+        RunActivity(
+            key=record.key,
+            workflow_id=record.id,
+            round=record.round,
+            position=wait.position,
+            attempt=wait.attempt,
+            definition=wait.op.definition,
+            args=wait.args,
+            kwargs=wait.kwargs,
+        )
+    )
+
+
+def settle(turn: Turn, loaded: Loaded) -> None:
+    """Bring the record in line with what the body waits for."""
+    record = loaded.record
+    works = any(wait.kind is EntryKind.ACTIVITY for wait in loaded.session.waits.values())
+    status = WorkflowStatus.RUNNING if works else WorkflowStatus.SUSPENDED
+    wake_at = loaded.session.wake_at(turn.state.in_flight.get(record.key, ()))
+    if status is not record.status or wake_at != record.wake_at:
+        turn.state.put(record.with_status(status, wake_at=wake_at), record)
+
+
+def _session(turn: Turn, record: WorkflowRecord) -> WorkflowSessionRunner:
+    state = turn.state
+    definition = state.registry.get(record.name, record.version)
+    args, kwargs = state.codec.function(definition.fn, definition.label).unpack_arguments(record.input)
+    info = WorkflowInfo(
+        id=record.id,
+        name=record.name,
+        version=record.version,
+        round=record.round,
+        created_at=to_datetime(record.created_at),
+        tags=record.tags,
+    )
+    return WorkflowSessionRunner(definition, args, kwargs, info=info, start_at=record.start_at, codec=state.codec)
+
+
+def _entry(
+    turn: Turn, loaded: Loaded, wait: WaitCondition, status: EntryStatus, outcome: str, retry_at: int | None = None
+) -> HistoryEntry:
+    # The wall clock may have been set back; a timer must not be seen to fire before its deadline.
+    at = max(turn.now, loaded.session.now)
+    return HistoryEntry(loaded.seq + 1, wait.position, wait.kind, wait.name, status, outcome, at, retry_at)
+
+
+def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
+    state = turn.state
+    state.watch.enter(loaded.record, loaded.session)
+    try:
+        result = loaded.session.feed(entry) if value is _UNREAD else loaded.session.feed(entry, value)
+    except (CodecError, HistoryDiverged) as error:
+        park(turn, loaded.record, ParkReason.UNREADABLE, str(error))
+        return False
+    finally:
+        state.watch.leave()
+    state.append(loaded, entry)
+    if entry.position in loaded.rows:
+        _forget(turn, loaded, entry.position)
+    if loaded.record.crashes:
+        # It made progress, so it is not what takes the process down.
+        state.put(loaded.record.with_status(loaded.record.status, crashes=0), loaded.record)
+    advance(turn, loaded, result)
+    return True
+
+
+def _register(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    assert isinstance(wait.op, EventOp)
+    event = wait.op.event
+    known = loaded.rows.get(wait.position)
+    if known is not None and (known.name, known.event_key) == (event.name, wait.op.key):
+        return
+    row = EventWait(
+        workflow_key=loaded.record.key,
+        position=wait.position,
+        name=event.name,
+        event_key=wait.op.key,
+        mode=event.delivery_mode,
+        serial=turn.state.next_serial(),
+        since=turn.now,
+    )
+    loaded.rows[wait.position] = row
+    turn.state.post.put_wait(row)
+
+
+def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    record = loaded.record
+    if wait.kind is EntryKind.EVENT:
+        _forget(turn, loaded, wait.position)
+    elif wait.kind is EntryKind.ACTIVITY:
+        flight = turn.state.in_flight.get(record.key, {}).pop(wait.position, None)
+        if flight is not None:
+            turn.effects.append(StopActivity(record.key, flight.round, wait.position))
+    elif wait.kind is EntryKind.CHILD:
+        child_id = child_id_of(record, wait.op, wait.position)
+        turn.cancels.append((child_id, f"workflow {record.id!r} no longer waits for it"))
+
+
+def _forget(turn: Turn, loaded: Loaded, position: str) -> None:
+    if loaded.rows.pop(position, None) is not None:
+        turn.state.post.drop_wait(loaded.record.key, position)

@@ -1,0 +1,105 @@
+"""Pure decisions that only look: how a workflow stands and what it waits for; and the purge of old ones."""
+
+from __future__ import annotations
+
+import attrs
+
+from durable.backends.base import Workflows
+from durable.clock import to_datetime
+from durable.engine.operations import (
+    AwaitEnd,
+    CountWorkflows,
+    DescribeWorkflow,
+    FindWorkflow,
+    ListWorkflows,
+    PurgeWorkflows,
+    ReadHistory,
+)
+from durable.engine.progress import load
+from durable.engine.state import Loaded
+from durable.engine.turn import Turn
+from durable.engine.views import Description, Waiting, WorkflowSummary, instant
+from durable.outcomes import error_summary
+from durable.records import HistoryEntry, WorkflowRecord, WorkflowStatus
+from durable.runner.fibers import WaitCondition
+
+
+@attrs.frozen
+class Pending:
+    """Not an answer yet: it comes when this workflow ends."""
+
+    key: int
+
+
+def decide_find_workflow(turn: Turn, op: FindWorkflow) -> WorkflowRecord | None:
+    """The record, or None."""
+    return turn.state.find(op.id)
+
+
+def decide_await_end(turn: Turn, op: AwaitEnd) -> WorkflowRecord | Pending:
+    """The record if the workflow has ended, else a promise."""
+    record = turn.state.record(op.id)
+    return record if record.status.is_terminal else Pending(record.key)
+
+
+def decide_list_workflows(turn: Turn, op: ListWorkflows) -> list[WorkflowRecord]:
+    """A page of workflows."""
+    after = None if op.after is None else turn.state.record(op.after).key
+    return list(turn.state.backend.find(attrs.evolve(op.query, after=after)))
+
+
+def decide_count_workflows(turn: Turn, op: CountWorkflows) -> int:
+    """How many there are."""
+    return turn.state.backend.count(op.query)
+
+
+def decide_read_history(turn: Turn, op: ReadHistory) -> list[HistoryEntry]:
+    """All entries, in order."""
+    return turn.state.history(turn.state.record(op.id).key)
+
+
+def decide_describe_workflow(turn: Turn, op: DescribeWorkflow) -> Description:
+    """What a workflow waits for. Its body is rebuilt for this if need be: only the body knows its source line."""
+    state = turn.state
+    record = state.record(op.id)
+    loaded: Loaded | None = None
+    is_unstarted = record.wake_at == record.start_at and record.start_at > turn.now
+    if not record.status.is_terminal and record.status is not WorkflowStatus.PARKED and not is_unstarted:
+        loaded = load(turn, record)
+        record = state.by_key(record.key) or record
+    return Description(
+        summary=WorkflowSummary.of(record),
+        waits=() if loaded is None else tuple(_waiting(loaded, wait) for wait in loaded.session.waits.values()),
+        history_length=len(state.history(record.key)),
+        round=record.round,
+        pending_events=0 if record.status.is_terminal else len(state.post.mailbox(target=record.key)),
+        park_reason=record.park_reason,
+        cancel_requested=record.cancel_requested,
+    )
+
+
+def _waiting(loaded: Loaded, wait: WaitCondition) -> Waiting:
+    return Waiting(
+        position=wait.position,
+        kind=wait.kind.value,
+        name=wait.name,
+        since=to_datetime(wait.opened_at),
+        until=instant(wait.due),
+        attempt=wait.attempt,
+        last_error=None if wait.error is None else ": ".join(error_summary(wait.error)),
+        source=loaded.session.source(wait.position),
+    )
+
+
+def decide_purge_workflows(turn: Turn, op: PurgeWorkflows) -> int:
+    """Remove workflows that ended long ago, but none whose parent has not ended: it may still ask for the result."""
+    state = turn.state
+    ends = (WorkflowStatus.SUCCEEDED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED)
+    found = state.backend.find(Workflows(statuses=ends, finished_before=op.finished_before, limit=op.limit))
+    purged = 0
+    for record in found:
+        parent = None if record.parent_key is None else state.by_key(record.parent_key)
+        if parent is None or parent.status.is_terminal:
+            state.batch.workflows_purged.add(record.key)
+            purged += 1
+    return purged

@@ -1,0 +1,109 @@
+"""Pure decisions: what goes on after a start, and who is not trusted.
+
+Recovery loads what is running and looks again at what is parked. Sleeping workflows and those that wait for events are
+not touched: their timers are in the store's index, and by the rule of `delivery` no event that they could take is
+pending.
+
+After an unclean stop every workflow that was in work has its crash counted, in a commit of its own, before it is
+loaded. One that had a crash counted before is a suspect, and suspects are tried one at a time.
+"""
+
+from __future__ import annotations
+
+from durable.backends.base import Workflows
+from durable.clock import SECOND
+from durable.engine.endings import park
+from durable.engine.operations import Follow, RecoverWorkflows, ResumeWorkflow, WakeWorkflow
+from durable.engine.progress import load
+from durable.engine.turn import Turn
+from durable.engine.views import RecoveryReport
+from durable.records import ParkReason, WorkflowRecord, WorkflowStatus
+
+_PAGE = 200
+# How long a suspect holds up the next one if it neither makes progress nor ends.
+_TRIAL = 5 * SECOND
+
+
+def decide_recover_workflows(turn: Turn, op: RecoverWorkflows) -> RecoveryReport:
+    """Look over one page of running and parked workflows. Harmless when repeated: what is loaded is left alone."""
+    statuses = (WorkflowStatus.RUNNING, WorkflowStatus.PARKED)
+    page = turn.state.backend.find(Workflows(statuses=statuses, after=op.after, limit=_PAGE))
+    report = RecoveryReport()
+    for stored in page:
+        record = turn.state.by_key(stored.key)
+        if record is None or record.key in turn.state.loaded or record.status.is_terminal:
+            continue
+        report += _recover(turn, record)
+    after = page[-1].key if len(page) == _PAGE else None
+    return report + RecoveryReport(next_after=after)
+
+
+def _recover(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
+    if record.status is WorkflowStatus.PARKED:
+        # A workflow that took the process down stays parked until an operator decides.
+        if record.park_reason is ParkReason.CRASHED or load(turn, record) is None:
+            return RecoveryReport(parked=1)
+        return RecoveryReport(unparked=1)
+    if not turn.state.trials.unclean:
+        turn.effects.append(Follow(ResumeWorkflow(record.key)))
+        return RecoveryReport(resumed=1)
+    return _count_crash(turn, record)
+
+
+def _count_crash(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
+    """The first crash is counted at once; a suspect waits for its trial."""
+    trials = turn.state.trials
+    if record.crashes:
+        if record.key not in trials.waiting and record.key != trials.current:
+            trials.waiting.append(record.key)
+        return RecoveryReport(suspects=1)
+    _blame(turn, record)
+    return RecoveryReport(resumed=1)
+
+
+def _blame(turn: Turn, record: WorkflowRecord) -> None:
+    """Count a crash; the workflow is loaded in the next batch, when the count is committed."""
+    crashes = record.crashes + 1
+    if crashes >= turn.state.config.max_crashes:
+        park(turn, record, ParkReason.CRASHED, f"was in work at {crashes} unclean stops in a row")
+        return
+    turn.state.put(record.with_status(record.status, crashes=crashes), record)
+    turn.state.trials.vetted.add(record.key)
+    is_running = record.status is WorkflowStatus.RUNNING
+    turn.effects.append(Follow(ResumeWorkflow(record.key) if is_running else WakeWorkflow(record.key)))
+
+
+def must_wait(turn: Turn, op: WakeWorkflow) -> bool:
+    """Whether a timer that was overdue at an unclean start must first have its crash counted.
+
+    Without this a workflow that kills the process as soon as its timer fires would do so for ever.
+    """
+    trials = turn.state.trials
+    if not trials.unclean or op.key in trials.vetted or op.key in turn.state.loaded:
+        return False
+    record = turn.state.by_key(op.key)
+    if record is None or record.wake_at is None or record.wake_at > trials.opened_at or record.status.is_terminal:
+        return False
+    _count_crash(turn, record)
+    return True
+
+
+def _is_in_work(record: WorkflowRecord) -> bool:
+    return record.status in (WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED)
+
+
+def admit_suspect(turn: Turn) -> None:
+    """Let the next suspect go on trial once the last one has made progress, ended, or had its time."""
+    trials = turn.state.trials
+    if trials.current is not None:
+        record = turn.state.by_key(trials.current)
+        is_open = record is not None and record.crashes > 0 and _is_in_work(record)
+        if is_open and turn.now < trials.until:
+            return
+        trials.current = None
+    while trials.waiting and trials.current is None:
+        record = turn.state.by_key(trials.waiting.popleft())
+        if record is not None and _is_in_work(record):
+            trials.current = record.key
+            trials.until = turn.now + _TRIAL
+            _blame(turn, record)

@@ -1,0 +1,206 @@
+"""All state of the engine, as the coordinator thread sees it.
+
+What is not in memory is read through from the store, and what the open batch changes lies over both, so that an
+operation sees everything that was decided before it. Decisions change state only through the methods here; each of
+them also notes the change in the batch that will be committed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import Any, Protocol
+
+import attrs
+
+from durable.backends.base import Backend, Batch
+from durable.codec import Codec
+from durable.engine.config import EngineConfig
+from durable.engine.postbox import Postbox
+from durable.engine.timers import TimerWindow
+from durable.errors import InvariantViolated, WorkflowNotFound
+from durable.records import EventWait, HistoryEntry, WorkflowRecord
+from durable.registry import Registry
+from durable.runner.definitions import WorkflowDef
+from durable.runner.session import WorkflowSessionRunner
+
+
+@attrs.define(eq=False)
+class Loaded:
+    """A workflow in memory: its record and its live body."""
+
+    record: WorkflowRecord
+    session: WorkflowSessionRunner
+    # How many history entries there are.
+    seq: int
+    # Its registered event waits by position.
+    rows: dict[str, EventWait] = attrs.field(factory=dict)
+    # How many events lie in its mailbox; None while nobody has counted.
+    mail: int | None = None
+
+
+@attrs.frozen
+class Flight:
+    """An activity that was handed to the loop: the round and attempt it was decided for."""
+
+    round: int
+    attempt: int
+
+
+class Watch(Protocol):
+    """Somebody who wants to know which body is being stepped."""
+
+    def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
+        """A body begins a step."""
+        ...
+
+    def leave(self) -> None:
+        """It came back."""
+        ...
+
+
+class Unwatched:
+    """Nobody wants to know."""
+
+    def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
+        """Nothing."""
+
+    def leave(self) -> None:
+        """Nothing."""
+
+
+@attrs.define
+class Trials:
+    """Workflows that were in work at more than one unclean stop; they are tried one at a time.
+
+    So the one that takes the process down is known, and those that were merely there are not blamed.
+    """
+
+    # Whether the last engine on this store stopped without saying so, and when this one opened.
+    unclean: bool = False
+    opened_at: int = 0
+    waiting: deque[int] = attrs.field(factory=deque)
+    current: int | None = None
+    until: int = 0
+    # Overdue timers whose crash count is committed.
+    vetted: set[int] = attrs.field(factory=set)
+
+
+class State:
+    """Records, live bodies and indexes, over a store and an open batch."""
+
+    def __init__(self, backend: Backend, registry: Registry[WorkflowDef[Any, Any]], codec: Codec, config: EngineConfig):
+        self.backend = backend
+        self.registry = registry
+        self.codec = codec
+        self.config = config
+        self.batch = Batch()
+        self.serial = 0
+        self.timers = TimerWindow(config.timer_window)
+        self.loaded: OrderedDict[int, Loaded] = OrderedDict()
+        # What runs, by workflow and position: a wake-up never dispatches again what is in flight.
+        self.in_flight: dict[int, dict[str, Flight]] = {}
+        # Told before and after every step of a body, so that a slow or stuck one can be named.
+        self.watch: Watch = Unwatched()
+        self.trials = Trials()
+        self._ids: dict[str, int] = {}
+        self.post = Postbox(backend, config.max_pending_events, self.loaded)
+        self.post.next_batch(self.batch)
+
+    def next_serial(self) -> int:
+        """The next number for a workflow, a wait or an event."""
+        self.serial += 1
+        return self.serial
+
+    # --- workflows ------------------------------------------------------------------------------------------------
+
+    def find(self, id: str) -> WorkflowRecord | None:
+        """The workflow with this id, if there is one."""
+        key = self._ids.get(id)
+        return self.backend.workflow(id) if key is None else self.by_key(key)
+
+    def record(self, id: str) -> WorkflowRecord:
+        """The workflow with this id. Raises `WorkflowNotFound`."""
+        found = self.find(id)
+        if found is None:
+            raise WorkflowNotFound(id)
+        return found
+
+    def by_key(self, key: int) -> WorkflowRecord | None:
+        """The workflow with this key, if it is still stored."""
+        if (loaded := self.loaded.get(key)) is not None:
+            return loaded.record
+        changed = self.batch.workflows_new.get(key) or self.batch.workflows_changed.get(key)
+        return changed or self.backend.workflow_by_key(key)
+
+    def put_new(self, record: WorkflowRecord) -> None:
+        """Store a workflow for the first time."""
+        self.batch.workflows_new[record.key] = record
+        self._ids[record.id] = record.key
+        if record.wake_at is not None:
+            self.timers.move(record.key, None, record.wake_at)
+
+    def put(self, record: WorkflowRecord, before: WorkflowRecord) -> None:
+        """Store a workflow that has changed."""
+        if before.status.is_terminal:
+            raise InvariantViolated(f"workflow {record.id!r} has ended and cannot change")
+        key = record.key
+        if key in self.batch.workflows_new:
+            self.batch.workflows_new[key] = record
+        else:
+            self.batch.workflows_changed[key] = record
+        self._ids[record.id] = key
+        if (loaded := self.loaded.get(key)) is not None:
+            loaded.record = record
+        if before.wake_at != record.wake_at:
+            self.timers.move(key, before.wake_at, record.wake_at)
+
+    def load(self, loaded: Loaded) -> None:
+        """Keep a live body."""
+        self.loaded[loaded.record.key] = loaded
+        self._ids[loaded.record.id] = loaded.record.key
+
+    def touch(self, key: int) -> Loaded | None:
+        """The live body, noted as used just now."""
+        loaded = self.loaded.get(key)
+        if loaded is not None:
+            self.loaded.move_to_end(key)
+        return loaded
+
+    def unload(self, key: int) -> None:
+        """Throw a live body away; it can be rebuilt at any time."""
+        if (loaded := self.loaded.pop(key, None)) is not None:
+            loaded.session.close()
+
+    # --- history --------------------------------------------------------------------------------------------------
+
+    def append(self, loaded: Loaded, entry: HistoryEntry) -> None:
+        """Record one more entry."""
+        loaded.seq = entry.seq
+        self.batch.history.append((loaded.record.key, entry))
+
+    def history(self, key: int) -> list[HistoryEntry]:
+        """All that is recorded of a workflow."""
+        stored = [] if key in self.batch.history_cleared else self.backend.history(key)
+        return stored + [entry for owner, entry in self.batch.history if owner == key]
+
+    def clear_history(self, key: int) -> None:
+        """Forget a workflow's history; the next round starts with an empty one."""
+        self.batch.history = [(owner, entry) for owner, entry in self.batch.history if owner != key]
+        self.batch.history_cleared.add(key)
+
+    # --- between two batches --------------------------------------------------------------------------------------
+
+    def seal(self, number: int) -> Batch:
+        """The batch to commit."""
+        self.batch.number = number
+        self.batch.serial = self.serial
+        return self.batch
+
+    def next_batch(self) -> None:
+        """The batch is committed: open the next one, and let go of the bodies that were not used for longest."""
+        self.batch = Batch()
+        self.post.next_batch(self.batch)
+        while len(self.loaded) > self.config.max_loaded_workflows:
+            self.unload(next(iter(self.loaded)))
+        if len(self._ids) > 2 * len(self.loaded) + 1000:
+            self._ids = {loaded.record.id: key for key, loaded in self.loaded.items()}

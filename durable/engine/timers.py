@@ -1,0 +1,53 @@
+"""The next timers: a sorted window in memory over the store's index.
+
+The window holds every timer up to its horizon. Beyond the horizon only the store knows; when the window has run empty
+the coordinator refills it. A million sleeping workflows therefore cost rows, not memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sortedcontainers import SortedList
+
+
+class TimerWindow:
+    """(instant, workflow key) of the timers that fire next."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._timers: SortedList[tuple[int, int]] = SortedList()
+        # Timers later than this may be in the store only; None when the window holds all there are.
+        self._horizon: tuple[int, int] | None = (-1, 0)
+
+    def move(self, key: int, before: int | None, after: int | None) -> None:
+        """A workflow's deadline has changed, or its timer was taken out and is needed again."""
+        if before is not None:
+            self._timers.discard((before, key))
+        if after is None or (self._horizon is not None and (after, key) > self._horizon):
+            return
+        self._timers.add((after, key))
+        if len(self._timers) > 2 * self._size:
+            # Twice the size, so that the window is cut once for every `size` timers that come in.
+            del self._timers[self._size :]
+            self._horizon = self._timers[-1]
+
+    def needs_refill(self) -> bool:
+        """Whether the store may hold the next timer."""
+        return not self._timers and self._horizon is not None
+
+    def refill(self, found: Sequence[tuple[int, int]]) -> None:
+        """Take the first `size` timers of the store."""
+        self._timers.update(found)
+        self._horizon = found[-1] if len(found) >= self._size else None
+
+    def next(self) -> int | None:
+        """When the next timer fires."""
+        return self._timers[0][0] if self._timers else None
+
+    def pop_due(self, now: int, limit: int) -> list[int]:
+        """Take the workflows whose time has come."""
+        count = min(limit, self._timers.bisect_right((now, 1 << 62)))
+        due = [key for _, key in self._timers[:count]]
+        del self._timers[:count]
+        return due

@@ -1,0 +1,41 @@
+"""One decision in the making: the state it may change, the time, what is to leave after the commit, and what follows.
+
+Things that follow from a decision (a child that has ended wakes its parent, a withdrawn child is cancelled, an event
+is offered again) are queued here and worked off in the same decision, by a loop and not by recursion.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Generic, TypeVar
+
+import attrs
+
+from durable.engine.operations import Effect
+from durable.engine.state import State
+from durable.records import PendingEvent
+
+A = TypeVar("A")
+
+
+@attrs.define(eq=False)
+class Turn:
+    """What the decision functions share while one operation is decided."""
+
+    state: State
+    now: int
+    effects: list[Effect] = attrs.field(factory=list)
+    # (workflow key, position): waits for an event or a child that may have an answer already.
+    checks: deque[tuple[int, str]] = attrs.field(factory=deque)
+    # (workflow id, reason): children that nobody waits for any more.
+    cancels: deque[tuple[str, str]] = attrs.field(factory=deque)
+    # Events that have become untargeted.
+    offers: deque[PendingEvent] = attrs.field(factory=deque)
+
+
+@attrs.frozen
+class Decision(Generic[A]):
+    """What was decided. The writes stand in the state's open batch; nothing of this leaves before its commit."""
+
+    reply: A
+    effects: list[Effect]

@@ -1,0 +1,220 @@
+"""What is stored of a workflow, as plain values.
+
+A record never changes: a decision makes a new one, and `with_status` asks the transition table. Instants are integer
+microseconds (`durable.clock`); payloads, results and errors are JSON text that only the codec reads.
+
+One ascending integer, the *serial*, numbers workflows (their `key`), waits and events alike. "Sent after the workflow
+was created" and "the one that has waited longest" are comparisons of serials and do not depend on any clock.
+"""
+
+from __future__ import annotations
+
+import enum
+from datetime import datetime
+from typing import Any
+
+import attrs
+
+from durable.clock import to_datetime
+from durable.errors import InvariantViolated
+
+
+class WorkflowStatus(enum.Enum):
+    """Where a workflow is in its life."""
+
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    PARKED = "parked"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether nothing can happen to the workflow any more."""
+        return self not in TRANSITIONS
+
+
+_ENDS = frozenset({WorkflowStatus.SUCCEEDED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED})
+
+# Which status may follow which; a status without a row is terminal.
+TRANSITIONS: dict[WorkflowStatus, frozenset[WorkflowStatus]] = {
+    WorkflowStatus.RUNNING: _ENDS | {WorkflowStatus.SUSPENDED, WorkflowStatus.PARKED},
+    WorkflowStatus.SUSPENDED: _ENDS | {WorkflowStatus.RUNNING, WorkflowStatus.PARKED},
+    WorkflowStatus.PARKED: frozenset({WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED, WorkflowStatus.CANCELLED}),
+}
+
+
+class ParkReason(enum.Enum):
+    """Why a workflow is parked."""
+
+    DIVERGED = "diverged"
+    UNKNOWN_CODE = "unknown code"
+    UNREADABLE = "unreadable"
+    CRASHED = "crashed"
+
+
+@attrs.frozen(kw_only=True)
+class WorkflowRecord:
+    """One workflow by its id: who it is, how it stands, how it ended."""
+
+    key: int
+    id: str
+    name: str
+    version: int = 1
+    status: WorkflowStatus
+    input: str
+    # Name and arguments of the first round, so that a repeated start is known for what it is after a `continue_as`.
+    start_digest: str = ""
+    created_at: int
+    # When the body starts: `created_at` plus the delay that was asked for. Its first idea of `now()`.
+    start_at: int
+    # The earliest open deadline (a timer, a retry, a delayed start), or None.
+    wake_at: int | None = None
+    finished_at: int | None = None
+    result: str | None = None
+    error: str | None = None
+    parent_key: int | None = None
+    # Where in the parent it was called (`ids.place`: the position and, after a `continue_as`, the round).
+    parent_place: str | None = None
+    depth: int = 0
+    # How often it has continued as something else; positions start anew in each round.
+    round: int = 0
+    tags: tuple[str, ...] = ()
+    cancel_requested: bool = False
+    cancel_reason: str | None = None
+    # Unclean stops since it last made progress.
+    crashes: int = 0
+    park_reason: ParkReason | None = None
+    park_detail: str | None = None
+    # The serial of the last broadcast taken, by event name and key, so that none is taken twice.
+    cursors: tuple[tuple[str, str, int], ...] = ()
+
+    def with_status(self, status: WorkflowStatus, **changes: Any) -> WorkflowRecord:
+        """This record in another status. Raises `InvariantViolated` where the transition table has no such step."""
+        if status is not self.status and status not in TRANSITIONS.get(self.status, ()):
+            raise InvariantViolated(f"workflow {self.id!r} cannot go from {self.status.value} to {status.value}")
+        return attrs.evolve(self, status=status, **changes)
+
+
+class EntryKind(enum.Enum):
+    """What a history entry tells the workflow."""
+
+    ACTIVITY = "activity"
+    TIMER = "timer"
+    EVENT = "event"
+    CHILD = "child"
+    CANCEL = "cancel"
+
+
+class EntryStatus(enum.Enum):
+    """How it came out; a RETRY is a failed attempt that the body does not learn of."""
+
+    OK = "ok"
+    ERROR = "error"
+    RETRY = "retry"
+
+
+@attrs.frozen
+class HistoryEntry:
+    """One thing that a workflow learnt, in the order in which it learnt them."""
+
+    seq: int
+    position: str
+    kind: EntryKind
+    name: str
+    status: EntryStatus
+    outcome: str
+    at_us: int
+    retry_at_us: int | None = None
+
+    @property
+    def at(self) -> datetime:
+        """When it was recorded."""
+        return to_datetime(self.at_us)
+
+    @property
+    def retry_at(self) -> datetime | None:
+        """When the next attempt was due, for a failed one."""
+        return None if self.retry_at_us is None else to_datetime(self.retry_at_us)
+
+
+class DeliveryMode(enum.Enum):
+    """Which events a wait may see."""
+
+    ALL = "all"
+    AFTER_CREATE = "after create"
+    AFTER_WAIT = "after wait"
+
+
+class DeadLetterPolicy(enum.Enum):
+    """What becomes of targeted events that a workflow did not take before it ended."""
+
+    MOVE_TO_DEAD_LETTER = "move to dead letter"
+    MOVE_TO_BROADCAST = "move to broadcast"
+    DISCARD = "discard"
+
+
+@attrs.frozen(kw_only=True)
+class EventWait:
+    """A workflow waits at a position for an event. The empty key means: sent without a key."""
+
+    workflow_key: int
+    position: str
+    name: str
+    event_key: str = ""
+    mode: DeliveryMode = DeliveryMode.ALL
+    serial: int
+    since: int
+
+
+@attrs.frozen(kw_only=True)
+class PendingEvent:
+    """An event that nobody has taken yet.
+
+    `target` is the key of the workflow whose mailbox it lies in, None for the untargeted queue. `unstarted` is the id
+    of a workflow that does not exist yet. A broadcast (`consume=False`) stays until it expires.
+    """
+
+    serial: int
+    name: str
+    event_key: str = ""
+    target: int | None = None
+    unstarted: str | None = None
+    payload: str
+    sent_at: int
+    expires_at: int | None = None
+    consume: bool = True
+
+
+@attrs.frozen(kw_only=True)
+class DeadLetter:
+    """A targeted event that its workflow never took. `id` is the serial of the event."""
+
+    id: int
+    name: str
+    event_key: str = ""
+    workflow_id: str
+    payload: str
+    sent_at_us: int
+    died_at_us: int
+
+    @property
+    def sent_at(self) -> datetime:
+        """When it was sent."""
+        return to_datetime(self.sent_at_us)
+
+    @property
+    def died_at(self) -> datetime:
+        """When its workflow ended."""
+        return to_datetime(self.died_at_us)
+
+
+@attrs.frozen(kw_only=True)
+class SentEvent:
+    """A sender's event id, so that the same event sent twice is one event."""
+
+    event_id: str
+    digest: str
+    reply: str
+    at: int

@@ -1,0 +1,86 @@
+"""When a failed activity is tried again: a policy and one pure function over it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import attrs
+
+from durable.clock import SECOND, from_duration
+from durable.errors import DurableError, InvalidValue, NonRetryable, RetryAfter, WrongType
+from durable.ids import seed
+
+Duration = timedelta | float
+
+
+def _attempts(_policy: object, _field: object, value: object) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise WrongType("Retry.max_attempts", f"must be an int or None, not {type(value).__name__}")
+    if not 1 <= value <= 1_000_000:
+        raise InvalidValue("Retry.max_attempts", f"must be 1 to 1,000,000 (it counts the first attempt), not {value}")
+
+
+def _number(low: float, high: float) -> Callable[[Any, Any, Any], None]:
+    def check(_policy: Any, field: Any, value: Any) -> None:
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise WrongType(f"Retry.{field.name}", f"must be a number, not {type(value).__name__}")
+        if math.isnan(value) or not low <= value <= high:
+            raise InvalidValue(f"Retry.{field.name}", f"must be {low:g} to {high:g}, not {value}")
+
+    return check
+
+
+def _duration(_policy: Any, field: Any, value: Any) -> None:
+    from_duration(f"Retry.{field.name}", value)
+
+
+def _classes(_policy: object, _field: object, value: object) -> None:
+    classes = value if isinstance(value, tuple) else (value,)
+    if not classes or not all(isinstance(one, type) and issubclass(one, Exception) for one in classes):
+        raise WrongType("Retry.retry_on", "must be an exception class or a tuple of them")
+
+
+@attrs.frozen(kw_only=True)
+class Retry:
+    """How often and when a failed activity is tried again. `max_attempts` counts the first attempt."""
+
+    max_attempts: int | None = attrs.field(default=3, validator=_attempts)
+    first_delay: Duration = attrs.field(default=0.1, validator=_duration)
+    factor: float = attrs.field(default=2.0, validator=_number(1.0, 1000.0))
+    max_delay: Duration = attrs.field(default=300.0, validator=_duration)
+    jitter: float = attrs.field(default=0.1, validator=_number(0.0, 1.0))
+    retry_on: type[Exception] | tuple[type[Exception], ...] = attrs.field(default=Exception, validator=_classes)
+
+    @classmethod
+    def never(cls) -> Retry:
+        """One attempt and no other."""
+        return cls(max_attempts=1)
+
+
+def next_delay(policy: Retry, error: BaseException, attempt: int, place: str) -> int | None:
+    """Microseconds from this failed attempt to the next, or None when the failure is final.
+
+    `place` names the workflow and position: the jitter follows from it, so that it is the same for everybody who asks.
+    """
+    if policy.max_attempts is not None and attempt >= policy.max_attempts:
+        return None
+    if isinstance(error, RetryAfter):
+        return from_duration("RetryAfter.delay", error.delay)
+    if isinstance(error, NonRetryable) or not isinstance(error, policy.retry_on):
+        return None
+    longest = from_duration("Retry.max_delay", policy.max_delay)
+    first = from_duration("Retry.first_delay", policy.first_delay)
+    # The exponent is bounded, so that attempt 5,000 of an unlimited policy is no overflow.
+    delay = min(float(longest), first * policy.factor ** min(attempt - 1, 64))
+    spread = (seed(place, str(attempt)) % 2_000_001 - SECOND) / SECOND
+    return min(longest, round(delay * (1 + policy.jitter * spread)))
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Whether an error is one of ours that no retry can mend, such as a value that cannot be stored."""
+    return isinstance(error, DurableError) and isinstance(error, ValueError | TypeError)

@@ -1,0 +1,244 @@
+"""Activities and workflows as values: the decorators, and the calls that they return.
+
+Calling a decorated function does nothing but make a `Call`. What it means is decided by whoever takes it: a workflow
+that yields it, a combinator, an engine.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine, Generator
+from datetime import timedelta
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
+
+from durable.clock import from_duration
+from durable.errors import InvalidValue, WrongType
+from durable.ids import check_text
+from durable.records import EntryKind
+from durable.registry import Registry
+from durable.retry import Retry
+from durable.runner.ops import Leaf, Op, T_co, UseYieldFrom
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+# What a workflow written as a generator returns: `def checkout(order: Order) -> Durable[Receipt]`.
+Durable: TypeAlias = Generator[Op[Any], UseYieldFrom, R]
+
+
+class Call(Leaf[T_co]):
+    """A call of an activity or a workflow that has not happened yet."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args = args
+        self.kwargs = kwargs
+
+
+class ActivityCall(Call[T_co]):
+    """A call of an activity."""
+
+    kind = EntryKind.ACTIVITY
+
+    def __init__(self, definition: ActivityDef[Any, T_co], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        super().__init__(args, kwargs)
+        self.definition = definition
+        self.name = definition.name
+
+    def __str__(self) -> str:
+        return f"{self.name}(...)"
+
+
+class WorkflowCall(Call[T_co]):
+    """A call of a workflow: a child when a workflow yields it, a run of its own when an engine starts it."""
+
+    kind = EntryKind.CHILD
+
+    def __init__(
+        self,
+        definition: WorkflowDef[Any, T_co],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        child_id: str | None = None,
+    ) -> None:
+        super().__init__(args, kwargs)
+        self.definition = definition
+        self.name = definition.name
+        self.child_id = child_id
+
+    def with_id(self, id: str) -> WorkflowCall[T_co]:
+        """The same call; as a child it gets this id instead of one made from its parent's."""
+        self._used = True
+        return WorkflowCall(self.definition, self.args, self.kwargs, check_text("child workflow id", id))
+
+    def __str__(self) -> str:
+        return f"{self.name}(...)"
+
+
+class ContinueRequested(BaseException):
+    """Raised by a body to end this round and go on as another call under the same id."""
+
+    def __init__(self, call: WorkflowCall[Any]) -> None:
+        super().__init__(call)
+        self.call = call
+
+
+class ActivityDef(Generic[P, R_co]):
+    """A function whose result is recorded, so that it is used exactly once. Made by `@activity`."""
+
+    def __init__(self, fn: Callable[P, Any], name: str, retry: Retry, timeout: timedelta | float | None) -> None:
+        self.fn = fn
+        self.name = name
+        self.retry = retry
+        self.timeout_us = None if timeout is None else from_duration(f"activity {name}: timeout", timeout)
+        if self.timeout_us == 0:
+            raise InvalidValue(f"activity {name}: timeout", "must be longer than zero")
+        self.is_async = inspect.iscoroutinefunction(fn)
+        self.label = f"activity {name}"
+        self.__doc__ = fn.__doc__
+        self.__wrapped__ = fn
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Call[R_co]:
+        return ActivityCall(self, args, kwargs)
+
+    def options(
+        self, *, name: str | None = None, retry: Retry | None = None, timeout: timedelta | float | None = None
+    ) -> ActivityDef[P, R_co]:
+        """The same activity with other settings; what is not given stays."""
+        kept = None if self.timeout_us is None else timedelta(microseconds=self.timeout_us)
+        return ActivityDef(self.fn, name or self.name, retry or self.retry, kept if timeout is None else timeout)
+
+    def __repr__(self) -> str:
+        return f"<activity {self.name}>"
+
+
+class WorkflowDef(Generic[P, R_co]):
+    """A generator function or coroutine function that durable drives. Made by `@workflow`."""
+
+    def __init__(self, fn: Callable[P, Any], name: str, version: int) -> None:
+        self.fn = fn
+        self.name = name
+        self.version = version
+        self.origin = f"{fn.__module__}.{fn.__qualname__}"
+        self.label = f"workflow {name}"
+        self.__doc__ = fn.__doc__
+        self.__wrapped__ = fn
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> WorkflowCall[R_co]:
+        return WorkflowCall(self, args, kwargs)
+
+    def continue_as(self, *args: P.args, **kwargs: P.kwargs) -> ContinueRequested:
+        """`raise wf.continue_as(...)` in a workflow: go on under the same id with a history that starts anew."""
+        call: WorkflowCall[R_co] = WorkflowCall(self, args, kwargs)
+        call._used = True
+        return ContinueRequested(call)
+
+    def __repr__(self) -> str:
+        return f"<workflow {self.name} version {self.version}>"
+
+
+# Every module-level workflow that has been imported.
+REGISTRY: Registry[WorkflowDef[Any, Any]] = Registry()
+
+
+class _ActivityDecorator:
+    def __init__(self, name: str | None, retry: Retry, timeout: timedelta | float | None) -> None:
+        self._name = name
+        self._retry = retry
+        self._timeout = timeout
+
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> ActivityDef[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> ActivityDef[P, R]: ...
+    def __call__(self, fn: Callable[P, Any], /) -> ActivityDef[P, Any]:
+        return ActivityDef(fn, _activity_name(fn, self._name), self._retry, self._timeout)
+
+
+@overload
+def activity(fn: Callable[P, Coroutine[Any, Any, R]], /) -> ActivityDef[P, R]: ...
+@overload
+def activity(fn: Callable[P, R], /) -> ActivityDef[P, R]: ...
+@overload
+def activity(
+    *, name: str | None = None, retry: Retry = ..., timeout: timedelta | float | None = None
+) -> _ActivityDecorator: ...
+def activity(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    retry: Retry = Retry(),  # noqa: B008 - a frozen value
+    timeout: timedelta | float | None = None,
+) -> Any:
+    """Make a function an activity: `async def` runs on the service's event loop, `def` in a worker thread."""
+    decorator = _ActivityDecorator(name, retry, timeout)
+    return decorator if fn is None else decorator(fn)
+
+
+def _activity_name(fn: Callable[..., Any], name: str | None) -> str:
+    if not callable(fn):
+        raise WrongType("activity", f"must be a function, not {type(fn).__name__}")
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise WrongType(f"activity {fn.__name__}", "is a generator; an activity is a plain def or async def function")
+    found = name if name is not None else getattr(fn, "__qualname__", type(fn).__name__).rpartition("<locals>.")[2]
+    if found == "<lambda>":
+        raise InvalidValue("activity", "a lambda has no stable name; give name=")
+    return check_text("activity name", found)
+
+
+def call(
+    fn: Callable[..., Coroutine[Any, Any, R]] | Callable[..., R],
+    *args: Any,
+    name: str | None = None,
+    retry: Retry = Retry(),  # noqa: B008 - a frozen value
+    timeout: timedelta | float | None = None,
+    **kwargs: Any,
+) -> Call[R]:
+    """Run any plain function as an activity in place."""
+    definition: ActivityDef[Any, R] = ActivityDef(fn, _activity_name(fn, name), retry, timeout)
+    return ActivityCall(definition, args, kwargs)
+
+
+class _WorkflowDecorator:
+    def __init__(self, name: str | None, version: int) -> None:
+        self._name = name
+        self._version = version
+
+    @overload
+    def __call__(self, fn: Callable[P, Generator[Op[Any], UseYieldFrom, R]], /) -> WorkflowDef[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> WorkflowDef[P, R]: ...
+    def __call__(self, fn: Callable[P, Any], /) -> WorkflowDef[P, Any]:
+        return _define_workflow(fn, self._name, self._version)
+
+
+@overload
+def workflow(fn: Callable[P, Generator[Op[Any], UseYieldFrom, R]], /) -> WorkflowDef[P, R]: ...
+@overload
+def workflow(fn: Callable[P, Coroutine[Any, Any, R]], /) -> WorkflowDef[P, R]: ...
+@overload
+def workflow(*, name: str | None = None, version: int = 1) -> _WorkflowDecorator: ...
+def workflow(fn: Callable[..., Any] | None = None, /, *, name: str | None = None, version: int = 1) -> Any:
+    """Make a generator function, or an `async def` function, a workflow."""
+    decorator = _WorkflowDecorator(name, version)
+    return decorator if fn is None else decorator(fn)
+
+
+def _define_workflow(fn: Callable[P, Any], name: str | None, version: int) -> WorkflowDef[P, Any]:
+    if not (inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn)):
+        raise WrongType(
+            f"workflow {getattr(fn, '__name__', fn)!s}",
+            "must be a generator function (with 'yield from') or an 'async def' function (with 'await')",
+        )
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise InvalidValue(f"workflow {fn.__name__}", f"version must be an int from 1 up, not {version!r}")
+    is_nested = "<locals>" in fn.__qualname__
+    if name is None and (is_nested or fn.__name__ == "<lambda>"):
+        raise InvalidValue(f"workflow {fn.__qualname__}", "is nested, so it has no stable name; give name=")
+    definition: WorkflowDef[P, Any] = WorkflowDef(
+        fn, check_text("workflow name", fn.__qualname__ if name is None else name), version
+    )
+    if not is_nested:
+        REGISTRY.add(definition)
+    return definition

@@ -1,0 +1,71 @@
+"""Events: messages from outside that a workflow can wait for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Generic, TypeVar, get_args
+
+from durable.clock import from_duration
+from durable.errors import WrongType
+from durable.ids import check_text
+from durable.records import DeliveryMode, EntryKind
+from durable.runner.ops import Leaf
+
+T = TypeVar("T")
+
+
+class Event(Generic[T]):
+    """A kind of message: its name, the type of its payload, and how it is delivered.
+
+    `Event[Decision]("approval")`: the payload type stands in the subscript. With `consume_on_read=False` every waiter
+    gets it, now and later, until it expires.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        consume_on_read: bool = True,
+        delivery_mode: DeliveryMode = DeliveryMode.ALL,
+        expire_after: timedelta | float | None = None,
+    ) -> None:
+        self.name = check_text("event name", name)
+        if not isinstance(delivery_mode, DeliveryMode):
+            raise WrongType(f"event {name}", f"delivery_mode must be a DeliveryMode, not {delivery_mode!r}")
+        self.consume_on_read = bool(consume_on_read)
+        self.delivery_mode = delivery_mode
+        self.expire_after_us = None if expire_after is None else from_duration(f"event {name}", expire_after)
+        self.label = f"event {name}: payload"
+
+    @property
+    def payload_type(self) -> Any:
+        """The type in the subscript, or Any."""
+        # `Event[T](...)` leaves its subscript here, after __init__ has run.
+        arguments = get_args(getattr(self, "__orig_class__", None))
+        return arguments[0] if arguments else Any
+
+    def wait(self, key: str | None = None) -> EventOp[T]:
+        """Wait for an event of this name, sent with the same key (or with none)."""
+        return EventOp(self, key)
+
+    def __repr__(self) -> str:
+        return f"<event {self.name}>"
+
+
+class EventOp(Leaf[T]):
+    """A wait for an event."""
+
+    kind = EntryKind.EVENT
+
+    def __init__(self, event: Event[T], key: str | None) -> None:
+        self.event = event
+        self.key = event_key(key)
+        self.name = f"{event.name}[{self.key}]" if self.key else event.name
+
+    def __str__(self) -> str:
+        return f"event {self.name}"
+
+
+def event_key(key: str | None) -> str:
+    """The stored form of an event key: the empty text means no key."""
+    return "" if key is None else check_text("event key", key)

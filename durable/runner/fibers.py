@@ -1,0 +1,109 @@
+"""The parts of a live session: fibers (the root body and its branches), the groups that join them, and open waits.
+
+Plain bookkeeping, changed by the session only. Positions are paths: the root's operations are `0, 1, 2`, those of
+branch *i* of a gather at 4 are `4.i.0, 4.i.1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from durable.records import EntryKind
+from durable.runner.ops import Branches, Leaf, Op, OrDefault, Tally
+
+
+class Fiber:
+    """One generator or coroutine, waiting at a leaf, at a group, or about to run."""
+
+    __slots__ = ("body", "count", "group", "index", "is_live", "owner", "prefix", "started", "wait")
+
+    def __init__(self, body: Any, prefix: str, owner: Group | None, index: int) -> None:
+        self.body = body
+        self.prefix = prefix
+        self.owner = owner
+        self.index = index
+        self.count = 0
+        self.started = False
+        self.is_live = True
+        self.wait: WaitCondition | None = None
+        self.group: Group | None = None
+
+    def next_position(self) -> str:
+        """The position of the operation that this fiber has just asked for."""
+        position = f"{self.prefix}{self.count}"
+        self.count += 1
+        return position
+
+
+class Group:
+    """Branches that run at once, and the fiber that waits for them."""
+
+    __slots__ = ("fiber", "fibers", "is_cancelling", "open", "tally")
+
+    def __init__(self, op: Branches[Any], fiber: Fiber, position: str) -> None:
+        self.fiber = fiber
+        self.tally: Tally = op.tally()
+        self.is_cancelling = False
+        self.open = len(op.branches)
+        self.fibers = [
+            Fiber(iter(branch) if isinstance(branch, Op) else branch, f"{position}.{index}.", self, index)
+            for index, branch in enumerate(op.branches)
+        ]
+
+
+class WaitCondition:
+    """What a workflow waits for at one position."""
+
+    __slots__ = (
+        "args", "attempt", "deadline", "error", "fiber", "input", "kind", "kwargs", "name", "op", "opened_at",
+        "position", "retry_at",
+    )  # fmt: skip
+
+    def __init__(self, position: str, op: Leaf[Any], fiber: Fiber, opened_at: int) -> None:
+        self.position = position
+        self.op = op
+        self.kind: EntryKind = op.kind
+        self.name = op.name
+        self.fiber = fiber
+        self.opened_at = opened_at
+        # A timer's deadline.
+        self.deadline: int | None = None
+        # An activity's arguments (a copy that the body does not share), the attempt that runs next or now, when it
+        # may run if one has failed before, and what that one failed with.
+        self.args: tuple[Any, ...] = ()
+        self.kwargs: dict[str, Any] = {}
+        self.attempt = 1
+        self.retry_at: int | None = None
+        self.error: str | None = None
+        # A child's arguments, as JSON.
+        self.input = ""
+
+    @property
+    def due(self) -> int | None:
+        """When it needs attention: a timer's deadline, or the next attempt of an activity that has failed."""
+        return self.deadline if self.deadline is not None else self.retry_at
+
+    def __str__(self) -> str:
+        return f"{self.kind.value} {self.name}"
+
+
+_OP_CODES = {Op.__iter__.__code__, OrDefault.__iter__.__code__}
+
+
+def frames(body: Any) -> Iterator[FrameType]:
+    """The user's suspended frames of a generator or coroutine, the outermost first."""
+    while body is not None:
+        code = getattr(body, "gi_code", None) or getattr(body, "cr_code", None)
+        frame = getattr(body, "gi_frame", None) or getattr(body, "cr_frame", None)
+        if frame is None or code in _OP_CODES:
+            return
+        yield frame
+        body = getattr(body, "gi_yieldfrom", None) or getattr(body, "cr_await", None)
+
+
+def source_line(body: Any) -> str | None:
+    """File and line at which a suspended body waits."""
+    found = list(frames(body))
+    return f"{found[-1].f_code.co_filename}:{found[-1].f_lineno}" if found else None

@@ -1,0 +1,193 @@
+"""Drives a body: steps its fibers, opens and withdraws waits, starts and joins branches, closes losers.
+
+The body is driven by a loop over ready fibers, never by recursion: 100,000 steps that resolve at once do not grow the
+stack. What drives it on (entries, cancellation, replay) is the session's business.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import Any
+
+from durable.clock import later, to_datetime
+from durable.codec import Codec
+from durable.errors import Cancelled, OperationMisused, SessionClosed
+from durable.runner.definitions import ActivityCall, ContinueRequested, WorkflowCall
+from durable.runner.determinism import Ambient, WorkflowInfo
+from durable.runner.fibers import Fiber, Group, WaitCondition, source_line
+from durable.runner.ops import STEPPING, Branches, Op, Outcome, Raised, Resume, Returned, Timer
+from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
+
+_log = logging.getLogger("durable")
+# Bodies that refuse to be closed are kept: collecting one would throw GeneratorExit into it again.
+_abandoned: list[Any] = []
+
+
+class Interpreter(Ambient):
+    """Fibers, their open waits, and what has come of them since the last answer."""
+
+    def __init__(self, info: WorkflowInfo, start_at: int, codec: Codec) -> None:
+        super().__init__(info, start_at)
+        # Open waits by position, in the order in which they were opened.
+        self.waits: dict[str, WaitCondition] = {}
+        # Those of them that have a deadline.
+        self._timed: dict[str, WaitCondition] = {}
+        self.announced: Op[Any] | None = None
+        self.closing = 0
+        self.dropped: list[str] = []
+        self._codec = codec
+        self._ready: deque[tuple[Fiber, Outcome]] = deque()
+        self._token = Resume()
+        self._progress = Suspended()
+        self._end: SessionResult | None = None
+        self._cancel_reason: str | None = None
+
+    def _progress_since(self) -> SessionResult:
+        progress, self._progress = self._progress, Suspended()
+        return progress
+
+    def _advance(self) -> SessionResult:
+        token = STEPPING.set(self)
+        try:
+            while self._ready:
+                fiber, outcome = self._ready.popleft()
+                if fiber.is_live:
+                    self._step(fiber, outcome)
+        finally:
+            STEPPING.reset(token)
+        return self._end if self._end is not None else self._progress_since()
+
+    def _step(self, fiber: Fiber, outcome: Outcome | None) -> None:
+        """Run one fiber until it waits or ends."""
+        while outcome is not None:
+            try:
+                op = self._resume(fiber, outcome)
+            except StopIteration as stop:
+                self._finish(fiber, self._misuse() or Returned(stop.value))
+                return
+            except ContinueRequested as request:
+                self._finish(fiber, request)
+                return
+            except BaseException as error:
+                self.dropped.clear()
+                self._finish(fiber, Raised(error))
+                return
+            outcome = self._misuse() or self._take(fiber, op)
+
+    def _resume(self, fiber: Fiber, outcome: Outcome) -> Any:
+        if not fiber.started:
+            fiber.started = True
+            if isinstance(outcome, Returned):
+                return fiber.body.send(None)
+        if isinstance(outcome, Raised):
+            return fiber.body.throw(outcome.error)
+        self._token.value = outcome.value
+        return fiber.body.send(self._token)
+
+    def _misuse(self) -> Raised | None:
+        if not self.dropped:
+            return None
+        problem = "; ".join(self.dropped)
+        self.dropped.clear()
+        return Raised(OperationMisused(problem))
+
+    def _take(self, fiber: Fiber, op: object) -> Outcome | None:
+        """The fiber yielded something: the outcome if it is known at once, None if the fiber must wait."""
+        announced, self.announced = self.announced, None
+        if not isinstance(op, Op):
+            return Raised(OperationMisused(
+                f"workflow {self.info.name} yielded or awaited {type(op).__name__}, which is no durable operation: "
+                f"do I/O in an activity ({source_line(fiber.body)})"
+            ))  # fmt: skip
+        if op is not announced:
+            op._used = True
+            return Raised(OperationMisused(f"bare 'yield {op}': write 'yield from' ({source_line(fiber.body)})"))
+        position = fiber.next_position()
+        if isinstance(op, Branches):
+            return self._branch(fiber, op, position)
+        wait = WaitCondition(position, op, fiber, self.now)  # type: ignore[arg-type]  # all other operations are leaves
+        try:
+            if isinstance(op, Timer):
+                wait.deadline = op.until if op.duration is None else later("sleep", self.now, op.duration)
+                if op.eager and wait.deadline is not None and wait.deadline <= self.now:
+                    return Returned(to_datetime(self.now))
+            elif isinstance(op, ActivityCall):
+                coder = self._codec.function(op.definition.fn, op.definition.label)
+                coder.check(op.args, op.kwargs)
+                wait.args, wait.kwargs = coder.copy_arguments(op.args, op.kwargs)
+            elif isinstance(op, WorkflowCall):
+                coder = self._codec.function(op.definition.fn, op.definition.label)
+                coder.check(op.args, op.kwargs)
+                wait.input = coder.pack_arguments(op.args, op.kwargs)
+        except Exception as error:
+            return Raised(error)
+        fiber.wait = self.waits[position] = wait
+        if wait.deadline is not None:
+            self._timed[position] = wait
+        self._progress.opened.append(wait)
+        return None
+
+    def _branch(self, fiber: Fiber, op: Branches[Any], position: str) -> Outcome | None:
+        group = Group(op, fiber, position)
+        if not group.fibers:
+            return group.tally.empty()
+        fiber.group = group
+        self._ready.extend((branch, Returned(None)) for branch in group.fibers)
+        return None
+
+    # --- endings --------------------------------------------------------------------------------------------------
+
+    def _finish(self, fiber: Fiber, outcome: Outcome | ContinueRequested) -> None:
+        fiber.is_live = False
+        group = fiber.owner
+        if group is None:
+            if isinstance(outcome, ContinueRequested):
+                self._end = ContinueAs(outcome.call)
+            else:
+                self._end = Completed(outcome.value) if isinstance(outcome, Returned) else Failed(outcome.error)
+            return
+        if isinstance(outcome, ContinueRequested):
+            outcome = Raised(OperationMisused("continue_as inside a branch: only the workflow itself can continue"))
+        group.open -= 1
+        verdict: Outcome | None
+        if group.is_cancelling:
+            verdict = None if group.open else Raised(Cancelled(self._cancel_reason))
+        else:
+            verdict = group.tally.finished(fiber.index, outcome)
+        if verdict is not None:
+            for loser in group.fibers:
+                self._close(loser)
+            group.fiber.group = None
+            self._ready.append((group.fiber, verdict))
+
+    def _drop(self, wait: WaitCondition) -> None:
+        del self.waits[wait.position]
+        self._timed.pop(wait.position, None)
+        wait.fiber.wait = None
+
+    def _withdraw(self, wait: WaitCondition) -> None:
+        self._drop(wait)
+        self._progress.withdrawn.append(wait)
+
+    def _close(self, fiber: Fiber) -> None:
+        """End a fiber and all below it, without running any operation of theirs."""
+        if not fiber.is_live:
+            return
+        fiber.is_live = False
+        if fiber.wait is not None:
+            self._withdraw(fiber.wait)
+        if fiber.group is not None:
+            for branch in fiber.group.fibers:
+                self._close(branch)
+        self.closing = 1
+        try:
+            fiber.body.close()
+        except SessionClosed:
+            pass
+        except BaseException as error:
+            _log.error("workflow %s (%s) could not be closed in order: %r", self.info.id, self.info.name, error)
+            _abandoned.append(fiber.body)
+        finally:
+            self.closing = 0
+            self.dropped.clear()

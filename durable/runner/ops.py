@@ -1,0 +1,243 @@
+"""What a workflow body can ask for, as values.
+
+An operation does nothing by itself. A body hands it to the session with `yield from op` (or `await op`), which is the
+only place in durable that yields; the session answers with a private token that is unwrapped here. Whoever iterates an
+operation elsewhere, or forgets to yield it, gets a sentence that says so.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextvars import ContextVar
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+
+from durable.clock import SECOND, from_datetime, from_duration
+from durable.errors import OperationMisused, SessionClosed, TimedOut
+from durable.records import EntryKind
+
+T_co = TypeVar("T_co", covariant=True)
+S = TypeVar("S")
+
+
+class UseYieldFrom:
+    """What a bare `yield op` evaluates to, for type checkers: nothing that anyone can use. Write `yield from op`."""
+
+
+class Resume(UseYieldFrom):
+    """Private: carries an operation's result from the session to `Op.__iter__`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: Any = None
+
+
+class Stepping(Protocol):
+    """What an operation sees of the session that is stepping its body."""
+
+    announced: Op[Any] | None
+    closing: int
+    dropped: list[str]
+
+
+# The session whose body runs right now in this thread, if any.
+STEPPING: ContextVar[Stepping | None] = ContextVar("durable_stepping", default=None)
+# The activity that runs right now in this task or thread, if any; its type belongs to the engine.
+IN_ACTIVITY: ContextVar[Any] = ContextVar("durable_activity", default=None)
+
+
+class Op(Generic[T_co]):
+    """Something a workflow can `yield from` or `await`; its result is a `T_co`."""
+
+    # Whether it was handed to somebody: a session, a combinator, an engine.
+    _used = False
+
+    def __iter__(self) -> Generator[Op[Any], UseYieldFrom, T_co]:
+        session = STEPPING.get()
+        self._used = True
+        if session is None:
+            raise OperationMisused(_outside(self))
+        if session.closing:
+            # The body is being closed: an operation in its `finally` must not run. One that swallows this as well is
+            # left to yield, which Python reports as ignoring GeneratorExit, so that closing ends in any case.
+            session.closing += 1
+            if session.closing == 2:
+                raise SessionClosed
+        session.announced = self
+        token = yield self
+        if type(token) is not Resume:
+            raise OperationMisused(f"{self} is an operation, not a sequence: write 'yield from' (or 'await') before it")
+        result: T_co = token.value
+        return result
+
+    __await__ = __iter__
+
+    def within(self, limit: timedelta | float) -> Within[T_co]:
+        """This operation, but `TimedOut` is raised if it takes longer than the limit."""
+        return Within(self, limit)
+
+    def or_default(self, default: S) -> OrDefault[T_co | S]:
+        """This operation, but with the default as its result where `TimedOut` would be raised."""
+        return OrDefault(self, default)
+
+    def __del__(self) -> None:
+        if not self._used and (session := STEPPING.get()) is not None and not session.closing:
+            # Reference counting brings us here at the very statement that dropped the operation.
+            frame = sys._getframe(1)
+            where = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+            session.dropped.append(
+                f"{self} was created at {where} but never yielded: did you forget 'yield from' (or 'await')?"
+            )
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def use(op: object, taker: str) -> Any:
+    """Mark an operation as handed over; anything that is no branch is refused with the taker's name."""
+    if isinstance(op, Op):
+        op._used = True
+        return op
+    if hasattr(op, "send") and hasattr(op, "throw"):
+        return op
+    raise OperationMisused(f"{taker} takes operations or generator helpers, not {type(op).__name__}")
+
+
+def _outside(op: Op[Any]) -> str:
+    if IN_ACTIVITY.get() is not None:
+        return f"{op} is an operation for workflows and cannot run inside an activity: call the plain function (.fn)"
+    return f"{op} is an operation: only a workflow can run it, with 'yield from' (or 'await')"
+
+
+class Leaf(Op[T_co]):
+    """An operation that waits for one recorded entry."""
+
+    kind: ClassVar[EntryKind]
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.value} {self.name}"
+
+
+class Timer(Leaf[datetime]):
+    """Wait until an instant, or for a duration from now."""
+
+    kind = EntryKind.TIMER
+    name = "timer"
+
+    def __init__(self, duration: int | None = None, until: int | None = None, *, eager: bool = True) -> None:
+        self.duration = duration
+        self.until = until
+        # An eager timer that is due already never suspends. The limit of `within` is not eager: an event that is
+        # pending when the wait begins must win even against a limit of zero.
+        self.eager = eager
+
+    def __str__(self) -> str:
+        return "sleep"
+
+
+class Branches(Op[T_co]):
+    """Several operations or helpers at once. A `tally` decides, branch by branch, when the whole is finished."""
+
+    verb: ClassVar[str]
+
+    def __init__(self, branches: tuple[Any, ...]) -> None:
+        self.branches = tuple(use(branch, self.verb) for branch in branches)
+
+    def tally(self) -> Tally:
+        """Fresh bookkeeping for one run of this operation."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.verb
+
+
+class Returned:
+    """A branch or body ended with a value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Raised:
+    """A branch or body ended with an error."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+Outcome: TypeAlias = Returned | Raised
+
+
+class Tally(Protocol):
+    """Decides when several branches are finished, and how."""
+
+    def empty(self) -> Outcome:
+        """The outcome without any branch."""
+        ...
+
+    def finished(self, index: int, outcome: Outcome) -> Outcome | None:
+        """Branch `index` has ended: the outcome of the whole, or None while it goes on."""
+        ...
+
+
+class Within(Branches[T_co]):
+    """An operation against a deadline."""
+
+    verb = "within"
+
+    def __init__(self, op: Op[T_co], limit: timedelta | float) -> None:
+        micros = from_duration(f"{op}.within", limit)
+        super().__init__((op, Timer(micros, eager=False)))
+        self.op = op
+        self.seconds = micros / SECOND
+
+    def tally(self) -> Tally:
+        return self
+
+    def empty(self) -> Outcome:
+        raise AssertionError("there are always two branches")
+
+    def finished(self, index: int, outcome: Outcome) -> Outcome | None:
+        """The operation's own end, or `TimedOut` when the timer is first."""
+        return outcome if index == 0 else Raised(TimedOut(str(self.op), self.seconds))
+
+    def __str__(self) -> str:
+        return f"{self.op} within {self.seconds:g} s"
+
+
+class OrDefault(Op[T_co]):
+    """An operation whose timeout is a value instead of an error. It takes no position of its own."""
+
+    def __init__(self, op: Op[Any], default: Any) -> None:
+        self.op: Op[Any] = use(op, "or_default")
+        self.default = default
+
+    def __iter__(self) -> Generator[Op[Any], UseYieldFrom, T_co]:
+        self._used = True
+        try:
+            result: T_co = yield from self.op
+        except TimedOut:
+            result = self.default
+        return result
+
+    __await__ = __iter__
+
+    def __str__(self) -> str:
+        return f"{self.op} or default"
+
+
+def sleep(duration: timedelta | float) -> Op[datetime]:
+    """Wait for a duration; the result is the instant at which it ended. Zero never suspends."""
+    return Timer(duration=from_duration("sleep", duration))
+
+
+def sleep_until(instant: datetime) -> Op[datetime]:
+    """Wait until an aware datetime; the result is the instant at which it ended. The past never suspends."""
+    return Timer(until=from_datetime("sleep_until", instant))

@@ -1,0 +1,42 @@
+"""How a session answers: the body waits, or it has ended in one of three ways."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import attrs
+
+from durable.runner.definitions import WorkflowCall
+from durable.runner.fibers import WaitCondition
+
+
+@attrs.frozen
+class Completed:
+    """The body returned."""
+
+    value: Any
+
+
+@attrs.frozen
+class Failed:
+    """The body raised."""
+
+    error: BaseException
+
+
+@attrs.frozen
+class ContinueAs:
+    """The body wants to go on as another call."""
+
+    call: WorkflowCall[Any]
+
+
+@attrs.define
+class Suspended:
+    """The body waits: what it has asked for since the last answer, and what it no longer wants."""
+
+    opened: list[WaitCondition] = attrs.field(factory=list)
+    withdrawn: list[WaitCondition] = attrs.field(factory=list)
+
+
+SessionResult: TypeAlias = Completed | Failed | ContinueAs | Suspended

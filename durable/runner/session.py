@@ -1,0 +1,162 @@
+"""`WorkflowSessionRunner`: interprets one workflow body, and knows nothing of storage, engines or other workflows.
+
+Two verbs move it: `start()` and `feed(entry)`. Both say what the body now asks for or how it ended. Replay is the same
+loop fed with the stored entries in their recorded order, so the winner of a race needs no record of its own, and a
+replayed run cannot differ from the live one.
+
+An entry that the body does not wait for is a divergence: `HistoryDiverged` is raised and nothing has changed
+outside this object, which is then thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Any
+
+from durable.clock import to_datetime
+from durable.codec import Codec
+from durable.errors import Cancelled, HistoryDiverged
+from durable.outcomes import unpack_error
+from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.runner.definitions import ActivityCall, WorkflowCall, WorkflowDef
+from durable.runner.determinism import WorkflowInfo
+from durable.runner.events import EventOp
+from durable.runner.fibers import Fiber, WaitCondition, source_line
+from durable.runner.interpreter import Interpreter
+from durable.runner.ops import STEPPING, Leaf, Outcome, Raised, Returned
+from durable.runner.results import SessionResult
+
+_UNREAD: Any = object()
+
+
+class WorkflowSessionRunner(Interpreter):
+    """One live body."""
+
+    def __init__(
+        self,
+        definition: WorkflowDef[Any, Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        info: WorkflowInfo,
+        start_at: int,
+        codec: Codec,
+    ) -> None:
+        super().__init__(info, start_at, codec)
+        self._call = (definition.fn, args, kwargs)
+        self._root: Fiber | None = None
+
+    # --- the two verbs --------------------------------------------------------------------------------------------
+
+    def start(self) -> SessionResult:
+        """Run the body to its first wait."""
+        fn, args, kwargs = self._call
+        self._root = Fiber(fn(*args, **kwargs), "", None, 0)
+        self._ready.append((self._root, Returned(None)))
+        return self._advance()
+
+    def feed(self, entry: HistoryEntry, value: Any = _UNREAD) -> SessionResult:
+        """Give the body what is recorded next, and run it to its next wait.
+
+        `value` is the entry's outcome where the caller has read it already. Raises `HistoryDiverged`, or `CodecError`
+        for an outcome that cannot be read.
+        """
+        if entry.kind is EntryKind.CANCEL:
+            return self._cancel(entry)
+        wait = self.waits.get(entry.position)
+        if wait is None or wait.kind is not entry.kind or wait.name != entry.name:
+            raise self._diverged(entry)
+        if entry.status is EntryStatus.RETRY:
+            wait.attempt += 1
+            wait.retry_at = entry.retry_at_us
+            wait.error = entry.outcome
+            self._timed[entry.position] = wait
+            return self._progress_since()
+        outcome: Outcome
+        if entry.status is EntryStatus.ERROR:
+            outcome = Raised(unpack_error(entry.outcome))
+        else:
+            outcome = Returned(self._read(wait.op, entry) if value is _UNREAD else value)
+        self._drop(wait)
+        self._learn(entry)
+        self._ready.append((wait.fiber, outcome))
+        return self._advance()
+
+    def replay(self, entries: Iterable[HistoryEntry]) -> SessionResult:
+        """Start, and feed everything that is recorded. What the body then waits for stands in `waits`."""
+        result = self.start()
+        for entry in entries:
+            result = self.feed(entry)
+        return result
+
+    def close(self) -> None:
+        """Throw the body away. Operations in its `finally` blocks do not run."""
+        if self._root is None or self._end is not None:
+            return
+        token = STEPPING.set(self)
+        try:
+            self._close(self._root)
+        finally:
+            STEPPING.reset(token)
+
+    # --- what others may ask --------------------------------------------------------------------------------------
+
+    def wake_at(self, in_flight: Container[str] = ()) -> int | None:
+        """The earliest open deadline: a timer's, or that of a retry that is not in flight yet."""
+        open_deadlines = (wait.due for wait in self._timed.values() if wait.position not in in_flight)
+        return min((due for due in open_deadlines if due is not None), default=None)
+
+    def due(self, now: int) -> list[WaitCondition]:
+        """The timers and retries whose time has come, the earliest first."""
+        found = [wait for wait in self._timed.values() if wait.due is not None and wait.due <= now]
+        return sorted(found, key=lambda wait: wait.due or 0)
+
+    def source(self, position: str) -> str | None:
+        """File and line of the body at an open wait."""
+        wait = self.waits.get(position)
+        if wait is None:
+            return None
+        fiber: Fiber | None = wait.fiber
+        # A branch that is a bare operation has no line of its own: its owner's is where it was written.
+        while fiber is not None:
+            if line := source_line(fiber.body):
+                return line
+            fiber = fiber.owner.fiber if fiber.owner else None
+        return None
+
+    # --- reading entries ------------------------------------------------------------------------------------------
+
+    def _read(self, op: Leaf[Any], entry: HistoryEntry) -> Any:
+        if isinstance(op, ActivityCall | WorkflowCall):
+            return self._codec.function(op.definition.fn, op.definition.label).result.unpack(entry.outcome)
+        if isinstance(op, EventOp):
+            return self._codec.coder(op.event.payload_type, op.event.label).unpack(entry.outcome)
+        return to_datetime(entry.at_us)
+
+    def _learn(self, entry: HistoryEntry) -> None:
+        # The wall clock may have been set back between two entries; a workflow's own time never is.
+        if entry.at_us > self.now:
+            self.now = entry.at_us
+
+    def _diverged(self, entry: HistoryEntry) -> HistoryDiverged:
+        recorded = f"{entry.kind.value} {entry.name}"
+        if (wait := self.waits.get(entry.position)) is not None:
+            asked = str(wait)
+        elif self._end is not None:
+            asked = "nothing: the workflow has ended"
+        else:
+            asked = "nothing here; it waits for " + ", ".join(f"{one} at {one.position}" for one in self.waits.values())
+        return HistoryDiverged(self.info.id, entry.position, recorded, asked)
+
+    def _cancel(self, entry: HistoryEntry) -> SessionResult:
+        """Raise `Cancelled` at every open wait; groups end when all their branches have cleaned up."""
+        self._learn(entry)
+        self._cancel_reason = self._codec.coder(str | None, "reason of a cancellation").unpack(entry.outcome)
+        for wait in list(self.waits.values()):
+            self._withdraw(wait)
+            self._ready.append((wait.fiber, Raised(Cancelled(self._cancel_reason))))
+            owner = wait.fiber.owner
+            while owner is not None:
+                owner.is_cancelling = True
+                owner = owner.fiber.owner
+        return self._advance()

@@ -1,0 +1,88 @@
+"""Whether a value came back the same, and how to show one that did not.
+
+Stricter than `==`: 1, 1.0 and True are three values here, at any depth. Knows Python values only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import reprlib
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+import attrs
+
+NoneType = type(None)
+SCALARS: frozenset[type] = frozenset({bool, int, float, str, NoneType})
+# The typing rules let a narrower number stand where a wider one is asked for.
+_PROMOTIONS = frozenset({(bool, int), (bool, float), (int, float)})
+
+
+def difference(given: Any, back: Any) -> str | None:
+    """What became of the first part of a value that did not come back the same; None when all did."""
+    kind = type(given)
+    if kind is not type(back):
+        return None if (kind, type(back)) in _PROMOTIONS and given == back else _became(given, back)
+    if kind in SCALARS:
+        return None if given == back else _became(given, back)
+    names = _field_names(kind)  # type: ignore[arg-type]  # mypy takes a class for unhashable
+    pairs: Iterable[tuple[Any, Any]]
+    if names is not None:
+        pairs = [(getattr(given, name), getattr(back, name)) for name in names]
+    elif issubclass(kind, list | tuple | dict | set | frozenset):
+        if len(given) != len(back):
+            return _became(given, back)
+        pairs = _pairs(kind, given, back)
+    else:
+        # Two zones may have one offset, and an hour that the clocks repeat equals nothing outside its zone.
+        same = given.isoformat() == back.isoformat() if kind is datetime else given == back
+        return None if same else _became(given, back)
+    for one, other in pairs:
+        problem = difference(one, other)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _pairs(kind: type, given: Any, back: Any) -> Iterable[tuple[Any, Any]]:
+    if issubclass(kind, dict):
+        return chain(zip(given, back, strict=True), zip(given.values(), back.values(), strict=True))
+    if issubclass(kind, set | frozenset):
+        twins = {one: one for one in back}
+        return ((one, twins.get(one)) for one in given)
+    return zip(given, back, strict=True)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _field_names(kind: type) -> tuple[str, ...] | None:
+    """The fields of an attrs class or a dataclass; those that are neither arguments nor compared are caches."""
+    if attrs.has(kind):
+        return tuple(one.name for one in attrs.fields(kind) if one.init or one.eq)
+    if dataclasses.is_dataclass(kind):
+        return tuple(one.name for one in dataclasses.fields(kind) if one.init or one.compare)
+    return None
+
+
+def _became(given: Any, back: Any) -> str:
+    hint = "; JSON has no NaN and no Infinity" if type(given) is float and not math.isfinite(given) else ""
+    return f"{show(given)} ({type(given).__name__}) came back as {show(back)} ({type(back).__name__}){hint}"
+
+
+# --- showing ------------------------------------------------------------------------------------------------------
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 120
+SHOWN_MAX = 200
+
+
+def show(value: Any) -> str:
+    """A short text of any value at all."""
+    try:
+        text = _SHORT.repr(value)
+    except Exception:
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."

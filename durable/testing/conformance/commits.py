@@ -1,0 +1,215 @@
+"""What a commit is: all or nothing, numbered, kept, and only by the one who owns the store."""
+
+from __future__ import annotations
+
+from durable.backends.base import (
+    Batch,
+    Letters,
+    Mailbox,
+    PendingCount,
+    Query,
+    Sent,
+    StaleEvents,
+    Timers,
+    WaitsFor,
+    WaitsOf,
+    Workflows,
+)
+from durable.errors import InvariantViolated, StoreFenced
+from durable.records import DeadLetter, SentEvent
+from durable.testing.conformance.kit import (
+    ALL,
+    BackendFactory,
+    Check,
+    Store,
+    by_key,
+    by_place,
+    by_serial,
+    entry,
+    event,
+    refuses,
+    same,
+    wait,
+    workflow,
+)
+
+
+def check_empty_store(make: BackendFactory) -> None:
+    """A new store is clean, holds nothing and has given out no serial."""
+    with Store(make) as store:
+        same((store.opened.serial, store.opened.clean), (0, True))
+        same(store.backend.last_batch(), 0)
+        same(store.backend.workflow("nobody"), None)
+        same(store.backend.workflow_by_key(1), None)
+        same(store.backend.history(1), [])
+        same([list(store.backend.find(query)) for query in _EVERYTHING], [[] for _ in _EVERYTHING])
+        same(store.backend.count(Workflows(limit=ALL)), 0)
+        same(store.backend.count(PendingCount(name="paid")), 0)
+        same(store.backend.count(PendingCount(name=None)), 0)
+
+
+_EVERYTHING: tuple[Query[object], ...] = (
+    Workflows(limit=ALL),
+    Timers(limit=ALL),
+    WaitsOf(workflow_key=1),
+    WaitsFor(name="paid", event_key="", limit=ALL),
+    Mailbox(target=1, limit=ALL),
+    Mailbox(unstarted="later", limit=ALL),
+    Mailbox(limit=ALL),
+    StaleEvents(expired_at=10**9, sent_before=10**9, limit=ALL),
+    Letters(limit=ALL),
+    Sent(before=10**9, limit=ALL),
+)
+
+
+def _one_of_each(number: int) -> Batch:
+    return Batch(
+        number=number,
+        serial=50,
+        workflows_new=by_key(workflow(1, wake_at=7, tags=("red",))),
+        history=[(1, entry(0))],
+        waits_put=by_place(wait(1, 2)),
+        events_put=by_serial(event(3), event(4, target=1), event(5, unstarted="later")),
+        letters_put={6: DeadLetter(id=6, name="paid", workflow_id="w", payload="1", sent_at_us=1, died_at_us=2)},
+        sent_put={"e": SentEvent(event_id="e", digest="d", reply="r", at=1)},
+    )
+
+
+def _expect_nothing(store: Store) -> None:
+    same([list(store.backend.find(query)) for query in _EVERYTHING], [[] for _ in _EVERYTHING])
+    same(store.backend.history(1), [])
+    same(store.backend.find(Workflows(tag="red", limit=ALL)), [])
+
+
+def check_stale_number_writes_nothing(make: BackendFactory) -> None:
+    """A batch whose number does not follow the last one raises `StoreFenced` and writes nothing of any kind."""
+    with Store(make) as store:
+        store.commit()
+        for number in (0, 1, 3):
+            refuses(StoreFenced, lambda number=number: store.backend.commit(_one_of_each(number)))  # type: ignore[misc]
+        same(store.backend.last_batch(), 1)
+        _expect_nothing(store)
+        same(store.reopen().serial, 0)
+        _expect_nothing(store)
+
+
+def check_failed_commit_writes_nothing(make: BackendFactory) -> None:
+    """A batch that breaks a rule of the store raises `InvariantViolated` and leaves no part of itself behind."""
+    with Store(make) as store:
+        taken = workflow(20, id="taken")
+        store.commit(workflows_new=by_key(taken), history=[(20, entry(0))])
+        same_id = _one_of_each(2)
+        same_id.workflows_new[21] = workflow(21, id="taken")
+        same_seq = _one_of_each(2)
+        same_seq.history.append((20, entry(0)))
+        unknown = _one_of_each(2)
+        unknown.workflows_changed[22] = workflow(22)
+        two_places = _one_of_each(2)
+        two_places.events_put[23] = event(23, target=1, unstarted="later")
+        for batch in (same_id, same_seq, unknown, two_places):
+            refuses(InvariantViolated, lambda batch=batch: store.backend.commit(batch))  # type: ignore[misc]
+            same(store.backend.last_batch(), 1)
+        store.save(workflows_purged={20})
+        _expect_nothing(store)
+
+
+def check_numbers(make: BackendFactory) -> None:
+    """Every commit advances the number by one, and a new incarnation begins at 0."""
+    with Store(make) as store:
+        for number in (1, 2, 3):
+            store.commit()
+            same(store.backend.last_batch(), number)
+        store.reopen()
+        same(store.backend.last_batch(), 0)
+        store.commit()
+        same(store.backend.last_batch(), 1)
+
+
+def check_unknown_outcome(make: BackendFactory) -> None:
+    """After a commit whose answer was lost, `last_batch` says that it happened, and a repeat does no harm."""
+    with Store(make) as store:
+        batch = _one_of_each(1)
+        store.backend.commit(batch)
+        same(store.backend.last_batch(), 1)
+        refuses(StoreFenced, lambda: store.backend.commit(batch))
+        same(len(store.backend.history(1)), 1)
+
+
+def check_serial_is_kept(make: BackendFactory) -> None:
+    """The highest serial survives, and a lower one in a later batch does not take it back."""
+    with Store(make) as store:
+        store.commit(serial=41)
+        store.commit(serial=7)
+        same(store.reopen().serial, 41)
+        same(store.reopen().serial, 41)
+
+
+def check_clean_flag(make: BackendFactory) -> None:
+    """A store is clean after a commit that says so, and not after any other end, be it an open without a commit."""
+    with Store(make) as store:
+        store.commit()
+        same(store.reopen().clean, False)
+        store.commit(clean_stop=True)
+        same(store.reopen().clean, True)
+        same(store.reopen().clean, False)
+        store.commit(clean_stop=True)
+        store.commit()
+        same(store.reopen().clean, False)
+
+
+def check_close_is_harmless(make: BackendFactory) -> None:
+    """Closing twice, or before opening, does nothing, and the same handle can be opened again."""
+    backend = make()
+    backend.close()
+    backend.open("one")
+    backend.commit(Batch(number=1, workflows_new=by_key(workflow(1))))
+    backend.close()
+    backend.close()
+    backend.open("two")
+    same(backend.workflow("workflow-1"), workflow(1))
+    backend.close()
+
+
+def check_use_before_open(make: BackendFactory) -> None:
+    """A handle that is not open refuses to work rather than to guess."""
+    backend = make()
+    refuses(InvariantViolated, lambda: backend.commit(Batch(number=1)))
+    refuses(InvariantViolated, lambda: backend.workflow("a"))
+    refuses(InvariantViolated, backend.last_batch)
+
+
+def check_unknown_question(make: BackendFactory) -> None:
+    """A question that the protocol does not know is refused, not answered with nothing."""
+    with Store(make) as store:
+        refuses(InvariantViolated, lambda: store.backend.find(Query[int]()))
+
+
+def check_superseded_handle_is_fenced(make: BackendFactory) -> None:
+    """Once another incarnation has opened the store, the first can neither write nor ask for its number."""
+    first, second = make(), make()
+    first.open("first")
+    first.commit(Batch(number=1))
+    second.open("second")
+    refuses(StoreFenced, lambda: first.commit(_one_of_each(2)))
+    refuses(StoreFenced, lambda: first.commit(_one_of_each(1)))
+    refuses(StoreFenced, first.last_batch)
+    second.commit(Batch(number=1))
+    same(second.workflow_by_key(1), None)
+    first.close()
+    same(second.last_batch(), 1)
+    second.close()
+
+
+CHECKS: tuple[Check, ...] = (
+    check_empty_store,
+    check_stale_number_writes_nothing,
+    check_failed_commit_writes_nothing,
+    check_numbers,
+    check_unknown_outcome,
+    check_serial_is_kept,
+    check_clean_flag,
+    check_close_is_harmless,
+    check_use_before_open,
+    check_unknown_question,
+)
+FENCING_CHECKS: tuple[Check, ...] = (check_superseded_handle_is_fenced,)

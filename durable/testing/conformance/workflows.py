@@ -1,0 +1,256 @@
+"""What a store keeps of workflows: their rows, their history, their deadlines, and how they are found."""
+
+from __future__ import annotations
+
+import attrs
+
+from durable.backends.base import EventsFor, Mailbox, PendingCount, Timers, WaitsFor, WaitsOf, Workflows
+from durable.errors import InvariantViolated
+from durable.records import (
+    EntryKind,
+    EntryStatus,
+    HistoryEntry,
+    ParkReason,
+    WorkflowRecord,
+    WorkflowStatus,
+)
+from durable.testing.conformance.kit import (
+    ALL,
+    BackendFactory,
+    Check,
+    Store,
+    by_key,
+    by_place,
+    by_serial,
+    entry,
+    event,
+    keys,
+    refuses,
+    same,
+    wait,
+    workflow,
+)
+
+_FULL = WorkflowRecord(
+    key=2**62,
+    id="it's; drop table--\n\x1b[0m ☃ ünï",
+    name="order",
+    version=3,
+    status=WorkflowStatus.PARKED,
+    input='{"a": [1, "☃"]}',
+    start_digest="0a1b",
+    created_at=1,
+    start_at=2,
+    wake_at=3,
+    finished_at=4,
+    result='"done"',
+    error='{"type": "ValueError"}',
+    parent_key=5,
+    parent_place="1:4.1.0",
+    depth=6,
+    round=7,
+    tags=("red", 'qu"ote', "☃"),
+    cancel_requested=True,
+    cancel_reason="enough",
+    crashes=8,
+    park_reason=ParkReason.DIVERGED,
+    park_detail="at 4",
+    cursors=(("paid", "", 9), ("paid", "k☃", 10)),
+)
+
+
+def check_workflow_round_trip(make: BackendFactory) -> None:
+    """A workflow comes back with every field as it was, by id and by key."""
+    with Store(make) as store:
+        plain = workflow(1)
+        store.save(workflows_new=by_key(_FULL, plain))
+        for record in (_FULL, plain):
+            same(store.backend.workflow(record.id), record)
+            same(store.backend.workflow_by_key(record.key), record)
+        same(store.backend.find(Workflows(limit=ALL)), [plain, _FULL])
+
+
+def check_every_enum_value(make: BackendFactory) -> None:
+    """Every status, park reason, entry kind and outcome can be stored."""
+    with Store(make) as store:
+        reasons = [*ParkReason, None, None]
+        records = [
+            workflow(key, status=status, park_reason=reason)
+            for key, (status, reason) in enumerate(zip(WorkflowStatus, reasons, strict=True), start=1)
+        ]
+        pairs = [(kind, status) for kind in EntryKind for status in EntryStatus]
+        entries = [
+            HistoryEntry(seq, "0", kind, "x", status, "null", 5, seq or None)
+            for seq, (kind, status) in enumerate(pairs)
+        ]
+        store.save(workflows_new=by_key(*records), history=[(1, item) for item in entries])
+        same(store.backend.find(Workflows(limit=ALL)), records)
+        same(store.backend.history(1), entries)
+
+
+def check_update(make: BackendFactory) -> None:
+    """A changed workflow replaces what was stored, fields that became None included, and its neighbours stay."""
+    with Store(make) as store:
+        first = attrs.evolve(_FULL, key=1)
+        other = workflow(2)
+        store.save(workflows_new=by_key(first, other))
+        changed = attrs.evolve(
+            workflow(1),
+            **{name: getattr(first, name) for name in ("id", "created_at", "parent_key", "parent_place", "tags")},
+            **{name: getattr(first, name) for name in ("name", "version", "input", "start_digest")},
+        )
+        store.save(workflows_changed=by_key(changed))
+        same(store.backend.workflow_by_key(1), changed)
+        store.save(workflows_changed=by_key(first))
+        same(store.backend.workflow_by_key(1), first)
+        same(store.backend.workflow_by_key(2), other)
+
+
+def check_continued_workflow(make: BackendFactory) -> None:
+    """A workflow that continues as another changes name, version and input, and its history begins anew."""
+    with Store(make) as store:
+        store.save(
+            workflows_new=by_key(workflow(1), workflow(2)), history=[(1, entry(0)), (1, entry(1)), (2, entry(0))]
+        )
+        continued = workflow(1, name="refund", version=2, input="[2]", round=1)
+        fresh = entry(0, outcome="9")
+        store.save(workflows_changed=by_key(continued), history_cleared={1}, history=[(1, fresh)])
+        same(store.backend.workflow("workflow-1"), continued)
+        same(store.backend.history(1), [fresh])
+        same(store.backend.history(2), [entry(0)])
+        same(keys(store.backend.find(Workflows(name="refund", limit=ALL))), [1])
+        same(keys(store.backend.find(Workflows(name="order", limit=ALL))), [2])
+
+
+def check_ids_are_unique(make: BackendFactory) -> None:
+    """An id or a key that is stored cannot be stored again; ids that differ in case are two; a purged one is free."""
+    with Store(make) as store:
+        store.commit(workflows_new=by_key(workflow(1, id="a"), workflow(2, id="A")))
+        refuses(InvariantViolated, lambda: store.commit(workflows_new=by_key(workflow(3, id="a"))))
+        refuses(InvariantViolated, lambda: store.commit(workflows_new=by_key(workflow(1, id="b"))))
+        twins = by_key(workflow(4, id="c"), workflow(5, id="c"))
+        refuses(InvariantViolated, lambda: store.commit(workflows_new=twins))
+        store.save(workflows_purged={1}, workflows_new=by_key(workflow(3, id="a")))
+        same(
+            [store.backend.workflow(id) for id in ("a", "A", "b", "c")],
+            [workflow(3, id="a"), workflow(2, id="A"), None, None],
+        )
+
+
+def check_history_order(make: BackendFactory) -> None:
+    """History comes back in the order of seq, per workflow, over any number of commits."""
+    with Store(make) as store:
+        store.commit(history=[(1, entry(2)), (2, entry(0)), (1, entry(0))])
+        store.save(history=[(1, entry(10)), (1, entry(1)), (1, entry(9))])
+        same([item.seq for item in store.backend.history(1)], [0, 1, 2, 9, 10])
+        same(store.backend.history(2), [entry(0)])
+        store.save(history_cleared={1})
+        same(store.backend.history(1), [])
+
+
+def check_timers(make: BackendFactory) -> None:
+    """Timers come by time and then by key, as many as asked for, and follow what `wake_at` becomes."""
+    with Store(make) as store:
+        times = {1: 50, 2: 10, 3: None, 4: 10, 5: 0}
+        store.save(workflows_new=by_key(*(workflow(key, wake_at=at) for key, at in times.items())))
+        same(store.backend.find(Timers(limit=ALL)), [(0, 5), (10, 2), (10, 4), (50, 1)])
+        same(store.backend.find(Timers(limit=2)), [(0, 5), (10, 2)])
+        changed = by_key(workflow(5), workflow(3, wake_at=20), workflow(1, wake_at=5))
+        store.save(workflows_changed=changed, workflows_purged={2})
+        same(store.backend.find(Timers(limit=ALL)), [(5, 1), (10, 4), (20, 3)])
+
+
+def _varied(store: Store) -> None:
+    running, parked = WorkflowStatus.RUNNING, WorkflowStatus.PARKED
+    suspended, failed = WorkflowStatus.SUSPENDED, WorkflowStatus.FAILED
+    store.save(
+        workflows_new=by_key(
+            workflow(1, status=running, tags=("red",), created_at=10),
+            workflow(2, status=parked, name="refund", created_at=20),
+            workflow(3, status=suspended, tags=("red", "blue", "red"), created_at=30),
+            workflow(4, status=failed, created_at=40, finished_at=100),
+            workflow(5, status=running, name="refund", tags=("blue",), created_at=50),
+            workflow(6, status=failed, name="refund", tags=("red",), created_at=60, finished_at=0),
+        )
+    )
+
+
+_FILTERS: tuple[tuple[Workflows, list[int]], ...] = (
+    (Workflows(limit=ALL), [1, 2, 3, 4, 5, 6]),
+    (Workflows(statuses=(WorkflowStatus.RUNNING,), limit=ALL), [1, 5]),
+    (Workflows(statuses=(WorkflowStatus.RUNNING, WorkflowStatus.PARKED), limit=ALL), [1, 2, 5]),
+    (Workflows(statuses=(WorkflowStatus.FAILED, WorkflowStatus.RUNNING), limit=ALL), [1, 4, 5, 6]),
+    (Workflows(statuses=(WorkflowStatus.RUNNING, WorkflowStatus.RUNNING), limit=ALL), [1, 5]),
+    (Workflows(statuses=(WorkflowStatus.CANCELLED,), limit=ALL), []),
+    (Workflows(name="refund", limit=ALL), [2, 5, 6]),
+    (Workflows(name="REFUND", limit=ALL), []),
+    (Workflows(name="%", limit=ALL), []),
+    (Workflows(tag="red", limit=ALL), [1, 3, 6]),
+    (Workflows(tag="re", limit=ALL), []),
+    (Workflows(created_since=30, limit=ALL), [3, 4, 5, 6]),
+    (Workflows(finished_before=100, limit=ALL), [6]),
+    (Workflows(finished_before=101, limit=ALL), [4, 6]),
+    (Workflows(statuses=(WorkflowStatus.RUNNING, WorkflowStatus.PARKED), name="refund", tag="blue", limit=ALL), [5]),
+    (Workflows(statuses=(WorkflowStatus.FAILED,), tag="red", created_since=60, finished_before=1, limit=ALL), [6]),
+)
+
+
+def check_workflow_filters(make: BackendFactory) -> None:
+    """Each filter of `Workflows` picks its rows, in both orders and combined, and counts the same ones."""
+    with Store(make) as store:
+        _varied(store)
+        for query, expected in _FILTERS:
+            same(keys(store.backend.find(query)), expected)
+            same(keys(store.backend.find(attrs.evolve(query, newest_first=True))), expected[::-1])
+            same(store.backend.count(attrs.evolve(query, limit=1, after=5)), len(expected))
+
+
+def check_workflow_paging(make: BackendFactory) -> None:
+    """Pages follow each other without a gap or a repeat, in both orders, for every filter."""
+    with Store(make) as store:
+        _varied(store)
+        for query, expected in _FILTERS:
+            for newest_first in (False, True):
+                seen: list[int] = []
+                page = attrs.evolve(query, newest_first=newest_first, limit=2)
+                while found := keys(store.backend.find(page)):
+                    seen += found
+                    page = attrs.evolve(page, after=found[-1])
+                same(seen, expected[::-1] if newest_first else expected)
+
+
+def check_purge(make: BackendFactory) -> None:
+    """A purged workflow takes its history, waits, mailbox, tags and timer along, and nothing of any other."""
+    with Store(make) as store:
+        records = [workflow(key, tags=("red",), wake_at=key) for key in (1, 2)]
+        store.save(
+            workflows_new=by_key(*records),
+            history=[(1, entry(0)), (2, entry(0))],
+            waits_put=by_place(wait(1, 3), wait(1, 4, "1"), wait(2, 5)),
+            events_put=by_serial(event(6, target=1), event(7, target=2), event(8), event(9, unstarted="later")),
+        )
+        store.save(workflows_purged={1})
+        backend = store.backend
+        same((backend.workflow("workflow-1"), backend.workflow_by_key(1), backend.history(1)), (None, None, []))
+        same((backend.find(WaitsOf(workflow_key=1)), backend.find(Mailbox(target=1, limit=ALL))), ([], []))
+        same(backend.find(Workflows(tag="red", limit=ALL)), [records[1]])
+        same(backend.find(Timers(limit=ALL)), [(2, 2)])
+        same(backend.history(2), [entry(0)])
+        same(backend.find(WaitsFor(name="paid", event_key="", limit=ALL)), [wait(2, 5)])
+        same(backend.find(EventsFor(name="paid", event_key="", target=2, limit=ALL)), [event(7, target=2)])
+        same(backend.count(PendingCount(name="paid")), 3)
+        store.save(workflows_purged={1, 99})
+
+
+CHECKS: tuple[Check, ...] = (
+    check_workflow_round_trip,
+    check_every_enum_value,
+    check_update,
+    check_continued_workflow,
+    check_ids_are_unique,
+    check_history_order,
+    check_timers,
+    check_workflow_filters,
+    check_workflow_paging,
+    check_purge,
+)

@@ -1,0 +1,47 @@
+"""What the store in memory adds to the protocol: it refuses what a store of tables would silently not do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from durable.backends.base import Batch
+from durable.backends.memory import MemoryBackend, MemoryStore
+from durable.errors import InvariantViolated, StoreFenced
+from durable.testing.conformance.kit import by_key, by_place, by_serial, event, wait, workflow
+
+
+@pytest.mark.parametrize(
+    "change", [{"id": "other"}, {"created_at": 5}, {"tags": ("new",)}, {"name": "refund"}, {"input": "[9]"}]
+)
+def test_changes_that_a_batch_must_not_make(change: dict[str, Any]) -> None:
+    """Who a workflow is never changes, and what it runs only together with its history."""
+    backend = MemoryBackend()
+    backend.open("a")
+    backend.commit(Batch(number=1, workflows_new=by_key(workflow(1))))
+    with pytest.raises(InvariantViolated):
+        backend.commit(Batch(number=2, workflows_changed=by_key(workflow(1, **change))))
+    assert backend.workflow_by_key(1) == workflow(1)
+
+
+def test_one_object_serves_one_engine_after_another() -> None:
+    """An engine that was dropped without a close is superseded by the next one on the same object."""
+    backend = MemoryBackend()
+    backend.open("a")
+    backend.commit(Batch(number=1, workflows_new=by_key(workflow(1))))
+    assert backend.open("b").clean is False
+    with pytest.raises(StoreFenced):
+        backend.commit(Batch(number=2))
+    assert backend.workflow("workflow-1") == workflow(1)
+
+
+def test_nothing_piles_up() -> None:
+    """Places of waits and events that are gone leave nothing behind, because their keys come from users."""
+    store = MemoryStore()
+    backend = MemoryBackend(store)
+    backend.open("a")
+    events = by_serial(event(3, event_key="x"), event(4, target=1))
+    backend.commit(Batch(number=1, waits_put=by_place(wait(1, 2, event_key="x")), events_put=events))
+    backend.commit(Batch(number=2, waits_dropped={(1, "0")}, events_dropped={3, 4}))
+    assert not any((store.waits, store.waiting, store.events, store.queues, store.boxes))

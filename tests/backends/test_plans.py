@@ -1,0 +1,133 @@
+"""The questions that are asked all the time are answered by an index, without sorting and without reading a table."""
+
+from __future__ import annotations
+
+import pathlib
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from durable.backends import queries, schema
+from durable.backends.base import (
+    EventsFor,
+    Letters,
+    Mailbox,
+    PendingCount,
+    Query,
+    Sent,
+    StaleEvents,
+    Timers,
+    WaitsFor,
+    WaitsOf,
+    Workflows,
+)
+from durable.records import WorkflowStatus
+
+RUNNING, PARKED = WorkflowStatus.RUNNING, WorkflowStatus.PARKED
+
+
+@pytest.fixture
+def connection(tmp_path: pathlib.Path) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(tmp_path / "plans.db", isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    schema.migrate(connection)
+    connection.execute("COMMIT")
+    yield connection
+    connection.close()
+
+
+def _plan(connection: sqlite3.Connection, sql: str, params: Any = ()) -> list[str]:
+    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
+
+
+# Per question: the index of each search in its plan.
+HOT: list[tuple[Query[Any], list[str]]] = [
+    (Timers(limit=9), ["workflow_wake"]),
+    (WaitsFor(name="a", event_key="", limit=9), ["event_wait_event"]),
+    (WaitsOf(workflow_key=1), ["PRIMARY KEY"]),
+    (EventsFor(name="a", event_key="", target=None, limit=9), ["pending_event_queue"]),
+    (EventsFor(name="a", event_key="", target=1, after_serial=4, limit=9), ["pending_event_queue"]),
+    (Mailbox(target=1, limit=9), ["pending_event_target"]),
+    (Mailbox(unstarted="a", limit=9), ["pending_event_unstarted"]),
+    (Workflows(statuses=(RUNNING,), limit=9), ["workflow_live"]),
+    (Workflows(statuses=(RUNNING,), after=7, limit=9), ["workflow_live"]),
+    (Workflows(statuses=(RUNNING, PARKED), after=7, limit=9), ["workflow_live"] * 2),
+    (Workflows(statuses=(PARKED, RUNNING), newest_first=True, limit=9), ["workflow_live"] * 2),
+    (Workflows(name="a", after=7, limit=9), ["workflow_name"]),
+    (Workflows(tag="a", after=7, newest_first=True, limit=9), ["PRIMARY KEY", "PRIMARY KEY"]),
+    (Workflows(after=7, limit=9), ["PRIMARY KEY"]),
+    (Letters(after=7, limit=9), ["PRIMARY KEY"]),
+    (Sent(event_id="a"), ["PRIMARY KEY"]),
+    (Sent(before=9, limit=9), ["sent_event_at"]),
+]
+
+
+@pytest.mark.parametrize(("query", "indexes"), HOT, ids=lambda value: type(value).__name__)
+def test_hot_questions_use_their_index(connection: sqlite3.Connection, query: Query[Any], indexes: list[str]) -> None:
+    """Each search of the plan goes through its index; nothing is scanned and nothing is sorted."""
+    select = queries.select(query)
+    plan = _plan(connection, select.sql, {**select.params, "limit": 9})
+    searches = [line for line in plan if line.startswith("SEARCH")]
+    assert len(searches) == len(indexes), plan
+    assert all(index in line for index, line in zip(indexes, searches, strict=True)), plan
+    assert not [line for line in plan if "TEMP B-TREE" in line or line.startswith("SCAN")], plan
+
+
+def test_every_question_is_in_the_list() -> None:
+    """A new kind of question cannot be added without saying how it is answered."""
+    assert {type(query) for query, _ in HOT} | {StaleEvents} == set(queries._SELECTS)
+
+
+def test_stale_events_read_no_table(connection: sqlite3.Connection) -> None:
+    """The sweep finds its few through two indexes; a store full of fresh events costs it nothing."""
+    select = queries.select(StaleEvents(expired_at=1, sent_before=1, limit=9))
+    plan = _plan(connection, select.sql, {**select.params, "limit": 9})
+    assert any("pending_event_expiry" in line for line in plan), plan
+    assert any("pending_event_sent" in line for line in plan), plan
+    assert not [line for line in plan if line.startswith("SCAN pending_event")], plan
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        (PendingCount(name="a"), "COVERING INDEX pending_event_queue"),
+        (PendingCount(name=None), "COVERING INDEX pending_event_unstarted"),
+        (Workflows(statuses=(RUNNING, PARKED), limit=9), "COVERING INDEX workflow_live"),
+        (Workflows(name="a", limit=9), "COVERING INDEX workflow_name"),
+    ],
+)
+def test_counts_read_only_an_index(connection: sqlite3.Connection, query: Workflows | PendingCount, index: str) -> None:
+    """Counting does not read the rows."""
+    plan = _plan(connection, *queries.count(query))
+    assert len(plan) == 1
+    assert index in plan[0]
+
+
+@pytest.mark.parametrize(
+    ("sql", "index"),
+    [
+        ("SELECT * FROM workflow WHERE id = ?", "sqlite_autoindex_workflow_1"),
+        ("SELECT * FROM workflow WHERE key = ?", "PRIMARY KEY"),
+        ("SELECT * FROM history WHERE workflow = ? ORDER BY seq", "PRIMARY KEY"),
+        ("DELETE FROM history WHERE workflow = ?", "PRIMARY KEY"),
+        ("DELETE FROM event_wait WHERE workflow = ?", "PRIMARY KEY"),
+        ("DELETE FROM pending_event WHERE target = ?", "pending_event_target"),
+        ("DELETE FROM workflow_tag WHERE workflow = ?", "workflow_tag_workflow"),
+    ],
+)
+def test_rows_of_one_workflow_are_found_by_index(connection: sqlite3.Connection, sql: str, index: str) -> None:
+    """Loading and purging one workflow does not depend on how many others there are."""
+    plan = _plan(connection, sql, (1,))
+    assert len(plan) == 1
+    assert index in plan[0]
+
+
+def test_the_status_index_leaves_out_the_many(connection: sqlite3.Connection) -> None:
+    """Sleeping and finished workflows are in no index by status and, without a deadline, in none by time."""
+    partial = dict(
+        connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql LIKE '%WHERE%'")
+    )
+    assert partial["workflow_live"].endswith("WHERE status = 'running' OR status = 'parked'")
+    assert partial["workflow_wake"].endswith("WHERE wake_at IS NOT NULL")

@@ -1,0 +1,399 @@
+"""The house rules as tests, over `ast` alone: who may import whom, how big things may be, who may read the clock.
+
+A rule takes files and gives offences, `file:line what`. `RULES` says over which files it runs, and `BAD` holds snippets
+that it must refuse, because a check that cannot fail proves nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import graphlib
+import io
+import tokenize
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+import pytest
+
+from durable import errors
+
+ROOT = Path(__file__).parents[1]
+FILE_LINES, FUNCTION_LINES, CLASS_LINES, TEST_LINES = 400, 60, 250, 40
+PUBLIC_METHODS, POSITIONAL_PARAMETERS, NESTING = 15, 5, 4
+
+# The floor from the ground up: a module imports its own level and those below.
+LEVELS = (("errors",), ("clock", "ids"), ("records", "registry", "retry"), ("codec", "config", "converter", "outcomes"))
+FLOOR = {name: level for level, names in enumerate(LEVELS) for name in names}
+_FLOOR = tuple(f"durable.{name}" for name in FLOOR)
+_ENGINE = (*_FLOOR, "durable.runner", "durable.engine", "durable.backends.base")
+# What each room may import of durable. Nothing but themselves may import testing, cli, contrib and web.
+MAY_IMPORT = {
+    "floor": _FLOOR,
+    "runner": (*_FLOOR, "durable.runner"),
+    "engine": _ENGINE,
+    "backends": (*_FLOOR, "durable.backends"),
+    "front": (*_FLOOR, "durable.runner", "durable.engine"),
+}
+MAY_IMPORT |= {edge: (*_ENGINE, "durable.backends", f"durable.{edge}") for edge in ("testing", "cli", "contrib", "web")}
+# The one door from the engine to the stores: it turns a URL into a backend and imports that one only then.
+MAY_IMPORT_TOO = {"durable/engine/engine.py": ("durable.backends.url",)}
+MUST_NOT_IMPORT = {
+    "floor": ("anyio", "asyncio", "sqlite3", "threading", "trio"),
+    "runner": ("anyio", "asyncio", "concurrent", "random", "socket", "sqlite3", "threading", "time", "trio"),
+    "engine": ("sqlite3", "sqlite_utils"),
+    "backends": ("anyio", "asyncio", "trio"),
+}
+# Imports inside functions: dependencies that are optional or that only some users load.
+LAZY = {
+    "durable/backends/schema.py": ("sqlite_utils",),  # slow to import, and needed only when a schema changes
+    "durable/backends/url.py": ("durable.backends",),
+    "durable/codec.py": ("pydantic",),
+    "durable/converter.py": ("pydantic",),
+    "durable/engine/engine.py": ("durable.backends.url",),
+}
+_TODAY = tuple(f"datetime.{one}" for one in ("datetime.now", "datetime.utcnow", "datetime.today", "date.today"))
+# What only one module may touch, and who may touch a part of it: random() in a workflow, seeded from its identity.
+ONLY_HERE = {
+    "durable/clock.py": ("time", *_TODAY),
+    "durable/ids.py": ("os.getrandom", "os.urandom", "random", "secrets", "uuid.uuid1", "uuid.uuid4"),
+}
+SEEDED = {"durable/runner/determinism.py": "random.Random"}
+CONFIG = "durable/engine/config.py"
+# The public names, all of them.
+EXPECTED = """
+    ActivityFailed ActivityInfo ActivityTimedOut Call Cancelled ChildDepthExceeded ChildWorkflowCancelled
+    ChildWorkflowFailed CodecError DeadLetter DeadLetterNotFound DeadLetterPolicy Delivered DeliveryMode
+    DuplicateWorkflow Durable DurableError EngineClosed EngineConfig EngineForked Event EventConflict HistoryDiverged
+    HistoryEntry InvalidValue InvariantViolated NonRetryable Op OperationMisused PayloadTooLarge PendingEventsFull
+    Queued RecoveryReport RegistrationError Retry RetryAfter StorageError StorageUnavailable StoreFenced StoreInUse
+    StoreTooNew StoreUnusable SyncWorkflowEngine TimedOut UnknownWorkflow Won WorkflowAlreadyExists WorkflowCancelled
+    WorkflowEngine WorkflowFailed WorkflowHandle WorkflowNotFound WorkflowStatus WorkflowTerminated WrongType
+    __version__ activity activity_info call gather now race random sleep sleep_until uuid workflow
+""".split()
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
+
+
+@attrs.frozen
+class Source:
+    """One file, parsed; it need not exist."""
+
+    path: str
+    text: str
+    tree: ast.Module = attrs.field(init=False, default=attrs.Factory(lambda one: ast.parse(one.text), takes_self=True))
+
+
+Offences = Iterator[tuple[ast.AST | int, str]]
+Rule = Callable[[Sequence[Source]], Iterator[str]]
+
+
+def each(rule: Callable[[Source], Offences]) -> Rule:
+    """A rule over one file as a rule over many, with offences that an editor can jump to."""
+
+    @functools.wraps(rule)
+    def over(sources: Sequence[Source]) -> Iterator[str]:
+        for one in sources:
+            for place, what in rule(one):
+                yield f"{one.path}:{place if isinstance(place, int) else getattr(place, 'lineno', 1)} {what}"
+
+    return over
+
+
+def files(*rooms: str) -> list[Source]:
+    """Every Python file below some top-level folders."""
+    paths = sorted(path for room in rooms for path in (ROOT / room).rglob("*.py"))
+    return [Source(path.relative_to(ROOT).as_posix(), path.read_text()) for path in paths]
+
+
+def room_of(path: str) -> str:
+    """Which row of the tables a file of the package belongs to."""
+    parts = path.removesuffix(".py").split("/")[1:]
+    top = {"__init__": "front"} | dict.fromkeys(FLOOR, "floor")
+    return parts[0] if len(parts) > 1 else top.get(parts[0], "no room")
+
+
+def within(target: str, prefixes: Iterable[str]) -> bool:
+    """Whether a dotted name is one of these or lies below one."""
+    return any(target == prefix or target.startswith(prefix + ".") for prefix in prefixes)
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
+    """Every imported dotted name; `from a import b` gives `a.b`, which lies below `a` whatever b is."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node, f"{'.' * node.level}{node.module or ''}.{alias.name}") for alias in node.names)
+
+
+def functions(tree: ast.AST) -> list[FunctionNode]:
+    """Every function and method, nested ones too."""
+    return [node for node in ast.walk(tree) if isinstance(node, FunctionNode)]
+
+
+def inside_functions(tree: ast.AST) -> set[ast.stmt]:
+    """The imports that stand inside a function."""
+    return {node for function in functions(tree) for node, _ in imports(function)}
+
+
+def uses(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """Every use of an imported name, resolved: `dt.datetime.now` after `import datetime as dt`."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            tops = [alias.name.split(".")[0] for alias in node.names]
+            names |= {top: top for top in tops} | {one.asname: one.name for one in node.names if one.asname}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    inner = {node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and node not in inner:
+            head, dot, rest = ast.unparse(node).partition(".")
+            if head in names:
+                yield node, f"{names[head]}{dot}{rest}"
+
+
+@each
+def one_way(source: Source) -> Offences:
+    """Floor, runner, engine, edges: a room imports what stands before it, and nothing that makes it impure."""
+    room = room_of(source.path)
+    may = (*MAY_IMPORT.get(room, ()), *MAY_IMPORT_TOO.get(source.path, ()))
+    level = FLOOR[Path(source.path).stem] if room == "floor" else len(LEVELS)
+    if room not in MAY_IMPORT:
+        yield source.tree, f"{room}: enter it in the tables"
+    for node, target in imports(source.tree):
+        if within(target, ["durable"]) and not within(target, may):
+            yield node, f"{room} must not import {target}"
+        elif within(target, _FLOOR) and FLOOR[target.split(".")[1]] > level:
+            yield node, f"level {level} of the floor must not import {target}"
+        elif within(target, MUST_NOT_IMPORT.get(room, ())) and not within(SEEDED.get(source.path, ""), [target]):
+            yield node, f"{room} must not import {target}"
+
+
+@each
+def import_form(source: Source) -> Offences:
+    """Imports are absolute, by name and at the top of the file."""
+    lazy = inside_functions(source.tree)
+    for node, target in imports(source.tree):
+        if target.startswith("."):
+            yield node, f"relative import of {target}"
+        if target.endswith(".*"):
+            yield node, f"star import of {target}"
+        if node in lazy and not within(target, LAZY.get(source.path, ())):
+            yield node, f"{target} is imported inside a function"
+
+
+def no_cycles(sources: Sequence[Source]) -> Iterator[str]:
+    """No two modules need each other."""
+    modules = {one.path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): one for one in sources}
+    graph: dict[str, set[str]] = {module: set() for module in modules}
+    for module, source in modules.items():
+        lazy = inside_functions(source.tree)
+        for target in (target for node, target in imports(source.tree) if node not in lazy):
+            graph[module].add(max((name for name in modules if within(target, [name])), key=len, default=module))
+    try:
+        graphlib.TopologicalSorter({name: found - {name} for name, found in graph.items()}).prepare()
+    except graphlib.CycleError as error:
+        yield f"{modules[error.args[1][0]].path}:1 imports in a circle: {' <- '.join(error.args[1])}"
+
+
+def nesting(nodes: Iterable[ast.AST], parent: ast.AST | None = None) -> int:
+    """How many blocks stand inside each other; an `elif` is no deeper than its `if`."""
+    deepest = 0
+    for node in nodes:
+        if not isinstance(node, FunctionNode | ast.ClassDef | ast.Lambda):
+            is_elif = isinstance(node, ast.If) and isinstance(parent, ast.If) and node.col_offset == parent.col_offset
+            own = isinstance(node, BLOCKS) and not is_elif
+            deepest = max(deepest, own + nesting(ast.iter_child_nodes(node), node))
+    return deepest
+
+
+def length(node: FunctionNode | ast.ClassDef) -> int:
+    """The lines of a definition, without its decorators."""
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def is_overload(node: ast.AST) -> bool:
+    """Whether this is one signature of an overloaded function."""
+    return isinstance(node, FunctionNode) and any("overload" in ast.unparse(one) for one in node.decorator_list)
+
+
+@each
+def size_of_files(source: Source) -> Offences:
+    """A file fits in a head."""
+    if (count := len(source.text.splitlines())) > FILE_LINES:
+        yield source.tree, f"has {count} lines, {FILE_LINES} are allowed"
+
+
+@each
+def sizes(source: Source) -> Offences:
+    """A function is short, flat and takes few things by position; a class does one thing."""
+    for node in functions(source.tree):
+        positional = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args) if arg.arg not in ("self", "cls")]
+        if length(node) > FUNCTION_LINES:
+            yield node, f"{node.name} has {length(node)} lines, {FUNCTION_LINES} are allowed"
+        if len(positional) > POSITIONAL_PARAMETERS and not is_overload(node):
+            yield node, f"{node.name} has {len(positional)} positional parameters"
+        if (depth := nesting(node.body)) > NESTING:
+            yield node, f"{node.name} nests {depth} blocks, {NESTING} are allowed"
+    for cls in (node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)):
+        public = {one.name for one in cls.body if isinstance(one, FunctionNode) and not one.name.startswith("_")}
+        if length(cls) > CLASS_LINES:
+            yield cls, f"{cls.name} has {length(cls)} lines, {CLASS_LINES} are allowed"
+        if len(public) > PUBLIC_METHODS:
+            yield cls, f"{cls.name} has {len(public)} public methods, {PUBLIC_METHODS} are allowed"
+
+
+@each
+def purity(source: Source) -> Offences:
+    """Only clock.py reads time and only ids.py draws randomness."""
+    for node, name in uses(source.tree):
+        for home, forbidden in ONLY_HERE.items():
+            if within(name, forbidden) and source.path != home and name != SEEDED.get(source.path):
+                yield node, f"{name} belongs to {home}"
+    for call in (node for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
+        if ast.unparse(call).endswith("Random()"):
+            yield call, "a generator of random numbers without a seed"
+
+
+def options_are_read(sources: Sequence[Source]) -> Iterator[str]:
+    """An option of EngineConfig that no code reads does not exist."""
+    top = [node for one in sources if one.path == CONFIG for node in one.tree.body]
+    config = next((node for node in top if isinstance(node, ast.ClassDef) and node.name == "EngineConfig"), None)
+    if config is None:
+        yield f"{CONFIG}:1 EngineConfig is not defined"
+        return
+    nodes = {node for source in sources for node in ast.walk(source.tree)} - set(ast.walk(config))
+    read = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+    for field in config.body:
+        if isinstance(field, ast.AnnAssign) and ast.unparse(field.target) not in read:
+            yield f"{CONFIG}:{field.lineno} nothing reads {ast.unparse(field.target)}"
+
+
+def public_names(sources: Sequence[Source]) -> Iterator[str]:
+    """The front door shows exactly the names that were decided."""
+    front = [node for one in sources if one.path == "durable/__init__.py" for node in one.tree.body]
+    lists = [node.value for node in front if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
+    shown = ast.literal_eval(lists[0]) if lists else ()
+    yield from (f"durable/__init__.py:1 {name} is missing in __all__" for name in EXPECTED if name not in shown)
+    yield from (f"durable/__init__.py:1 {name} is unexpected in __all__" for name in shown if name not in EXPECTED)
+
+
+@each
+def docstrings(source: Source) -> Offences:
+    """Modules and what they offer say what they are for."""
+    if not ast.get_docstring(source.tree):
+        yield source.tree, "the module has no docstring"
+    for node in (node for node in source.tree.body if isinstance(node, FunctionNode | ast.ClassDef)):
+        if not (node.name.startswith("_") or is_overload(node) or ast.get_docstring(node)):
+            yield node, f"{node.name} has no docstring"
+
+
+@each
+def leftovers(source: Source) -> Offences:
+    """No promises in comments, and nothing that would run code out of stored data."""
+    for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+        if token.type == tokenize.COMMENT and any(word in token.string for word in ("TODO", "FIXME")):
+            yield token.start[0], token.string
+    for node, target in imports(source.tree):
+        if within(target, ("marshal", "pickle", "shelve")):
+            yield node, f"{target} is never used here"
+
+
+@each
+def shape_of_tests(source: Source) -> Offences:
+    """A test makes a claim, is short and does not wait for real time."""
+    for node in functions(source.tree):
+        if node.name.startswith("test_") and not ast.get_docstring(node):
+            yield node, f"{node.name} makes no claim: it has no docstring"
+        if node.name.startswith("test_") and length(node) > TEST_LINES:
+            yield node, f"{node.name} has {length(node)} lines, {TEST_LINES} are allowed"
+    yield from ((node, f"{name} waits for real time") for node, name in uses(source.tree) if name == "time.sleep")
+
+
+def mute_errors(classes: Iterable[type[BaseException]]) -> Iterator[str]:
+    """An error says what it is, what happened, and says it again when it was copied."""
+    for cls in classes:
+        fields = attrs.fields(cls) if attrs.has(cls) else ()
+        values = [next(value for kind, value in SAMPLES if kind in str(field.type)) for field in fields] or ["why"]
+        error = cls(*values)
+        if not vars(cls).get("__doc__"):
+            yield f"durable/errors.py:1 {cls.__name__} has no docstring"
+        if not str(error) or str(copy.copy(error)) != str(error):
+            yield f"durable/errors.py:1 {cls.__name__} has no message, or loses it when copied"
+
+
+SAMPLES = (("str", "sample"), ("timedelta", timedelta(seconds=3)), ("int", 3), ("float", 3.5))
+ERRORS = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, BaseException)]
+_PACKAGE = (one_way, import_form, no_cycles, sizes, purity, options_are_read)
+RULES: dict[Rule, tuple[str, ...]] = dict.fromkeys((*_PACKAGE, public_names, docstrings), ("durable",))
+RULES |= {size_of_files: ("durable", "tests"), leftovers: ("durable", "tests"), shape_of_tests: ("tests",)}
+_A, _DEEP = (
+    "durable/engine/a.py",
+    "def f():" + "".join(f"\n{' ' * depth}if {depth}:" for depth in range(1, 6)) + " pass",
+)
+# A rule, a file, what stands in it, and a part of what the rule must say.
+BAD: tuple[tuple[Rule, str, str, str], ...] = (
+    (one_way, "durable/records.py", "from durable import engine", "floor must not import durable.engine"),
+    (one_way, "durable/clock.py", "import durable.retry", "level 1"),
+    (one_way, "durable/runner/a.py", "from durable.engine.state import State", "runner must not"),
+    (one_way, _A, "import durable.backends.url", "engine must not"),
+    (one_way, "durable/engine/engine.py", "from durable.backends import sqlite", "engine must not"),
+    (one_way, "durable/backends/a.py", "import durable.runner", "backends must not"),
+    (one_way, "durable/cli/a.py", "import durable.testing", "cli must not"),
+    (one_way, "durable/helpers.py", "", "enter it"),
+    (one_way, "durable/runner/a.py", "from random import Random", "random.Random"),
+    (one_way, "durable/runner/determinism.py", "import time", "time"),
+    (import_form, _A, "from . import state", "relative"),
+    (import_form, _A, "from os import *", "star"),
+    (import_form, "durable/codec.py", "async def f():\n import trio", "inside"),
+    (no_cycles, f"{_A} durable/b.py", "import durable.b\nfrom durable.engine import a", "circle"),
+    (size_of_files, _A, "\n" * (FILE_LINES + 1), "401 lines"),
+    (sizes, _A, "def f():" + "\n 1" * FUNCTION_LINES, "61 lines"),
+    (sizes, _A, "def f(self, a, b, c, d, /, e, g): 1", "6 positional"),
+    (sizes, _A, _DEEP, "nests 5"),
+    (sizes, _A, "class C:" + "\n 1" * CLASS_LINES, "251 lines"),
+    (sizes, _A, "class C:" + "".join(f"\n def m{n}(self): 1" for n in range(16)), "16 public"),
+    (purity, _A, "import time as t\nt.monotonic()", "time.monotonic belongs"),
+    (purity, _A, "import datetime\ndatetime.datetime.now()", "datetime.now belongs"),
+    (purity, _A, "from uuid import uuid4\nuuid4()", "uuid4 belongs"),
+    (purity, "durable/runner/determinism.py", "import random\nrandom.random()", "random.random belongs"),
+    (purity, "durable/runner/determinism.py", "import random\nrandom.Random()", "without a seed"),
+    (options_are_read, CONFIG, "class EngineConfig:\n batch: int\n def f(self): self.batch", "reads batch"),
+    (options_are_read, "durable/config.py", "class EngineConfig: 1", "not defined"),
+    (public_names, "durable/__init__.py", "__all__ = ['helper']", "helper is unexpected"),
+    (docstrings, _A, "def f(): 1", "module has no"),
+    (docstrings, _A, "'Doc.'\nclass C: 1", "C has no"),
+    (leftovers, _A, "1  # TODO later", "TODO later"),
+    (leftovers, _A, "import pickle", "pickle"),
+    (shape_of_tests, "tests/a.py", "async def test_a(): 1", "no docstring"),
+    (shape_of_tests, "tests/a.py", "def test_a():\n 'Doc.'" + "\n 1" * TEST_LINES, "42 lines"),
+    (shape_of_tests, "tests/a.py", "import time\ntime.sleep(1)", "time.sleep"),
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_house_keeps_the_rule(rule: Rule) -> None:
+    """No file breaks it; and it can be broken."""
+    assert any(rule is one for one, *_ in BAD)
+    assert not (found := list(rule(files(*RULES[rule])))), "\n".join([rule.__doc__ or "", *found])
+
+
+@pytest.mark.parametrize(("rule", "path", "text", "said"), BAD, ids=lambda one: getattr(one, "__name__", ""))
+def test_rule_refuses_what_breaks_it(rule: Rule, path: str, text: str, said: str) -> None:
+    """A snippet that breaks the rule is named with its place."""
+    assert any(
+        one.split(":")[0] in (*path.split(), CONFIG) and said in one
+        for one in rule([Source(one, text) for one in path.split()])
+    )
+
+
+def test_errors_have_something_to_say() -> None:
+    """Every error has a docstring and a message, and a class without them is found."""
+    assert not (found := list(mute_errors(ERRORS))), "\n".join(found)
+    assert len(list(mute_errors([type("Mute", (Exception,), {"__str__": lambda _: ""})]))) == 2
