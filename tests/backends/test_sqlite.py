@@ -143,6 +143,7 @@ def test_unreadable_workflow_does_not_end_the_pages(backend: SqliteBackend) -> N
     assert len(backend.find(Timers(limit=5))) == 0
     backend.commit(Batch(number=2, workflows_purged=set(range(3, 38))))
     assert backend.count(Workflows(tag="t", limit=1)) == 4
+    assert _sql(backend, "SELECT count(*) FROM workflow_tag") == [(4,)]
 
 
 def test_unreadable_history(backend: SqliteBackend) -> None:

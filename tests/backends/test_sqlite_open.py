@@ -327,6 +327,32 @@ def test_fork_does_not_inherit_the_lock(tmp_path: pathlib.Path) -> None:
     held.release()
 
 
+def test_forked_child_keeps_a_lock_of_its_own(tmp_path: pathlib.Path) -> None:
+    """A child that takes the file after the fork does not lose it when it drops what it inherited."""
+    path = str(tmp_path / "store.db")
+    held = owner.take(path)
+    released, taken, done = os.pipe(), os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(released[0], 1)
+        own = owner.take(path)
+        held.release()
+        os.write(taken[1], b"x")
+        os.read(done[0], 1)
+        own.release()
+        os._exit(0)
+    held.release()
+    os.write(released[1], b"x")
+    os.read(taken[0], 1)
+    with pytest.raises(StoreInUse, match=f"process {child} on host"):
+        owner.take(path)
+    os.write(done[1], b"x")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    owner.take(path).release()
+    for descriptor in (*released, *taken, *done):
+        os.close(descriptor)
+
+
 def test_lock_file_that_cannot_be_opened(tmp_path: pathlib.Path) -> None:
     """A lock file that is in the way is a clear error, and no database is created."""
     path = tmp_path / "store.db"
