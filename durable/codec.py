@@ -165,8 +165,12 @@ class FunctionCoder:
 
     def copy_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         """The arguments as they will be read, so that caller and callee share nothing that can change."""
-        if all(map(_is_constant, args)) and (not kwargs or all(map(_is_constant, kwargs.values()))):
-            return args, kwargs
+        if not kwargs or all(map(_is_constant, kwargs.values())):
+            for one in args:
+                if not _is_constant(one):
+                    break
+            else:
+                return args, kwargs
         bound = self._bind(args, kwargs)
         return self._spread({name: self._coders[name].pack(value)[1] for name, value in bound.items()})
 

@@ -6,10 +6,11 @@ Lives on the loop and owns no state of any workflow. It takes effects from the c
 
 from __future__ import annotations
 
-import logging
+import itertools
 import math
 from collections import deque
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any
 
 import anyio
@@ -27,7 +28,9 @@ from durable.ids import place
 from durable.outcomes import pack_error
 from durable.runner.ops import IN_ACTIVITY
 
-_log = logging.getLogger("durable")
+# How many activities a worker runs before it lets the rest of the loop have a turn, and how many workers are kept.
+_POLITE = 50
+_IDLE_MAX = 100
 
 
 @attrs.frozen(kw_only=True)
@@ -53,8 +56,24 @@ def activity_info() -> ActivityInfo:
     )
 
 
+_Name = tuple[int, int, str]
+
+
+class Worker:
+    """A task that runs activities one after the other, under one cancel scope."""
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+        self.wake: anyio.Event | None = None
+
+
 class ActivityPool:
-    """Runs a bounded number of activities at once; the others wait their turn."""
+    """Runs a bounded number of activities at once; the others wait their turn.
+
+    A task costs more than a short activity, so a worker goes on with the next activity when one has ended without
+    waiting. As soon as one does wait, the worker that was woken behind it takes over: there are as many workers as
+    activities that wait for something, and one more.
+    """
 
     def __init__(
         self,
@@ -73,12 +92,15 @@ class ActivityPool:
         self._threads = anyio.CapacityLimiter(config.max_threads)
         self._unlimited = anyio.CapacityLimiter(math.inf)
         self._waiting: deque[RunActivity] = deque()
-        self._running: dict[tuple[int, int, str], anyio.CancelScope] = {}
+        self._running: dict[_Name, anyio.CancelScope] = {}
         # Those that were cancelled because nobody wants their answer; the others that are cut off have timed out.
-        self._unwanted: set[tuple[int, int, str]] = set()
+        self._unwanted: set[_Name] = set()
+        self._idle: list[Worker] = []
         self._workers = 0
+        # Whether a worker was started or woken that has not taken anything yet.
+        self._is_called = False
         self._is_draining = False
-        self._idle = anyio.Event()
+        self._all_gone = anyio.Event()
 
     def apply(self, effects: list[RunActivity | StopActivity]) -> None:
         """Take what the coordinator has released."""
@@ -87,22 +109,35 @@ class ActivityPool:
                 self._waiting.append(effect)
             else:
                 self._stop(effect)
-        while self._waiting and self._workers < self._limit and not self._is_draining:
-            self._workers += 1
-            self._tasks.start_soon(self._work, self._waiting.popleft())
+        self._call_worker()
 
     async def drain(self, seconds: float) -> None:
         """Begin nothing new, let what runs finish for a while, then cancel it. What was cut off runs again later."""
         self._is_draining = True
         self._waiting.clear()
-        if self._workers:
-            with anyio.move_on_after(seconds):
-                await self._idle.wait()
-        for name in list(self._running):
-            self._cancel(name)
-        if self._workers:
-            with anyio.move_on_after(1.0):
-                await self._idle.wait()
+        for worker in self._idle:
+            if worker.wake is not None:
+                worker.wake.set()
+        for patience in (seconds, 1.0):
+            if self._workers:
+                with anyio.move_on_after(patience):
+                    await self._all_gone.wait()
+            for name in list(self._running):
+                self._cancel(name)
+
+    def _call_worker(self) -> None:
+        """Have one more worker look at what waits, unless one is on its way."""
+        if self._is_called or self._is_draining or not self._waiting:
+            return
+        if self._idle:
+            self._is_called = True
+            worker = self._idle.pop()
+            assert worker.wake is not None
+            worker.wake.set()
+        elif self._workers < self._limit:
+            self._is_called = True
+            self._workers += 1
+            self._tasks.start_soon(self._work)
 
     def _stop(self, effect: StopActivity) -> None:
         name = (effect.key, effect.round, effect.position)
@@ -111,40 +146,75 @@ class ActivityPool:
         else:
             self._waiting = deque(one for one in self._waiting if (one.key, one.round, one.position) != name)
 
-    def _cancel(self, name: tuple[int, int, str]) -> None:
+    def _cancel(self, name: _Name) -> None:
         self._unwanted.add(name)
         self._running[name].cancel()
 
-    async def _work(self, effect: RunActivity | None) -> None:
-        """Run activities one after the other for as long as some wait: a task is worth more than one of them."""
+    async def _work(self) -> None:
+        worker = Worker()
+        self._is_called = False
         try:
-            while effect is not None:
-                await self._run(effect)
-                effect = self._waiting.popleft() if self._waiting and not self._is_draining else None
+            with worker.scope:
+                while await self._run_all(worker) and await self._rest(worker):
+                    pass
         finally:
             self._workers -= 1
-            if not self._workers and self._is_draining:
-                self._idle.set()
+            if self._is_draining and not self._workers:
+                self._all_gone.set()
+            self._call_worker()
 
-    async def _run(self, effect: RunActivity) -> None:
-        timeout = effect.definition.timeout_us
+    async def _run_all(self, worker: Worker) -> bool:
+        """Run what waits until nothing does; whether the worker can be used again."""
+        for count in itertools.count(1):
+            if self._is_draining or not self._waiting:
+                break
+            effect = self._waiting.popleft()
+            self._call_worker()
+            if not await self._run(worker, effect):
+                return False
+            if count % _POLITE == 0:
+                # Short activities in a row must not keep the host's other tasks waiting.
+                await anyio.lowlevel.cancel_shielded_checkpoint()
+        return not self._is_draining
+
+    async def _rest(self, worker: Worker) -> bool:
+        """Wait to be called again; False if there are enough idle workers already."""
+        if len(self._idle) >= _IDLE_MAX:
+            return False
+        worker.wake = anyio.Event()
+        self._idle.append(worker)
+        await worker.wake.wait()
+        self._is_called = False
+        return True
+
+    async def _run(self, worker: Worker, effect: RunActivity) -> bool:
+        """Run one activity and report it; whether the worker can be used again."""
         name = (effect.key, effect.round, effect.position)
+        timeout = effect.definition.timeout_us
+        scope = worker.scope if timeout is None else anyio.move_on_after(timeout / SECOND)
+        context = copy_context()
         token = IN_ACTIVITY.set(effect)
-        scope = anyio.CancelScope() if timeout is None else anyio.move_on_after(timeout / SECOND)
         self._running[name] = scope
         answer: RecordActivity | None = None
         try:
-            with scope:
+            if timeout is None:
                 answer = await self._attempt(effect)
+            else:
+                with scope:
+                    answer = await self._attempt(effect)
         finally:
             IN_ACTIVITY.reset(token)
             del self._running[name]
-            is_unwanted = name in self._unwanted
+            is_wanted = name not in self._unwanted
             self._unwanted.discard(name)
-        if answer is None and timeout is not None and not is_unwanted:
-            answer = self._failed(effect, ActivityTimedOut(effect.definition.name, timeout / SECOND))
-        if answer is not None:
-            self._report(answer)
+        if is_wanted:
+            if answer is None and timeout is not None:
+                answer = self._failed(effect, ActivityTimedOut(effect.definition.name, timeout / SECOND))
+            if answer is not None:
+                self._report(answer)
+        # A cancellation that came too late for this activity must not hit the next one, and context variables that it
+        # has set must not reach the next one: such a worker is not used again.
+        return not worker.scope.cancel_called and copy_context() == context
 
     async def _attempt(self, effect: RunActivity) -> RecordActivity:
         definition = effect.definition
@@ -153,7 +223,7 @@ class ActivityPool:
                 value = await definition.fn(*effect.args, **effect.kwargs)
             else:
                 value = await self._in_thread(effect)
-            text, value = self._codec.function(definition.fn, definition.label).result.pack(value)
+            text, value = definition.coder(self._codec).result.pack(value)
             if (size := payload_size(text)) > self._max_payload:
                 raise PayloadTooLarge(f"{definition.label}: result", size, self._max_payload)
         except anyio.get_cancelled_exc_class() as error:

@@ -22,7 +22,7 @@ from durable.backends.base import Backend, Timers
 from durable.clock import SECOND, Clock
 from durable.codec import Codec
 from durable.engine.config import EngineConfig
-from durable.engine.decisions import decide, follow_up
+from durable.engine.decisions import decide_in, follow_up
 from durable.engine.operations import (
     Effect,
     Ended,
@@ -136,24 +136,21 @@ class WorkflowStateCoordinator:
 
     def process(self, envelopes: list[Envelope]) -> None:
         """Decide a batch, commit it, release it."""
-        now = self._clock.now()
+        turn = Turn(self.state, self._clock.now())
         release = Release()
-        effects: list[Effect] = []
         for envelope in envelopes:
-            self._decide(envelope, now, release, effects)
+            self._decide(turn, envelope, release)
         if self.state.trials.unclean:
-            turn = Turn(self.state, now)
             admit_suspect(turn)
             follow_up(turn)
-            effects += turn.effects
         self._commit()
-        self._apply(effects, release)
+        self._apply(turn.effects, release)
         if release.answered or release.activities:
             self._release(release)
 
-    def _decide(self, envelope: Envelope, now: int, release: Release, effects: list[Effect]) -> None:
+    def _decide(self, turn: Turn, envelope: Envelope, release: Release) -> None:
         try:
-            decision = decide(self.state, envelope.operation, now)
+            reply = decide_in(turn, envelope.operation)
         except InvariantViolated:
             raise
         except StorageUnavailable:
@@ -163,13 +160,13 @@ class WorkflowStateCoordinator:
             envelope.error = error
             release.answered.append(envelope)
             return
-        effects += decision.effects
-        if isinstance(decision.reply, Pending):
-            self._watch(decision.reply.key, envelope)
+        if envelope.wake is None:
+            return
+        if isinstance(reply, Pending):
+            self._watch(reply.key, envelope)
         else:
-            envelope.reply = decision.reply
-            if envelope.wake is not None:
-                release.answered.append(envelope)
+            envelope.reply = reply
+            release.answered.append(envelope)
 
     def _watch(self, key: int, envelope: Envelope) -> None:
         others = [other for other in self._watchers.get(key, ()) if not other.is_abandoned]

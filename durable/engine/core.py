@@ -111,8 +111,14 @@ class Core:
         self._check_open()
         assert self._room is not None
         # Bounds what is queued: a caller that finds no room waits here.
-        async with self._room:
+        try:
+            self._room.acquire_nowait()
+        except anyio.WouldBlock:
+            await self._room.acquire()
+        try:
             return await self._answer(operation)
+        finally:
+            self._room.release()
 
     async def ask_end(self, operation: AwaitEnd) -> Any:
         """Like `ask`, for the one question whose answer may take months; it takes no room in the queue."""

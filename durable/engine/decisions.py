@@ -38,11 +38,18 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
 def decide(state: State, op: ops.Operation[Any], now: int) -> Decision[Any]:
     """Decide one operation. State and batch are changed; nothing leaves. Raises a `DurableError` for the caller."""
     turn = Turn(state, now)
-    if state.trials.unclean and isinstance(op, ops.WakeWorkflow) and recovery.must_wait(turn, op):
-        return Decision(None, turn.effects)
-    reply = _DECISIONS[type(op)](turn, op)
-    follow_up(turn)
+    reply = decide_in(turn, op)
     return Decision(reply, turn.effects)
+
+
+def decide_in(turn: Turn, op: ops.Operation[Any]) -> Any:
+    """Decide one more operation of a batch; the reply."""
+    if turn.state.trials.unclean and isinstance(op, ops.WakeWorkflow) and recovery.must_wait(turn, op):
+        return None
+    reply = _DECISIONS[type(op)](turn, op)
+    if turn.checks or turn.cancels or turn.offers:
+        follow_up(turn)
+    return reply
 
 
 def follow_up(turn: Turn) -> None:

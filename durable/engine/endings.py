@@ -34,7 +34,7 @@ def end_workflow(turn: Turn, record: WorkflowRecord, result: Completed | Failed 
     else:
         definition = turn.state.registry.get(record.name, record.version)
         try:
-            text, _ = turn.state.codec.function(definition.fn, definition.label).result.pack(result.value)
+            text, _ = definition.coder(turn.state.codec).result.pack(result.value)
             check_payload(turn, f"workflow {record.name}: result", text)
         except (CodecError, PayloadTooLarge) as error:
             mark_finished(turn, record, WorkflowStatus.FAILED, error=pack_error(error))
@@ -108,7 +108,7 @@ def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> No
     definition = call.definition
     try:
         state.registry.add(definition)
-        coder = state.codec.function(definition.fn, definition.label)
+        coder = definition.coder(state.codec)
         coder.check(call.args, call.kwargs)
         text = coder.pack_arguments(call.args, call.kwargs)
         check_payload(turn, f"{definition.label}: arguments", text)

@@ -99,7 +99,7 @@ class WorkflowEngine:
         call._used = True
         found = call.child_id if id is None else check_text("workflow id", id)
         definition: WorkflowDef[Any, Any] = call.definition
-        coder = self._core.codec.function(definition.fn, definition.label)
+        coder = definition.coder(self._core.codec)
         coder.check(call.args, call.kwargs)
         record = await self._core.ask(
             StartWorkflow(

@@ -27,9 +27,11 @@ class WorkflowHandle(Generic[R_co]):
     @service_call
     async def result(self, timeout: timedelta | float | None = None) -> R_co:
         """Wait for the end: the result, or `WorkflowFailed`, `WorkflowCancelled`, `TimeoutError`."""
-        seconds = None if timeout is None else from_duration("result: timeout", timeout) / SECOND
-        with anyio.fail_after(seconds):
+        if timeout is None:
             record = await self._core.ask_end(AwaitEnd(self.id))
+        else:
+            with anyio.fail_after(from_duration("result: timeout", timeout) / SECOND):
+                record = await self._core.ask_end(AwaitEnd(self.id))
         value: R_co = outcome_of(self._core, record)
         return value
 
@@ -60,4 +62,4 @@ def outcome_of(core: Core, record: WorkflowRecord) -> Any:
     except UnknownWorkflow:
         # Old runs outlive their code; their results are still JSON.
         return core.codec.coder(Any, f"workflow {record.name}: result").unpack(text)
-    return core.codec.function(definition.fn, definition.label).result.unpack(text)
+    return definition.coder(core.codec).result.unpack(text)

@@ -16,7 +16,7 @@ from durable.engine.operations import (
     WakeWorkflow,
 )
 from durable.engine.progress import begin, dispatch, feed, feed_cancel, feed_retry, load, settle
-from durable.engine.state import Loaded
+from durable.engine.state import Flight, Loaded
 from durable.engine.turn import Turn
 from durable.errors import (
     ChildDepthExceeded,
@@ -30,6 +30,8 @@ from durable.records import EntryKind, EntryStatus, WorkflowRecord, WorkflowStat
 from durable.retry import is_permanent, next_delay
 from durable.runner.definitions import WorkflowCall, WorkflowDef
 from durable.runner.fibers import WaitCondition
+
+_NONE: dict[str, Flight] = {}
 
 
 def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
@@ -79,15 +81,12 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
     then the answer is late, and late answers change nothing.
     """
     state = turn.state
-    record = state.by_key(op.key)
-    if record is None or record.status.is_terminal or record.status is WorkflowStatus.PARKED:
+    flight = state.in_flight.get(op.key, _NONE).get(op.position)
+    if flight is None or flight.round != op.round or flight.attempt != op.attempt:
         return
-    loaded = load(turn, record)
-    flights = state.in_flight.get(op.key, {})
-    flight = flights.get(op.position)
-    if flight is None or (flight.round, flight.attempt) != (op.round, op.attempt):
-        return
-    del flights[op.position]
+    loaded = state.touch(op.key) or _reload(turn, op.key)
+    # Not before: what is in flight is not dispatched again by loading its workflow.
+    state.in_flight.get(op.key, {}).pop(op.position, None)
     wait = loaded.session.waits.get(op.position) if loaded is not None else None
     if loaded is None or wait is None or wait.attempt != op.attempt:
         return
@@ -95,11 +94,20 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
         feed(turn, loaded, wait, EntryStatus.OK, op.outcome, op.value)
         return
     policy = wait.op.definition.retry  # type: ignore[attr-defined]  # what is in flight is an activity
-    delay = None if is_permanent(op.error) else next_delay(policy, op.error, op.attempt, f"{record.id}/{op.position}")
+    where = f"{loaded.record.id}/{op.position}"
+    delay = None if is_permanent(op.error) else next_delay(policy, op.error, op.attempt, where)
     if delay is None:
         feed(turn, loaded, wait, EntryStatus.ERROR, op.outcome)
         return
     feed_retry(turn, loaded, wait, op.outcome, delay)
+
+
+def _reload(turn: Turn, key: int) -> Loaded | None:
+    """The body of a workflow that may have been let go of, ended or parked meanwhile."""
+    record = turn.state.by_key(key)
+    if record is None or record.status.is_terminal or record.status is WorkflowStatus.PARKED:
+        return None
+    return load(turn, record)
 
 
 def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
@@ -107,10 +115,7 @@ def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
 
     Which those are follows from the workflow itself, so a timer of a wait that is over fires nothing.
     """
-    record = turn.state.by_key(op.key)
-    if record is None or record.status.is_terminal or record.status is WorkflowStatus.PARKED:
-        return
-    loaded = load(turn, record)
+    loaded = _reload(turn, op.key)
     if loaded is None:
         return
     for wait in loaded.session.due(turn.now):
@@ -129,9 +134,7 @@ def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
 
 def decide_resume_workflow(turn: Turn, op: ResumeWorkflow) -> None:
     """Load a workflow and let it go on."""
-    record = turn.state.by_key(op.key)
-    if record is not None and not record.status.is_terminal and record.status is not WorkflowStatus.PARKED:
-        load(turn, record)
+    _reload(turn, op.key)
 
 
 # --- children -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ that a late answer to an old one is known for what it is.
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import attrs
 
@@ -156,9 +157,12 @@ class RemoveLetter(Operation[None]):
 # --- from the engine itself ---------------------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@attrs.define(kw_only=True)
 class RecordActivity(Operation[None]):
-    """An attempt of an activity has ended: `outcome` is its packed value, or its packed error."""
+    """An attempt of an activity has ended: `outcome` is its packed value, or its packed error.
+
+    Not frozen, which would triple the cost of making one, and every step makes one.
+    """
 
     key: int
     round: int
@@ -200,9 +204,8 @@ class SweepEvents(Operation[int]):
 # --- effects ------------------------------------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
-class RunActivity:
-    """Run one attempt of an activity on the loop."""
+class RunActivity(NamedTuple):
+    """Run one attempt of an activity on the loop. A tuple: every step makes one."""
 
     key: int
     workflow_id: str
@@ -211,11 +214,10 @@ class RunActivity:
     attempt: int
     definition: ActivityDef[Any, Any]
     args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    kwargs: Mapping[str, Any]
 
 
-@attrs.frozen
-class StopActivity:
+class StopActivity(NamedTuple):
     """Cancel an activity that nobody waits for any more."""
 
     key: int
@@ -223,15 +225,13 @@ class StopActivity:
     position: str
 
 
-@attrs.frozen
-class Follow:
+class Follow(NamedTuple):
     """Put an operation into the queue, after the commit."""
 
     operation: Operation[Any]
 
 
-@attrs.frozen
-class Ended:
+class Ended(NamedTuple):
     """A workflow has ended: answer those who wait for it."""
 
     record: WorkflowRecord

@@ -138,21 +138,17 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     if wait.retry_at is not None and wait.retry_at > turn.now:
         return
     record = loaded.record
-    flights = turn.state.in_flight.setdefault(record.key, {})
-    if wait.position in flights:
+    flights = turn.state.in_flight.get(record.key)
+    if flights is None:
+        flights = turn.state.in_flight[record.key] = {}
+    elif wait.position in flights:
         return
-    assert isinstance(wait.op, ActivityCall)
+    op = wait.op
+    assert isinstance(op, ActivityCall)
     flights[wait.position] = Flight(record.round, wait.attempt)
     turn.effects.append(
         RunActivity(
-            key=record.key,
-            workflow_id=record.id,
-            round=record.round,
-            position=wait.position,
-            attempt=wait.attempt,
-            definition=wait.op.definition,
-            args=wait.args,
-            kwargs=wait.kwargs,
+            record.key, record.id, record.round, wait.position, wait.attempt, op.definition, wait.args, wait.kwargs
         )
     )
 
@@ -160,8 +156,7 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 def settle(turn: Turn, loaded: Loaded) -> None:
     """Bring the record in line with what the body waits for."""
     record = loaded.record
-    works = any(wait.kind is EntryKind.ACTIVITY for wait in loaded.session.waits.values())
-    status = WorkflowStatus.RUNNING if works else WorkflowStatus.SUSPENDED
+    status = WorkflowStatus.RUNNING if loaded.session.open_activities else WorkflowStatus.SUSPENDED
     wake_at = loaded.session.wake_at(turn.state.in_flight.get(record.key, ()))
     if status is not record.status or wake_at != record.wake_at:
         turn.state.put(record.with_status(status, wake_at=wake_at), record)
@@ -170,7 +165,7 @@ def settle(turn: Turn, loaded: Loaded) -> None:
 def _session(turn: Turn, record: WorkflowRecord) -> WorkflowSessionRunner:
     state = turn.state
     definition = state.registry.get(record.name, record.version)
-    args, kwargs = state.codec.function(definition.fn, definition.label).unpack_arguments(record.input)
+    args, kwargs = definition.coder(state.codec).unpack_arguments(record.input)
     info = WorkflowInfo(
         id=record.id,
         name=record.name,

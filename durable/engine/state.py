@@ -8,7 +8,7 @@ them also notes the change in the batch that will be committed.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import attrs
 
@@ -38,8 +38,7 @@ class Loaded:
     mail: int | None = None
 
 
-@attrs.frozen
-class Flight:
+class Flight(NamedTuple):
     """An activity that was handed to the loop: the round and attempt it was decided for."""
 
     round: int

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from durable.clock import from_duration
+from durable.codec import Codec, FunctionCoder
 from durable.errors import InvalidValue, WrongType
 from durable.ids import check_text
 from durable.records import EntryKind
@@ -30,9 +31,8 @@ Durable: TypeAlias = Generator[Op[Any], UseYieldFrom, R]
 class Call(Leaf[T_co]):
     """A call of an activity or a workflow that has not happened yet."""
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.args = args
-        self.kwargs = kwargs
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
 
 
 class ActivityCall(Call[T_co]):
@@ -41,7 +41,8 @@ class ActivityCall(Call[T_co]):
     kind = EntryKind.ACTIVITY
 
     def __init__(self, definition: ActivityDef[Any, T_co], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        super().__init__(args, kwargs)
+        self.args = args
+        self.kwargs = kwargs
         self.definition = definition
         self.name = definition.name
 
@@ -61,7 +62,8 @@ class WorkflowCall(Call[T_co]):
         kwargs: dict[str, Any],
         child_id: str | None = None,
     ) -> None:
-        super().__init__(args, kwargs)
+        self.args = args
+        self.kwargs = kwargs
         self.definition = definition
         self.name = definition.name
         self.child_id = child_id
@@ -83,7 +85,24 @@ class ContinueRequested(BaseException):
         self.call = call
 
 
-class ActivityDef(Generic[P, R_co]):
+class Definition:
+    """What activities and workflows have in common: a function, and how its arguments and result are stored."""
+
+    fn: Callable[..., Any]
+    name: str
+    # What it is, in words for messages.
+    label: str
+    _coder: tuple[Codec, FunctionCoder] | None = None
+
+    def coder(self, codec: Codec) -> FunctionCoder:
+        """The coder of its arguments and result; remembered for the codec that asked last."""
+        known = self._coder
+        if known is None or known[0] is not codec:
+            known = self._coder = (codec, codec.function(self.fn, self.label))
+        return known[1]
+
+
+class ActivityDef(Definition, Generic[P, R_co]):
     """A function whose result is recorded, so that it is used exactly once. Made by `@activity`."""
 
     def __init__(self, fn: Callable[P, Any], name: str, retry: Retry, timeout: timedelta | float | None) -> None:
@@ -112,7 +131,7 @@ class ActivityDef(Generic[P, R_co]):
         return f"<activity {self.name}>"
 
 
-class WorkflowDef(Generic[P, R_co]):
+class WorkflowDef(Definition, Generic[P, R_co]):
     """A generator function or coroutine function that durable drives. Made by `@workflow`."""
 
     def __init__(self, fn: Callable[P, Any], name: str, version: int) -> None:

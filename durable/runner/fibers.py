@@ -6,8 +6,8 @@ branch *i* of a gather at 4 are `4.i.0, 4.i.1`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from types import FrameType
+from collections.abc import Iterator, Mapping
+from types import FrameType, MappingProxyType
 from typing import Any
 
 from durable.records import EntryKind
@@ -56,10 +56,17 @@ class Group:
 class WaitCondition:
     """What a workflow waits for at one position."""
 
-    __slots__ = (
-        "args", "attempt", "deadline", "error", "fiber", "input", "kind", "kwargs", "name", "op", "opened_at",
-        "position", "retry_at",
-    )  # fmt: skip
+    # A timer's deadline.
+    deadline: int | None = None
+    # An activity's arguments (a copy that the body does not share), the attempt that runs next or now, when it may run
+    # if one has failed before, and what that one failed with.
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = MappingProxyType({})
+    attempt = 1
+    retry_at: int | None = None
+    error: str | None = None
+    # A child's arguments, as JSON.
+    input = ""
 
     def __init__(self, position: str, op: Leaf[Any], fiber: Fiber, opened_at: int) -> None:
         self.position = position
@@ -68,17 +75,6 @@ class WaitCondition:
         self.name = op.name
         self.fiber = fiber
         self.opened_at = opened_at
-        # A timer's deadline.
-        self.deadline: int | None = None
-        # An activity's arguments (a copy that the body does not share), the attempt that runs next or now, when it
-        # may run if one has failed before, and what that one failed with.
-        self.args: tuple[Any, ...] = ()
-        self.kwargs: dict[str, Any] = {}
-        self.attempt = 1
-        self.retry_at: int | None = None
-        self.error: str | None = None
-        # A child's arguments, as JSON.
-        self.input = ""
 
     @property
     def due(self) -> int | None:

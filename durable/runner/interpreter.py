@@ -13,10 +13,11 @@ from typing import Any
 from durable.clock import later, to_datetime
 from durable.codec import Codec
 from durable.errors import Cancelled, OperationMisused, SessionClosed
+from durable.records import EntryKind
 from durable.runner.definitions import ActivityCall, ContinueRequested, WorkflowCall
 from durable.runner.determinism import Ambient, WorkflowInfo
 from durable.runner.fibers import Fiber, Group, WaitCondition, source_line
-from durable.runner.ops import STEPPING, Branches, Op, Outcome, Raised, Resume, Returned, Timer
+from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Resume, Returned, Timer
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
 
 _log = logging.getLogger("durable")
@@ -33,6 +34,8 @@ class Interpreter(Ambient):
         self.waits: dict[str, WaitCondition] = {}
         # Those of them that have a deadline.
         self._timed: dict[str, WaitCondition] = {}
+        # How many of them are activities.
+        self.open_activities = 0
         self.announced: Op[Any] | None = None
         self.closing = 0
         self.dropped: list[str] = []
@@ -95,38 +98,49 @@ class Interpreter(Ambient):
     def _take(self, fiber: Fiber, op: object) -> Outcome | None:
         """The fiber yielded something: the outcome if it is known at once, None if the fiber must wait."""
         announced, self.announced = self.announced, None
-        if not isinstance(op, Op):
-            return Raised(OperationMisused(
-                f"workflow {self.info.name} yielded or awaited {type(op).__name__}, which is no durable operation: "
-                f"do I/O in an activity ({source_line(fiber.body)})"
-            ))  # fmt: skip
-        if op is not announced:
-            op._used = True
-            return Raised(OperationMisused(f"bare 'yield {op}': write 'yield from' ({source_line(fiber.body)})"))
+        if op is not announced or announced is None:
+            return Raised(OperationMisused(self._describe_misuse(fiber, op)))
         position = fiber.next_position()
-        if isinstance(op, Branches):
-            return self._branch(fiber, op, position)
-        wait = WaitCondition(position, op, fiber, self.now)  # type: ignore[arg-type]  # all other operations are leaves
+        if isinstance(announced, Branches):
+            return self._branch(fiber, announced, position)
+        assert isinstance(announced, Leaf)
+        wait = WaitCondition(position, announced, fiber, self.now)
         try:
-            if isinstance(op, Timer):
-                wait.deadline = op.until if op.duration is None else later("sleep", self.now, op.duration)
-                if op.eager and wait.deadline is not None and wait.deadline <= self.now:
-                    return Returned(to_datetime(self.now))
-            elif isinstance(op, ActivityCall):
-                coder = self._codec.function(op.definition.fn, op.definition.label)
-                coder.check(op.args, op.kwargs)
-                wait.args, wait.kwargs = coder.copy_arguments(op.args, op.kwargs)
-            elif isinstance(op, WorkflowCall):
-                coder = self._codec.function(op.definition.fn, op.definition.label)
-                coder.check(op.args, op.kwargs)
-                wait.input = coder.pack_arguments(op.args, op.kwargs)
+            if (known := self._prepare(wait, announced)) is not None:
+                return known
         except Exception as error:
             return Raised(error)
         fiber.wait = self.waits[position] = wait
-        if wait.deadline is not None:
-            self._timed[position] = wait
         self._progress.opened.append(wait)
         return None
+
+    def _prepare(self, wait: WaitCondition, op: Leaf[Any]) -> Outcome | None:
+        """Fill in what the engine needs to know of a wait; the outcome, if there is nothing to wait for."""
+        if isinstance(op, ActivityCall):
+            coder = op.definition.coder(self._codec)
+            coder.check(op.args, op.kwargs)
+            wait.args, wait.kwargs = coder.copy_arguments(op.args, op.kwargs)
+            self.open_activities += 1
+        elif isinstance(op, Timer):
+            wait.deadline = op.until if op.duration is None else later("sleep", self.now, op.duration)
+            if op.eager and wait.deadline is not None and wait.deadline <= self.now:
+                return Returned(to_datetime(self.now))
+            self._timed[wait.position] = wait
+        elif isinstance(op, WorkflowCall):
+            coder = op.definition.coder(self._codec)
+            coder.check(op.args, op.kwargs)
+            wait.input = coder.pack_arguments(op.args, op.kwargs)
+        return None
+
+    def _describe_misuse(self, fiber: Fiber, op: object) -> str:
+        where = source_line(fiber.body)
+        if isinstance(op, Op):
+            op._used = True
+            return f"bare 'yield {op}': write 'yield from' ({where})"
+        return (
+            f"workflow {self.info.name} yielded or awaited {type(op).__name__}, which is no durable operation: "
+            f"do I/O in an activity ({where})"
+        )
 
     def _branch(self, fiber: Fiber, op: Branches[Any], position: str) -> Outcome | None:
         group = Group(op, fiber, position)
@@ -163,7 +177,10 @@ class Interpreter(Ambient):
 
     def _drop(self, wait: WaitCondition) -> None:
         del self.waits[wait.position]
-        self._timed.pop(wait.position, None)
+        if wait.kind is EntryKind.ACTIVITY:
+            self.open_activities -= 1
+        if self._timed:
+            self._timed.pop(wait.position, None)
         wait.fiber.wait = None
 
     def _withdraw(self, wait: WaitCondition) -> None:

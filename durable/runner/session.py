@@ -103,6 +103,8 @@ class WorkflowSessionRunner(Interpreter):
 
     def wake_at(self, in_flight: Container[str] = ()) -> int | None:
         """The earliest open deadline: a timer's, or that of a retry that is not in flight yet."""
+        if not self._timed:
+            return None
         open_deadlines = (wait.due for wait in self._timed.values() if wait.position not in in_flight)
         return min((due for due in open_deadlines if due is not None), default=None)
 
@@ -128,7 +130,7 @@ class WorkflowSessionRunner(Interpreter):
 
     def _read(self, op: Leaf[Any], entry: HistoryEntry) -> Any:
         if isinstance(op, ActivityCall | WorkflowCall):
-            return self._codec.function(op.definition.fn, op.definition.label).result.unpack(entry.outcome)
+            return op.definition.coder(self._codec).result.unpack(entry.outcome)
         if isinstance(op, EventOp):
             return self._codec.coder(op.event.payload_type, op.event.label).unpack(entry.outcome)
         return to_datetime(entry.at_us)
