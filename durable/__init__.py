@@ -64,6 +64,8 @@ from durable.runner.events import Event
 from durable.runner.ops import Op, UseYieldFrom, sleep, sleep_until
 from durable.runner.session import WorkflowSessionRunner
 
+__version__ = "0.1.0"
+
 __all__ = [
     "ActivityDef",
     "ActivityFailed",
@@ -133,6 +135,7 @@ __all__ = [
     "WorkflowSummary",
     "WorkflowTerminated",
     "WrongType",
+    "__version__",
     "activity",
     "activity_info",
     "call",

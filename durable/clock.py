@@ -42,9 +42,11 @@ class SystemClock:
     def now(self) -> int:
         return time.time_ns() // 1000
 
-    # The functions themselves: these are called for every step.
+    # The function itself: it is called for every step.
     monotonic = staticmethod(time.monotonic)
-    sleep = staticmethod(time.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
 
 
 def to_datetime(instant: int) -> datetime:

@@ -69,7 +69,3 @@ class EngineConfig:
     """How long a shutdown lets running activities finish."""
     sweep_every: Duration = attrs.field(default=60.0, validator=_duration)
     """How often expired events are removed."""
-
-    def micros(self, name: str) -> int:
-        """One of the durations, in microseconds."""
-        return from_duration(name, getattr(self, name))

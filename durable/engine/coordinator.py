@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 
 from durable.backends.base import Backend, Timers
-from durable.clock import SECOND, Clock
+from durable.clock import SECOND, Clock, from_duration
 from durable.codec import Codec
 from durable.engine.config import EngineConfig
 from durable.engine.decisions import decide_in, follow_up
@@ -214,7 +214,7 @@ class WorkflowStateCoordinator:
         due = state.timers.pop_due(self._clock.now(), limit)
         found = [Envelope(WakeWorkflow(key)) for key in due]
         if self._clock.monotonic() >= self._sweep_at:
-            self._sweep_at = self._clock.monotonic() + self._config.micros("sweep_every") / SECOND
+            self._sweep_at = self._clock.monotonic() + from_duration("sweep_every", self._config.sweep_every) / SECOND
             found.append(Envelope(SweepEvents()))
         return found
 
@@ -233,7 +233,7 @@ class WorkflowStateCoordinator:
             return
         number = self._batch_number + 1
         self.state.seal(number)
-        patience = self._clock.monotonic() + self._config.micros("commit_patience") / SECOND
+        patience = self._clock.monotonic() + from_duration("commit_patience", self._config.commit_patience) / SECOND
         pause = 0.02
         is_first = True
         while True:

@@ -219,4 +219,6 @@ class Core:
 
     def drain_seconds(self, drain: object) -> float:
         """How long a shutdown waits."""
-        return (self.config.micros("drain") if drain is None else from_duration("shutdown: drain", drain)) / SECOND
+        return (
+            from_duration("drain", self.config.drain) if drain is None else from_duration("shutdown: drain", drain)
+        ) / SECOND

@@ -7,6 +7,7 @@ who may take it; both are looked up in the decision that would break the rule.
 from __future__ import annotations
 
 from durable.backends.base import Letters, Sent, StaleEvents
+from durable.clock import from_duration
 from durable.codec import payload_size
 from durable.engine.operations import (
     Delivered,
@@ -257,7 +258,7 @@ def _letter(turn: Turn, letter_id: int) -> DeadLetter:
 def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
     """Remove what is too old; a mailbox keeps its events until its workflow ends."""
     state = turn.state
-    oldest = turn.now - state.config.micros("event_retention")
+    oldest = turn.now - from_duration("event_retention", state.config.event_retention)
     stale = state.backend.find(StaleEvents(expired_at=turn.now, sent_before=oldest, limit=op.limit))
     for event in stale:
         if event.serial not in state.batch.events_dropped:

@@ -91,7 +91,7 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
     if loaded is None or wait is None or wait.attempt != op.attempt:
         return
     if op.error is None:
-        feed(turn, loaded, wait, EntryStatus.OK, op.outcome, op.value)
+        feed(turn, loaded, wait, EntryStatus.OK, op.outcome, value=op.value)
         return
     policy = wait.op.definition.retry  # type: ignore[attr-defined]  # what is in flight is an activity
     where = f"{loaded.record.id}/{op.position}"

@@ -90,7 +90,7 @@ def begin(turn: Turn, record: WorkflowRecord, mail: int) -> None:
 
 
 def feed(
-    turn: Turn, loaded: Loaded, wait: WaitCondition, status: EntryStatus, outcome: str, value: Any = _UNREAD
+    turn: Turn, loaded: Loaded, wait: WaitCondition, status: EntryStatus, outcome: str, *, value: Any = _UNREAD
 ) -> bool:
     """Record what has come of a wait, and go on. False if the body cannot take it: then it is parked, nothing is
     recorded, and whatever was to be fed is still there."""
@@ -99,7 +99,7 @@ def feed(
 
 def feed_retry(turn: Turn, loaded: Loaded, wait: WaitCondition, outcome: str, delay: int) -> None:
     """Record a failed attempt and when the next one is due; the body does not learn of it."""
-    entry = _entry(turn, loaded, wait, EntryStatus.RETRY, outcome, turn.now + delay)
+    entry = _entry(turn, loaded, wait, EntryStatus.RETRY, outcome, retry_at=turn.now + delay)
     loaded.session.feed(entry)
     turn.state.append(loaded, entry)
     dispatch(turn, loaded, wait)
@@ -178,7 +178,7 @@ def _session(turn: Turn, record: WorkflowRecord) -> WorkflowSessionRunner:
 
 
 def _entry(
-    turn: Turn, loaded: Loaded, wait: WaitCondition, status: EntryStatus, outcome: str, retry_at: int | None = None
+    turn: Turn, loaded: Loaded, wait: WaitCondition, status: EntryStatus, outcome: str, *, retry_at: int | None = None
 ) -> HistoryEntry:
     # The wall clock may have been set back; a timer must not be seen to fire before its deadline.
     at = max(turn.now, loaded.session.now)

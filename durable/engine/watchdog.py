@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 
-from durable.clock import SECOND, Clock
+from durable.clock import SECOND, Clock, from_duration
 from durable.engine.config import EngineConfig
 from durable.records import WorkflowRecord
 from durable.runner.session import WorkflowSessionRunner
@@ -24,8 +24,8 @@ class Watchdog:
 
     def __init__(self, clock: Clock, config: EngineConfig) -> None:
         self._clock = clock
-        self._slow = config.micros("slow_body_after") / SECOND
-        self._stuck = config.micros("stuck_body_after") / SECOND
+        self._slow = from_duration("slow_body_after", config.slow_body_after) / SECOND
+        self._stuck = from_duration("stuck_body_after", config.stuck_body_after) / SECOND
         self._record: WorkflowRecord | None = None
         self._since = 0.0
         self._named: WorkflowRecord | None = None

@@ -344,10 +344,12 @@ def test_forked_child_keeps_a_lock_of_its_own(tmp_path: pathlib.Path) -> None:
     held.release()
     os.write(released[1], b"x")
     os.read(taken[0], 1)
-    with pytest.raises(StoreInUse, match=f"process {child} on host"):
-        owner.take(path)
-    os.write(done[1], b"x")
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    try:
+        with pytest.raises(StoreInUse, match=f"process {child} on host"):
+            owner.take(path)
+    finally:
+        os.write(done[1], b"x")
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     owner.take(path).release()
     for descriptor in (*released, *taken, *done):
         os.close(descriptor)
