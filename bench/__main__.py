@@ -4,42 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-import attrs
-
-from bench.steps import STEPS, bare_steps, durable_steps
+from bench.bare import STEPS, bare_steps
+from bench.steps import durable_steps
+from bench.stopwatch import Stopwatch
 
 REPEATS = 5
 WORKFLOWS = 1000
 
 
-@attrs.frozen
-class Figure:
-    """What one run took."""
-
-    wall: float
-    cpu: float
+Work = Callable[[Path, int, Stopwatch], Coroutine[Any, Any, None]]
 
 
-def measure(work: Callable[[Path, int], Coroutine[Any, Any, None]], count: int) -> Figure:
+def measure(work: Work, count: int) -> Stopwatch:
     """One run in a fresh folder on the disk."""
+    stopwatch = Stopwatch()
     with tempfile.TemporaryDirectory() as folder:
-        wall, cpu = time.perf_counter(), time.process_time()
-        asyncio.run(work(Path(folder), count))
-        return Figure(time.perf_counter() - wall, time.process_time() - cpu)
+        asyncio.run(work(Path(folder), count, stopwatch))
+    return stopwatch
 
 
 def main() -> None:
     """Print the table."""
-    rows: dict[str, Figure] = {}
-    for name, work in (("bare loop", bare_steps), ("durable", durable_steps)):
-        measure(work, 50)
-        runs = [measure(work, WORKFLOWS) for _ in range(REPEATS)]
-        rows[name] = min(runs, key=lambda run: run.wall)
+    works: dict[str, Work] = {"bare loop": bare_steps, "durable": durable_steps}
+    for work in works.values():
+        measure(work, 100)
+    # In turns, so that a noisy minute hits both.
+    runs = [{name: measure(work, WORKFLOWS) for name, work in works.items()} for _ in range(REPEATS)]
+    rows = {name: min((run[name] for run in runs), key=lambda one: one.wall) for name in works}
     steps = WORKFLOWS * STEPS
     print(f"{WORKFLOWS} workflows of {STEPS} steps, 100 at a time, SQLite WAL synchronous=FULL, best of {REPEATS}")
     for name, figure in rows.items():

@@ -90,7 +90,6 @@ class Core:
             clock=self.clock,
             release=lambda release: self._warn_if_lost(bridge.post(self._receive, release)),
         )
-        self._pool = ActivityPool(tasks, self._report, self.codec, self.config)
         self._room = anyio.Semaphore(self.config.max_inbox, fast_acquire=True)
         self._pid = os.getpid()
         self._failure = None
@@ -104,7 +103,8 @@ class Core:
         if self._failure is not None:
             raise self._failure
         self._is_open = True
-        tasks.start_soon(self._start_activities, self._pool, self._gone)
+        self._pool = ActivityPool(tasks, self._report, self.codec, self.config)
+        tasks.start_soon(self._start_activities, self._pool)
 
     async def ask(self, operation: Operation[A]) -> A:
         """Have an operation done; the answer comes after its commit."""
@@ -127,19 +127,23 @@ class Core:
 
     async def close(self, drain: float) -> None:
         """Take no more work, let activities finish, leave. Harmless when repeated."""
-        if not self._is_open:
+        pool, self._pool = self._pool, None
+        if pool is None:
             return
         self._is_open = False
-        self._closed = EngineClosed()
-        assert self._pool is not None
         assert self._coordinator is not None
         assert self._gone is not None
         with anyio.CancelScope(shield=True):
-            await self._pool.drain(drain)
+            if self._is_over:
+                # The store is lost: no answer can be recorded any more.
+                await pool.drain(0.0)
+                return
+            self._closed = EngineClosed()
+            await pool.drain(drain)
             self._coordinator.stop()
-            with anyio.move_on_after(max(drain, 1.0)) as scope:
+            with anyio.move_on_after(max(drain, 1.0)):
                 await self._gone.wait()
-        if scope.cancelled_caught:
+        if not self._gone.is_set():
             _log.error("the coordinator did not come back in time; what was acknowledged is stored, a restart recovers")
 
     def _check_open(self) -> None:
@@ -179,8 +183,10 @@ class Core:
             self._activities += release.activities
         if (release.activities or release.is_last) and self._arrived is not None:
             self._arrived.set()
+        if release.is_last and self._gone is not None:
+            self._gone.set()
 
-    async def _start_activities(self, pool: ActivityPool, gone: anyio.Event) -> None:
+    async def _start_activities(self, pool: ActivityPool) -> None:
         """Begin what has been released, in a task: a bare callback of the loop must not start tasks."""
         while self._activities or not self._is_over:
             if not self._activities and self._arrived is not None:
@@ -188,7 +194,6 @@ class Core:
                 self._arrived = anyio.Event()
             arrived, self._activities = self._activities, []
             pool.apply(arrived)
-        gone.set()
 
     def _warn_if_lost(self, arrived: bool) -> None:
         if not arrived:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import anyio
+import anyio.abc
 
 from durable.backends.base import Backend
 from durable.backends.url import open_store
@@ -62,24 +62,38 @@ class WorkflowEngine:
             clock=clock or SystemClock(),
             new_id=new_id,
         )
-        self._stack: AsyncExitStack | None = None
+        self._tasks: anyio.abc.TaskGroup | None = None
         self.runs = Runs(self._core)
         self.dead_letters = DeadLetters(self._core)
 
     async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            tasks = await stack.enter_async_context(anyio.create_task_group())
-            await self._core.open(tasks)
-            stack.push_async_callback(self._core.close, self._core.drain_seconds(None))
+        self._tasks = await anyio.create_task_group().__aenter__()
+        try:
+            await self._core.open(self._tasks)
             await self.recover()
-            self._stack = stack.pop_all()
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        stack, self._stack = self._stack, None
-        return await stack.__aexit__(kind, error, trace) if stack is not None else None
+        await self._core.close(self._core.drain_seconds(None))
+        tasks, self._tasks = self._tasks, None
+        if tasks is None:
+            return None
+        # The task group is a detail: what the caller raised passes by it, or it would come out in an exception group.
+        # Only a cancellation goes through, because it may be the group's own.
+        try:
+            if isinstance(error, anyio.get_cancelled_exc_class()):
+                return await tasks.__aexit__(kind, error, trace)
+            await tasks.__aexit__(None, None, None)
+            return None
+        except BaseExceptionGroup as group:
+            if len(group.exceptions) == 1:
+                raise group.exceptions[0] from None
+            raise
 
     @service_call
     async def start(

@@ -65,7 +65,14 @@ class Interpreter(Ambient):
         """Run one fiber until it waits or ends."""
         while outcome is not None:
             try:
-                op = self._resume(fiber, outcome)
+                if isinstance(outcome, Raised):
+                    op = fiber.body.throw(outcome.error)
+                elif fiber.started:
+                    self._token.value = outcome.value
+                    op = fiber.body.send(self._token)
+                else:
+                    fiber.started = True
+                    op = fiber.body.send(None)
             except StopIteration as stop:
                 self._finish(fiber, self._misuse() or Returned(stop.value))
                 return
@@ -76,17 +83,7 @@ class Interpreter(Ambient):
                 self.dropped.clear()
                 self._finish(fiber, Raised(error))
                 return
-            outcome = self._misuse() or self._take(fiber, op)
-
-    def _resume(self, fiber: Fiber, outcome: Outcome) -> Any:
-        if not fiber.started:
-            fiber.started = True
-            if isinstance(outcome, Returned):
-                return fiber.body.send(None)
-        if isinstance(outcome, Raised):
-            return fiber.body.throw(outcome.error)
-        self._token.value = outcome.value
-        return fiber.body.send(self._token)
+            outcome = self._misuse() if self.dropped else self._take(fiber, op)
 
     def _misuse(self) -> Raised | None:
         if not self.dropped:

@@ -31,12 +31,15 @@ class ContinueAs:
     call: WorkflowCall[Any]
 
 
-@attrs.define
 class Suspended:
     """The body waits: what it has asked for since the last answer, and what it no longer wants."""
 
-    opened: list[WaitCondition] = attrs.field(factory=list)
-    withdrawn: list[WaitCondition] = attrs.field(factory=list)
+    # Plain and slotted: every step makes one.
+    __slots__ = ("opened", "withdrawn")
+
+    def __init__(self, opened: list[WaitCondition] | None = None) -> None:
+        self.opened: list[WaitCondition] = [] if opened is None else opened
+        self.withdrawn: list[WaitCondition] = []
 
 
 SessionResult: TypeAlias = Completed | Failed | ContinueAs | Suspended

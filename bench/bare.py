@@ -1,0 +1,115 @@
+"""The bare loop: only what nobody can leave out.
+
+The same asyncio tasks, the same JSON, and the same rows into the same tables, inserted in batches by one writer thread
+that commits whatever is queued. It knows no workflow, replays nothing, checks nothing and recovers nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench.stopwatch import Stopwatch
+from durable.backends.rows import HISTORY, WORKFLOW, history_row, workflow_row
+from durable.backends.sqlite import SqliteBackend
+from durable.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord, WorkflowStatus
+
+STEPS = 10
+AT_ONCE = 100
+START = WORKFLOW.insert()
+STEP = HISTORY.insert()
+END = "UPDATE workflow SET status = ?, result = ?, finished_at = ? WHERE key = ?"
+
+Write = tuple[str, tuple[Any, ...], "asyncio.Future[None]"]
+
+
+class Writer:
+    """A thread that commits everything that is queued, and then says so in one call into the loop."""
+
+    def __init__(self, path: Path) -> None:
+        backend = SqliteBackend(path)
+        backend.open("bare")
+        backend.close()
+        self._path = path
+        self._loop = asyncio.get_running_loop()
+        self._inbox: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    async def write(self, sql: str, row: tuple[Any, ...]) -> None:
+        """Wait until a row is durable."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._inbox.put((sql, row, future))
+        await future
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._inbox.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        connection = sqlite3.connect(self._path, isolation_level=None)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        while (first := self._inbox.get()) is not None:
+            batch = [first]
+            while len(batch) < 1000 and not self._inbox.empty():
+                item = self._inbox.get()
+                if item is None:
+                    self._inbox.put(None)
+                    break
+                batch.append(item)
+            connection.execute("BEGIN IMMEDIATE")
+            for sql in (START, STEP, END):
+                connection.executemany(sql, [row for one, row, _ in batch if one is sql])
+            connection.execute("COMMIT")
+            self._loop.call_soon_threadsafe(_resolve, [future for _, _, future in batch])
+        connection.close()
+
+
+def _resolve(futures: list[asyncio.Future[None]]) -> None:
+    for future in futures:
+        future.set_result(None)
+
+
+async def _one_step(number: int) -> int:
+    return number + 1
+
+
+async def _workflow(writer: Writer, number: int) -> None:
+    text = msgspec.json.encode({"start": number}).decode()
+    record = WorkflowRecord(
+        key=number + 1, id=f"w{number}", name="bench-ten-steps", status=WorkflowStatus.RUNNING, input=text,
+        created_at=0, start_at=0,
+    )  # fmt: skip
+    await writer.write(START, workflow_row(record))
+    value = number
+    for place in range(STEPS):
+        value = await asyncio.create_task(_one_step(value))
+        text = msgspec.json.encode(value).decode()
+        entry = HistoryEntry(place + 1, str(place), EntryKind.ACTIVITY, "step", EntryStatus.OK, text, 0)
+        await writer.write(STEP, history_row(record.key, entry))
+        value = msgspec.json.decode(text)
+    await writer.write(END, ("succeeded", msgspec.json.encode(value).decode(), 0, record.key))
+
+
+async def bare_steps(
+    folder: Path, workflows: int, stopwatch: Stopwatch, *, steps: int = 10, at_once: int = 100
+) -> None:
+    """Ten steps each, 100 workflows at a time."""
+    writer = Writer(folder / "bare.db")
+    numbers = iter(range(workflows))
+
+    async def client() -> None:
+        for number in numbers:
+            await _workflow(writer, number)
+
+    with stopwatch:
+        await asyncio.gather(*(client() for _ in range(AT_ONCE)))
+    writer.stop()
