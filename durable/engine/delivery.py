@@ -11,6 +11,7 @@ from durable.clock import from_duration
 from durable.codec import payload_size
 from durable.engine.operations import (
     Delivered,
+    Follow,
     ListLetters,
     Queued,
     RemoveLetter,
@@ -169,9 +170,20 @@ def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
             if _expired(turn, event):
                 turn.state.post.drop_event(event)
             elif _fits(loaded.record, row, event):
-                if _take(turn, loaded, wait, event) and event.consume:
-                    turn.state.post.drop_event(event)
+                _take_pending(turn, loaded, wait, event)
                 return
+
+
+def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> None:
+    """Take an event out of the mailbox or the queue, and feed it."""
+    post = turn.state.post
+    if not event.consume:
+        _take(turn, loaded, wait, event)
+        return
+    # Before the body goes on: if this ends the workflow, what it has just taken must not be buried with its mail.
+    post.drop_event(event)
+    if not _take(turn, loaded, wait, event):
+        post.put_event(event)
 
 
 def _expired(turn: Turn, event: PendingEvent) -> bool:
@@ -265,4 +277,7 @@ def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
             state.post.drop_event(event)
     sent = state.backend.find(Sent(before=oldest, limit=op.limit))
     state.batch.sent_dropped.update(row.event_id for row in sent)
+    if max(len(stale), len(sent)) == op.limit:
+        # There may be more: in a batch of its own, so that nobody waits for a great sweep.
+        turn.effects.append(Follow(op))
     return len(stale) + len(sent)

@@ -7,12 +7,12 @@ One more combinator is one more class here.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Generator
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import attrs
 
 from durable.errors import InvalidValue
-from durable.runner.ops import Branches, Op, Outcome, Raised, Returned, Tally, UseYieldFrom
+from durable.runner.ops import Branches, Op, Outcome, Raised, Returned, T_co, Tally, UseYieldFrom
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -51,14 +51,14 @@ class _All:
 
 
 @attrs.frozen
-class Won:
+class Won(Generic[T_co]):
     """Who won a race: the branch's name or index, and its result."""
 
     key: int | str
-    value: Any
+    value: T_co
 
 
-class Race(Branches[Won]):
+class Race(Branches[Won[Any]]):
     """The first branch to finish, well or badly, decides."""
 
     verb = "race"
@@ -97,7 +97,15 @@ def gather(*branches: Branch[Any]) -> Op[Any]:
     return Gather(branches)
 
 
-def race(*branches: Branch[Any], **named: Branch[Any]) -> Op[Won]:
+@overload
+def race(a: Branch[A], b: Branch[B], /) -> Op[Won[A | B]]: ...
+@overload
+def race(a: Branch[A], b: Branch[B], c: Branch[C], /) -> Op[Won[A | B | C]]: ...
+@overload
+def race(a: Branch[A], b: Branch[B], c: Branch[C], d: Branch[D], /) -> Op[Won[A | B | C | D]]: ...
+@overload
+def race(*branches: Branch[T], **named: Branch[T]) -> Op[Won[T]]: ...
+def race(*branches: Branch[Any], **named: Branch[Any]) -> Op[Any]:
     """Run all branches at once: the first to finish wins, the others are closed. A failure that is first is raised."""
     keys: tuple[int | str, ...] = (*range(len(branches)), *named)
     return Race((*branches, *named.values()), keys)

@@ -206,16 +206,34 @@ def _activity_name(fn: Callable[..., Any], name: str | None) -> str:
     return check_text("activity name", found)
 
 
+@overload
 def call(
-    fn: Callable[..., Coroutine[Any, Any, R]] | Callable[..., R],
+    fn: Callable[..., Coroutine[Any, Any, R]],
+    *args: Any,
+    name: str | None = None,
+    retry: Retry = ...,
+    timeout: timedelta | float | None = None,
+    **kwargs: Any,
+) -> Call[R]: ...
+@overload
+def call(
+    fn: Callable[..., R],
+    *args: Any,
+    name: str | None = None,
+    retry: Retry = ...,
+    timeout: timedelta | float | None = None,
+    **kwargs: Any,
+) -> Call[R]: ...
+def call(
+    fn: Callable[..., Any],
     *args: Any,
     name: str | None = None,
     retry: Retry = Retry(),  # noqa: B008 - a frozen value
     timeout: timedelta | float | None = None,
     **kwargs: Any,
-) -> Call[R]:
+) -> Call[Any]:
     """Run any plain function as an activity in place."""
-    definition: ActivityDef[Any, R] = ActivityDef(fn, _activity_name(fn, name), retry, timeout)
+    definition: ActivityDef[Any, Any] = ActivityDef(fn, _activity_name(fn, name), retry, timeout)
     return ActivityCall(definition, args, kwargs)
 
 

@@ -1,0 +1,341 @@
+"""A `Desk`: the engine's decisions without thread, loop or real time, and the rules that must hold after every commit.
+
+It does what the coordinator does (decide, commit, remember what leaves), one step at a time and by hand, so that a
+test can put two things into one batch, or a restart between any two commits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from durable.backends.base import (
+    Backend,
+    EventsFor,
+    Letters,
+    Mailbox,
+    PendingCount,
+    Timers,
+    WaitsOf,
+    Workflows,
+)
+from durable.backends.memory import MemoryBackend, MemoryStore
+from durable.clock import from_duration
+from durable.codec import Codec
+from durable.engine import operations as ops
+from durable.engine.config import EngineConfig
+from durable.engine.decisions import decide, follow_up
+from durable.engine.recovery import admit_suspect
+from durable.engine.state import State
+from durable.engine.turn import Turn
+from durable.engine.views import RecoveryReport
+from durable.errors import DurableError
+from durable.outcomes import pack_error, unpack_error
+from durable.records import DeadLetter, DeliveryMode, EntryKind, EventWait, HistoryEntry, WorkflowRecord, WorkflowStatus
+from durable.registry import Registry
+from durable.runner.definitions import WorkflowCall, WorkflowDef
+from durable.runner.events import Event, event_key
+from durable.testing.clock import ManualClock
+
+A = TypeVar("A")
+T = TypeVar("T")
+ALL = 1_000_000
+_STEPS = 20_000
+
+
+def call_of(call: WorkflowCall[Any], id: str, *, delay: float = 0, tags: tuple[str, ...] = ()) -> ops.StartWorkflow:
+    """The operation that starts a workflow."""
+    call._used = True
+    definition = call.definition
+    text = Codec().function(definition.fn, definition.label).pack_arguments(call.args, call.kwargs)
+    return ops.StartWorkflow(
+        id=id, definition=definition, input=text, delay=from_duration("delay", delay), tags=tags
+    )  # fmt: skip
+
+
+def event_of(event: Event[T], payload: T, *, key: str | None = None, **more: Any) -> ops.SendEvent:
+    """The operation that sends an event."""
+    text, _ = Codec().coder(event.payload_type, event.label).pack(payload)
+    return ops.SendEvent(
+        name=event.name,
+        event_key=event_key(key),
+        payload=text,
+        consume=event.consume_on_read,
+        expire_after=event.expire_after_us,
+        **more,
+    )
+
+
+def refusal(reply: object) -> tuple[object, ...]:
+    """An error as something that can be compared: its class and its fields."""
+    assert isinstance(reply, DurableError), reply
+    return (type(reply), *reply.args)
+
+
+class Desk:
+    """State over a store, a clock that stands still, and what has left after the commits."""
+
+    def __init__(
+        self,
+        *workflows: WorkflowDef[Any, Any],
+        config: EngineConfig | None = None,
+        make: Callable[[], Backend] | None = None,
+        checks: bool = True,
+    ) -> None:
+        store = MemoryStore()
+        self.make: Callable[[], Backend] = make or (lambda: MemoryBackend(store))
+        self.config = config or EngineConfig()
+        self.clock = ManualClock()
+        self.codec = Codec()
+        # The rules are looked up over the whole store after each commit: too slow for thousands of workflows.
+        self.checks = checks
+        self.effects: list[ops.Effect] = []
+        self._starts = 0
+        self._open(workflows)
+
+    def _open(self, workflows: Sequence[WorkflowDef[Any, Any]]) -> None:
+        self._starts += 1
+        self._number = 0
+        self._names: set[str] = set()
+        self._follow: deque[ops.Operation[Any]] = deque()
+        self._running: dict[tuple[int, int, str], ops.RunActivity] = {}
+        self.backend = self.make()
+        opened = self.backend.open(f"incarnation {self._starts}")
+        self.state = State(self.backend, Registry(workflows), self.codec, self.config)
+        self.state.serial = opened.serial
+        self.state.trials.unclean = not opened.clean
+        self.state.trials.opened_at = self.clock.now()
+
+    # --- operations -----------------------------------------------------------------------------------------------
+
+    def do(self, op: ops.Operation[A]) -> A:
+        """Decide and commit one operation; its reply, or its error raised."""
+        (reply,) = self.batch(op)
+        if isinstance(reply, DurableError):
+            raise reply
+        answer: A = reply
+        return answer
+
+    def two(self, first: ops.Operation[Any], second: ops.Operation[Any], *, together: bool) -> list[Any]:
+        """Two operations, in one batch or in two; their replies, an error as itself."""
+        return self.batch(first, second) if together else [*self.batch(first), *self.batch(second)]
+
+    def batch(self, *operations: ops.Operation[Any]) -> list[Any]:
+        """Decide some operations and commit them at once; their replies, an error as itself."""
+        now = self.clock.now()
+        replies: list[Any] = []
+        effects: list[ops.Effect] = []
+        for op in operations:
+            if isinstance(op, ops.SendEvent):
+                self._names.add(op.name)
+            try:
+                decision = decide(self.state, op, now)
+            except DurableError as error:
+                replies.append(error)
+            else:
+                replies.append(decision.reply)
+                effects += decision.effects
+        if self.state.trials.unclean:
+            turn = Turn(self.state, now)
+            admit_suspect(turn)
+            follow_up(turn)
+            effects += turn.effects
+        self._commit()
+        self._leave(effects)
+        return replies
+
+    def _commit(self) -> None:
+        if not self.state.batch.is_empty():
+            self.backend.commit(self.state.seal(self._number + 1))
+            self._number += 1
+            self.state.next_batch()
+        if self.checks:
+            self.check()
+
+    def _leave(self, effects: list[ops.Effect]) -> None:
+        self.effects += effects
+        for effect in effects:
+            if isinstance(effect, ops.Follow):
+                self._follow.append(effect.operation)
+            elif isinstance(effect, ops.RunActivity):
+                self._running[effect.key, effect.round, effect.position] = effect
+            elif isinstance(effect, ops.StopActivity):
+                self._running.pop((effect.key, effect.round, effect.position), None)
+
+    def settle(self) -> None:
+        """Work off what is due and what follows from decisions, each batch in a commit of its own."""
+        for _ in range(_STEPS):
+            if self.state.timers.needs_refill():
+                self.state.timers.refill(self.backend.find(Timers(limit=self.config.timer_window)))
+            due = self.state.timers.pop_due(self.clock.now(), self.config.max_batch)
+            following = list(self._follow)
+            self._follow.clear()
+            if not due and not following:
+                return
+            self.batch(*map(ops.WakeWorkflow, due), *following)
+        raise AssertionError(f"no rest after {_STEPS} batches")
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, and fire what is due."""
+        self.clock.advance(seconds)
+        self.settle()
+
+    def restart(self, *workflows: WorkflowDef[Any, Any], clean: bool = True, recover: bool = True) -> RecoveryReport:
+        """Lose all memory and open the store again with this code; what the recovery says."""
+        if clean:
+            self.state.batch.clean_stop = True
+            self._commit()
+        for key in list(self.state.loaded):
+            self.state.unload(key)
+        self.backend.close()
+        self._open(workflows)
+        return self.recover() if recover else RecoveryReport()
+
+    def recover(self) -> RecoveryReport:
+        """Go over all pages, and work off what follows."""
+        report = self.do(ops.RecoverWorkflows())
+        while report.next_after is not None:
+            report += self.do(ops.RecoverWorkflows(report.next_after))
+        self.settle()
+        return report
+
+    # --- short forms ----------------------------------------------------------------------------------------------
+
+    def start(self, call: WorkflowCall[Any], id: str = "w", **more: Any) -> WorkflowRecord:
+        """Start a workflow."""
+        return self.do(call_of(call, id, **more))
+
+    def send(self, event: Event[T], payload: T, **more: Any) -> ops.Delivered | ops.Queued:
+        """Send an event."""
+        return self.do(event_of(event, payload, **more))
+
+    def cancel(self, id: str = "w", reason: str | None = None) -> bool:
+        """Cancel a workflow."""
+        return self.do(ops.CancelWorkflow(id, reason))
+
+    @property
+    def activities(self) -> list[ops.RunActivity]:
+        """What was handed out and has neither been answered nor stopped."""
+        return list(self._running.values())
+
+    def answer(self, effect: ops.RunActivity, value: Any = None, error: BaseException | None = None) -> Any:
+        """The operation that reports the end of an attempt."""
+        coder = self.codec.function(effect.definition.fn, effect.definition.label)
+        outcome = coder.result.pack(value)[0] if error is None else pack_error(error)
+        return ops.RecordActivity(
+            key=effect.key,
+            round=effect.round,
+            position=effect.position,
+            attempt=effect.attempt,
+            outcome=outcome,
+            value=value,
+            error=error,
+        )
+
+    def finish(self, effect: ops.RunActivity, value: Any = None) -> None:
+        """An activity returns."""
+        self._running.pop((effect.key, effect.round, effect.position), None)
+        self.do(self.answer(effect, value))
+
+    def fail(self, effect: ops.RunActivity, error: BaseException) -> None:
+        """An activity raises."""
+        self._running.pop((effect.key, effect.round, effect.position), None)
+        self.do(self.answer(effect, error=error))
+
+    def record(self, id: str = "w") -> WorkflowRecord:
+        """What is stored of a workflow."""
+        found = self.backend.workflow(id)
+        assert found is not None
+        return found
+
+    def status(self, id: str = "w") -> WorkflowStatus:
+        """How a workflow stands."""
+        return self.record(id).status
+
+    def result(self, id: str = "w") -> Any:
+        """The result of a workflow that has succeeded."""
+        record = self.record(id)
+        assert record.status is WorkflowStatus.SUCCEEDED, (record.status, record.error, record.park_detail)
+        return self.codec.coder(Any, "result").unpack(record.result or "null")
+
+    def error(self, id: str = "w") -> BaseException:
+        """The error of a workflow that has failed."""
+        text = self.record(id).error
+        assert text is not None
+        return unpack_error(text)
+
+    def history(self, id: str = "w") -> list[HistoryEntry]:
+        """What is recorded of a workflow."""
+        return self.backend.history(self.record(id).key)
+
+    def letters(self) -> list[DeadLetter]:
+        """All dead letters."""
+        return list(self.backend.find(Letters(limit=ALL)))
+
+    def pending(self, name: str) -> int:
+        """How many events of a name are stored."""
+        return self.backend.count(PendingCount(name=name))
+
+    def waits(self, id: str = "w") -> list[EventWait]:
+        """The registered event waits of a workflow."""
+        return list(self.backend.find(WaitsOf(workflow_key=self.record(id).key)))
+
+    def rows(self) -> int:
+        """How many rows there are in all: workflows, entries, waits, letters, and events of the names sent so far."""
+        stored = self.backend.find(Workflows(limit=ALL))
+        per_workflow = (len(self.history(one.id)) + len(self.waits(one.id)) for one in stored)
+        events = sum(map(self.pending, self._names))
+        return len(stored) + sum(per_workflow) + len(self.letters()) + events
+
+    # --- the rules ------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """What must hold after every commit, whatever was decided."""
+        for name in self._names:
+            assert self.state.post.pending_count(name) == self.pending(name), name
+        for record in self.backend.find(Workflows(limit=ALL)):
+            waits = self.backend.find(WaitsOf(workflow_key=record.key))
+            mail = self.backend.find(Mailbox(target=record.key, limit=ALL))
+            assert [one.seq for one in self.history(record.id)] == [*range(1, len(self.history(record.id)) + 1)]
+            if record.status.is_terminal:
+                assert not waits, "an ended workflow waits"
+                assert not mail, "an ended workflow has mail"
+                assert record.key not in self.state.loaded
+                assert record.key not in self.state.in_flight
+                assert record.wake_at is None
+            elif record.status is not WorkflowStatus.PARKED:
+                self._check_waits(record, waits)
+            else:
+                assert record.key not in self.state.loaded
+                assert record.wake_at is None
+        self._check_loaded()
+
+    def _check_waits(self, record: WorkflowRecord, waits: Sequence[EventWait]) -> None:
+        """A wait is never registered while an event that it may take is pending."""
+        for wait in waits:
+            after = {DeliveryMode.AFTER_CREATE: record.key, DeliveryMode.AFTER_WAIT: wait.serial}.get(wait.mode, 0)
+            for target in (record.key, None):
+                query = EventsFor(
+                    name=wait.name, event_key=wait.event_key, target=target, after_serial=after, limit=ALL
+                )
+                for event in self.backend.find(query):
+                    has_expired = event.expires_at is not None and event.expires_at <= self.clock.now()
+                    assert has_expired or not event.consume, f"{record.id} waits for {wait.name}, which is pending"
+
+    def _check_loaded(self) -> None:
+        for key, loaded in self.state.loaded.items():
+            record, session = loaded.record, loaded.session
+            assert record == self.backend.workflow_by_key(key), "memory and store differ"
+            assert loaded.seq == len(self.backend.history(key))
+            rows = {row.position: row for row in self.backend.find(WaitsOf(workflow_key=key))}
+            assert loaded.rows == rows
+            assert set(rows) == {p for p, wait in session.waits.items() if wait.kind is EntryKind.EVENT}
+            mail = len(self.backend.find(Mailbox(target=key, limit=ALL)))
+            assert loaded.mail in (None, mail), "the mailbox is miscounted"
+            flights = self.state.in_flight.get(key, {})
+            works = {p for p, wait in session.waits.items() if wait.kind is EntryKind.ACTIVITY}
+            assert set(flights) <= works, "what is in flight is not waited for"
+            assert all(flight.round == record.round for flight in flights.values())
+            assert (record.status is WorkflowStatus.RUNNING) == bool(works)
+            assert record.wake_at == session.wake_at(flights)

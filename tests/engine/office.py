@@ -1,0 +1,82 @@
+"""An `Office`: a coordinator without its thread, over a store that notes what happens to it and may fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from durable.backends.base import Backend, Batch
+from durable.backends.memory import MemoryBackend, MemoryStore
+from durable.codec import Codec
+from durable.engine.config import EngineConfig
+from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinator
+from durable.engine.operations import Operation
+from durable.registry import Registry
+from durable.testing.clock import ManualClock
+from durable.testing.faults import FaultyBackend
+from tests.engine.flows import EVERY
+
+
+class Noting(FaultyBackend):
+    """Notes every commit that has happened in a log that others write to as well."""
+
+    def __init__(self, inner: Backend, log: list[str]) -> None:
+        super().__init__(inner)
+        self.log = log
+
+    def commit(self, batch: Batch) -> None:
+        super().commit(batch)
+        self.log.append(f"commit {batch.number}")
+
+
+@attrs.define(eq=False)
+class Office:
+    """The coordinator and everything around it."""
+
+    config: EngineConfig = attrs.field(factory=EngineConfig)
+    store: MemoryStore = attrs.field(factory=MemoryStore)
+    log: list[str] = attrs.field(factory=list)
+    released: list[Release] = attrs.field(factory=list)
+    clock: ManualClock = attrs.field(factory=ManualClock)
+    backend: Noting = attrs.field(init=False)
+    coordinator: WorkflowStateCoordinator = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.backend = Noting(MemoryBackend(self.store), self.log)
+        self.coordinator = WorkflowStateCoordinator(
+            self.backend,
+            Registry(EVERY),
+            codec=Codec(),
+            config=self.config,
+            clock=self.clock,
+            release=self._receive,
+        )
+        self.coordinator.open("office")
+
+    def _receive(self, release: Release) -> None:
+        self.released.append(release)
+        self.log.append("release")
+        for envelope in release.answered:
+            assert envelope.wake is not None
+            envelope.wake()
+
+    def letter(self, operation: Operation[Any], name: str = "caller") -> Envelope:
+        """An operation with somebody who waits for its answer; the log says when they are woken."""
+        return Envelope(operation, lambda: self.log.append(f"wake {name}"))
+
+    def ask(self, *operations: Operation[Any]) -> list[Envelope]:
+        """One batch."""
+        envelopes = [self.letter(operation) for operation in operations]
+        self.coordinator.process(envelopes)
+        return envelopes
+
+    def run(self, *before: Envelope | None, behind: tuple[Envelope, ...] = ()) -> None:
+        """The whole life of the thread, in this one: what is queued before the stop, and what came too late."""
+        for envelope in before:
+            if envelope is not None:
+                self.coordinator.submit(envelope)
+        self.coordinator.stop()
+        for envelope in behind:
+            self.coordinator.submit(envelope)
+        self.coordinator.run()

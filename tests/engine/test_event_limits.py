@@ -1,0 +1,190 @@
+"""What bounds events: expiry, retention, room, and the sender's own ids."""
+
+from __future__ import annotations
+
+import pytest
+
+from durable import Delivered, Event, EventConflict, PendingEventsFull, Queued, WorkflowStatus, WorkflowTerminated
+from durable.engine.config import EngineConfig
+from durable.engine.operations import SendEvent, SweepEvents
+from tests.engine.desk import Desk, call_of, event_of, refusal
+from tests.engine.flows import EVERY, go, late_waiter, news, other, reader, sleeper, steady, waiter
+
+short = Event[int]("go", expire_after=10)
+DAY = 86400
+
+
+@pytest.mark.parametrize("to", ["w", None])
+@pytest.mark.parametrize("restart", [True, False])
+def test_expired_event_is_not_delivered(to: str | None, restart: bool) -> None:
+    """An event older than its expiry is not given to a wait that begins, neither live nor after a restart."""
+    desk = Desk(*EVERY)
+    desk.start(late_waiter())
+    desk.send(short, 1, to=to)
+    desk.clock.advance(10)
+    if restart:
+        desk.restart(*EVERY)
+    desk.finish(desk.activities[0], 1)
+    assert desk.status() is WorkflowStatus.SUSPENDED
+    assert desk.pending("go") == 0
+
+
+@pytest.mark.parametrize("to", ["w", None])
+def test_event_is_delivered_until_it_expires(to: str | None) -> None:
+    """Just before its expiry an event is delivered."""
+    desk = Desk(*EVERY)
+    desk.start(steady())
+    desk.send(short, 7, to=to)
+    desk.clock.advance(9.999999)
+    desk.finish(desk.activities[0], 1)
+    desk.advance(1000)
+    assert desk.result() == 7
+
+
+def test_event_that_is_born_expired() -> None:
+    """An untargeted event with no life at all is not delivered, not even to one who waits already."""
+    desk = Desk(*EVERY)
+    desk.start(waiter())
+    assert desk.do(SendEvent(name="go", payload="1", expire_after=0)) == Queued()
+    assert desk.status() is WorkflowStatus.SUSPENDED
+
+
+def test_expired_event_does_not_hide_the_next() -> None:
+    """A wait that passes over an expired event takes the one behind it."""
+    desk = Desk(*EVERY)
+    desk.send(short, 1)
+    desk.send(go, 2)
+    desk.clock.advance(10)
+    desk.start(waiter())
+    assert desk.result() == 2
+    assert desk.pending("go") == 0
+
+
+def test_sweep_removes_what_is_too_old() -> None:
+    """The sweep removes untargeted events past their retention and expired ones; it leaves mailboxes alone."""
+    desk = Desk(*EVERY)
+    desk.start(sleeper(100 * DAY))
+    desk.send(go, 1)
+    desk.send(news, 2)
+    desk.send(go, 3, to="w")
+    desk.send(short, 4, to="w")
+    desk.send(other, 5, to="nobody yet", allow_unstarted=True)
+    desk.clock.advance(8 * DAY)
+    desk.send(go, 6)
+    assert desk.do(SweepEvents()) == 4
+    assert [desk.pending(name) for name in ("go", "news", "other")] == [2, 0, 0]
+    assert desk.do(SweepEvents()) == 0
+
+
+def test_sweep_is_bounded() -> None:
+    """A sweep removes no more than it is told to; what is left goes in batches of their own."""
+    desk = Desk(*EVERY)
+    for number in range(5):
+        desk.send(go, number)
+    desk.clock.advance(8 * DAY)
+    assert desk.do(SweepEvents(limit=2)) == 2
+    assert desk.pending("go") == 3
+    desk.settle()
+    assert desk.pending("go") == 0
+
+
+def test_sweep_and_taker_in_one_batch() -> None:
+    """An old event that is taken in the batch of the sweep is counted once."""
+    desk = Desk(*EVERY)
+    desk.send(go, 1)
+    desk.send(go, 2)
+    desk.clock.advance(8 * DAY)
+    desk.batch(call_of(waiter(), "w"), SweepEvents())
+    assert desk.result() == 1
+    assert desk.pending("go") == 0
+
+
+def test_retention_of_senders_ids() -> None:
+    """A sender's event id is remembered for the retention; after that the same id is a new event."""
+    desk = Desk(*EVERY, config=EngineConfig(event_retention=100))
+    desk.send(go, 1, event_id="x")
+    desk.clock.advance(100)
+    assert desk.do(SweepEvents()) == 0
+    desk.clock.advance(1)
+    replies = desk.batch(SweepEvents(), event_of(go, 1, event_id="x"))
+    assert replies == [2, Queued()]
+    assert desk.pending("go") == 1
+
+
+def test_room_per_name() -> None:
+    """Beyond the limit the sender is refused and nothing is dropped; other names have room, as has a taken place."""
+    desk = Desk(*EVERY, config=EngineConfig(max_pending_events=2))
+    desk.start(sleeper(1000))
+    desk.send(go, 1)
+    desk.send(go, 2, to="w")
+    for send in (event_of(go, 3), event_of(go, 3, to="w"), event_of(go, 3, to="new", allow_unstarted=True)):
+        assert refusal(desk.batch(send)[0]) == (PendingEventsFull, "go", 2)
+    assert desk.send(other, 1) == Queued()
+    desk.start(waiter(), "taker")
+    assert desk.send(go, 4) == Queued()
+
+
+def test_full_queue_still_delivers() -> None:
+    """An event that somebody waits for needs no room."""
+    desk = Desk(*EVERY, config=EngineConfig(max_pending_events=1))
+    desk.send(go, 1, key="elsewhere")
+    desk.start(waiter())
+    assert desk.send(go, 2) == Delivered(("w",))
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("to", ["w", None])
+def test_same_event_id_gets_the_first_answer(together: bool, to: str | None) -> None:
+    """The same event sent twice under one id is one event, and both senders get the same answer."""
+    desk = Desk(*EVERY)
+    desk.start(waiter(), "w")
+    desk.start(waiter(), "v")
+    send = event_of(go, 1, to=to, event_id="x")
+    assert desk.two(send, send, together=together) == [Delivered(("w",)), Delivered(("w",))]
+    desk.restart(*EVERY)
+    assert desk.do(send) == Delivered(("w",))
+    assert desk.status("v") is WorkflowStatus.SUSPENDED
+
+
+def test_same_event_id_of_a_queued_event() -> None:
+    """A queued event sent again under its id is still queued once."""
+    desk = Desk(*EVERY)
+    assert [desk.send(go, 1, event_id="x"), desk.send(go, 1, event_id="x")] == [Queued(), Queued()]
+    assert desk.pending("go") == 1
+
+
+def test_same_event_id_of_a_broadcast() -> None:
+    """The first answer of a broadcast names all who got it, in order."""
+    desk = Desk(*EVERY)
+    desk.start(reader(), "a")
+    desk.start(reader(), "b")
+    assert desk.send(news, 1, event_id="x") == Delivered(("a", "b"))
+    assert desk.send(news, 1, event_id="x") == Delivered(("a", "b"))
+
+
+@pytest.mark.parametrize(
+    "other_send",
+    [
+        event_of(go, 2, event_id="x"),
+        event_of(other, 1, event_id="x"),
+        event_of(go, 1, key="k", event_id="x"),
+        event_of(go, 1, to="w", event_id="x"),
+    ],
+)
+def test_same_event_id_for_another_event(other_send: SendEvent) -> None:
+    """Another payload, name, key or target under a used id is refused, and nothing is stored."""
+    desk = Desk(*EVERY)
+    desk.start(sleeper())
+    desk.send(go, 1, event_id="x")
+    assert refusal(desk.batch(other_send)[0]) == (EventConflict, "x")
+    assert (desk.pending("go"), desk.pending("other")) == (1, 0)
+
+
+def test_refused_event_does_not_use_up_its_id() -> None:
+    """An event id whose event was refused can be used again."""
+    desk = Desk(*EVERY)
+    desk.start(waiter())
+    desk.cancel()
+    send = event_of(go, 1, to="w", event_id="x")
+    assert [refusal(desk.batch(send)[0])[0] for _ in range(2)] == [WorkflowTerminated, WorkflowTerminated]
+    assert desk.send(go, 2, event_id="x") == Queued()

@@ -1,0 +1,185 @@
+"""Deadlines: when they fire, and that they never move."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+from durable import Durable, WorkflowStatus, gather, now, sleep, workflow
+from durable.backends.base import Workflows
+from durable.engine.config import EngineConfig
+from durable.engine.operations import WakeWorkflow
+from durable.engine.timers import TimerWindow
+from tests.engine.desk import ALL, Desk
+from tests.engine.flows import EVERY, sleeper
+
+RESTART = pytest.mark.parametrize("clean", [True, False], ids=["clean", "unclean"])
+
+
+@workflow(name="timers.chain")
+def chain() -> Durable[list[str]]:
+    """Three timers in a row, each from where the last one fired."""
+    fired = []
+    for _ in range(3):
+        yield from sleep(10)
+        fired.append(now().isoformat()[11:19])
+    return fired
+
+
+@RESTART
+def test_restart_never_moves_a_deadline(clean: bool) -> None:
+    """A deadline is where it was after any number of restarts, and a late one fires at once."""
+    desk = Desk(*EVERY)
+    desk.start(sleeper(100))
+    deadline = desk.record().wake_at
+    for _ in range(3):
+        desk.clock.advance(30)
+        desk.restart(*EVERY, clean=clean)
+        assert desk.record().wake_at == deadline
+    desk.clock.advance(50)
+    desk.restart(*EVERY, clean=clean)
+    assert desk.result() == "2031-05-17T12:02:20+00:00"
+
+
+def test_late_timers_fire_one_after_the_other() -> None:
+    """A chain of timers that are all late fires in order, each counted from when the last one was seen to fire."""
+    desk = Desk(chain)
+    desk.start(chain())
+    desk.advance(10)
+    desk.advance(15)
+    desk.advance(9)
+    assert desk.status() is WorkflowStatus.SUSPENDED
+    desk.advance(1)
+    assert desk.result() == ["12:00:10", "12:00:25", "12:00:35"]
+
+
+def test_timers_of_branches_fire_in_order() -> None:
+    """Timers of several branches that are due together fire in the order of their deadlines."""
+
+    @workflow(name="timers.branches")
+    def branches() -> Durable[list[int]]:
+        order: list[int] = []
+
+        def branch(seconds: int) -> Durable[None]:
+            yield from sleep(seconds)
+            order.append(seconds)
+
+        yield from gather(branch(30), branch(10), branch(20))
+        return order
+
+    desk = Desk(branches)
+    desk.start(branches())
+    desk.advance(60)
+    assert desk.result() == [10, 20, 30]
+
+
+def test_clock_set_back() -> None:
+    """After the clock was set back no timer fires early, and no recorded time lies before an earlier one."""
+    desk = Desk(chain)
+    desk.start(chain())
+    desk.advance(10)
+    desk.clock.set(datetime(2031, 5, 17, 11, 0, tzinfo=timezone.utc))
+    desk.advance(600)
+    assert len(desk.history()) == 1
+    desk.clock.set(datetime(2031, 5, 17, 12, 0, 20, tzinfo=timezone.utc))
+    desk.settle()
+    desk.clock.set(datetime(2031, 5, 17, 12, 0, 30, tzinfo=timezone.utc))
+    desk.settle()
+    assert desk.result() == ["12:00:10", "12:00:20", "12:00:30"]
+
+
+def test_wake_up_that_came_too_early() -> None:
+    """A wake-up before the deadline, as after a clock that was set back, fires nothing and loses nothing."""
+    desk = Desk(*EVERY)
+    desk.start(sleeper(60))
+    desk.settle()
+    desk.clock.advance(60)
+    desk.state.timers.pop_due(desk.clock.now(), 10)
+    desk.clock.set(datetime(2031, 5, 17, 12, 0, tzinfo=timezone.utc))
+    desk.do(WakeWorkflow(desk.record().key))
+    assert desk.status() is WorkflowStatus.SUSPENDED
+    desk.advance(60)
+    assert desk.status() is WorkflowStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize(("window", "batch"), [(10, 1000), (10, 7), (1, 1), (1000, 3)])
+@pytest.mark.parametrize("restart", [True, False])
+def test_many_timers_and_a_small_window(window: int, batch: int, restart: bool) -> None:
+    """Ten times more timers than fit into the window all fire, each at its time, in bounded batches."""
+    config = EngineConfig(timer_window=window, max_batch=batch)
+    desk = Desk(*EVERY, config=config, checks=False)
+    count = 100
+    for number in range(count):
+        desk.start(sleeper(1 + (number * 37) % count), f"w{number}")
+    if restart:
+        desk.restart(*EVERY)
+    for second in range(1, count + 1):
+        desk.advance(1)
+        done = desk.backend.count(Workflows(statuses=(WorkflowStatus.SUCCEEDED,), limit=ALL))
+        assert done == second
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_many_timers_due_at_once(clean: bool) -> None:
+    """Timers that came due while nobody ran all fire after the start, however many there are."""
+    desk = Desk(*EVERY, config=EngineConfig(timer_window=5, max_batch=8), checks=False)
+    for number in range(60):
+        desk.start(sleeper(number), f"w{number}")
+    desk.clock.advance(100)
+    desk.restart(*EVERY, clean=clean)
+    assert desk.backend.count(Workflows(statuses=(WorkflowStatus.SUCCEEDED,), limit=ALL)) == 60
+
+
+# --- the window itself --------------------------------------------------------------------------------------------
+
+
+def test_window_asks_the_store_first() -> None:
+    """A window that was never filled knows nothing, and says so."""
+    window = TimerWindow(2)
+    window.move(1, None, 100)
+    assert window.needs_refill()
+    assert window.next() is None
+    window.refill([(100, 1)])
+    assert (window.needs_refill(), window.next()) == (False, 100)
+
+
+def test_window_that_holds_all_is_never_refilled() -> None:
+    """A store with fewer timers than the window is read once; later timers go straight in."""
+    window = TimerWindow(2)
+    window.refill([(100, 1)])
+    assert window.pop_due(100, 10) == [1]
+    assert not window.needs_refill()
+    window.move(2, None, 500)
+    assert window.next() == 500
+
+
+def test_window_leaves_later_timers_to_the_store() -> None:
+    """Beyond its horizon a full window takes nothing; when it is empty it asks again."""
+    window = TimerWindow(2)
+    window.refill([(100, 1), (200, 2)])
+    window.move(3, None, 300)
+    window.move(4, None, 150)
+    assert window.pop_due(1000, 10) == [1, 4, 2]
+    assert window.needs_refill()
+
+
+def test_window_is_cut_when_it_has_grown() -> None:
+    """A window that has grown to more than twice its size keeps the next ones and leaves the rest to the store."""
+    window = TimerWindow(2)
+    window.refill([])
+    for key in range(5):
+        window.move(key, None, 100 + key)
+    assert window.pop_due(1000, 10) == [0, 1]
+    assert window.needs_refill()
+
+
+def test_window_moves_and_removes() -> None:
+    """A deadline that changes is moved, one that is gone is removed, and no more than the limit is taken."""
+    window = TimerWindow(10)
+    window.refill([(100, 1), (200, 2), (200, 3)])
+    window.move(1, 100, 400)
+    window.move(2, 200, None)
+    assert window.pop_due(199, 10) == []
+    assert window.pop_due(1000, 1) == [3]
+    assert window.pop_due(1000, 1) == [1]

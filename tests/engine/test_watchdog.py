@@ -1,0 +1,60 @@
+"""The watchdog names bodies that are slow or stuck; here it looks when the test tells it to."""
+
+from __future__ import annotations
+
+import pytest
+
+from durable import Durable, EngineConfig, sleep, workflow
+from durable.engine.watchdog import Watchdog
+from tests.engine.desk import Desk
+from tests.engine.flows import EVERY, nothing, worker
+
+CONFIG = EngineConfig(slow_body_after=1, stuck_body_after=10)
+
+
+def test_slow_step_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A step that takes longer than the limit is logged with the workflow's id and name; a quick one is not."""
+    desk = Desk(*EVERY)
+    desk.state.watch = Watchdog(desk.clock, CONFIG)
+
+    @workflow(name="watchdog.slow")
+    def slow(seconds: float) -> Durable[None]:
+        desk.clock.advance(seconds)
+        yield from sleep(0)
+
+    desk.start(slow(1), "quick")
+    desk.start(slow(3), "slow")
+    assert "workflow slow (watchdog.slow) took 3.00 s" in caplog.text
+    assert "workflow quick" not in caplog.text
+
+
+def test_stuck_step_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A body that does not come back is named once while it is stuck, and not before its time."""
+    desk = Desk(*EVERY)
+    watchdog = desk.state.watch = Watchdog(desk.clock, CONFIG)
+
+    @workflow(name="watchdog.stuck")
+    def stuck() -> Durable[None]:
+        desk.clock.advance(9)
+        watchdog.check()
+        assert caplog.text == ""
+        desk.clock.advance(1)
+        watchdog.check()
+        watchdog.check()
+        yield from sleep(0)
+
+    desk.start(stuck())
+    named = [line for line in caplog.messages if "has not come back for 10 s" in line]
+    assert len(named) == 1
+    assert named[0].startswith("workflow w (watchdog.stuck)")
+
+
+def test_idle_watchdog_names_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """While no body runs nobody is named, however long that is."""
+    desk = Desk(*EVERY)
+    watchdog = desk.state.watch = Watchdog(desk.clock, CONFIG)
+    desk.start(nothing())
+    desk.start(worker(), "other")
+    desk.clock.advance(1000)
+    watchdog.check()
+    assert caplog.text == ""

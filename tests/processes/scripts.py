@@ -1,0 +1,164 @@
+"""Small services for tests that need a process of their own: `python scripts.py NAME STORE`; each prints its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+import anyio
+
+from durable import (
+    Durable,
+    EngineForked,
+    Event,
+    Retry,
+    WorkflowEngine,
+    activity,
+    sleep,
+    workflow,
+)
+
+go_on = Event[int]("go-on")
+
+
+@activity(retry=Retry.never())
+def die() -> None:
+    """Take the process down, as a crash in C code would."""
+    os._exit(1)
+
+
+@activity
+async def add_one(number: int) -> int:
+    """Some work."""
+    return number + 1
+
+
+@activity
+async def linger(number: int) -> int:
+    """Work that takes a moment; somebody may ask the service to stop meanwhile."""
+    answer("working")
+    await anyio.sleep(0.3)
+    return number + 1
+
+
+@workflow
+def poison() -> Durable[None]:
+    """Kills whoever runs it."""
+    yield from die()
+
+
+@workflow
+def slow_poison() -> Durable[None]:
+    """Kills whoever wakes it."""
+    yield from sleep(0.01)
+    yield from die()
+
+
+@workflow
+def honest(number: int) -> Durable[int]:
+    """Does nobody any harm."""
+    number = yield from add_one(number)
+    yield from sleep(0.01)
+    return (yield from add_one(number))
+
+
+@workflow
+def patient() -> Durable[int]:
+    """Waits for a number."""
+    return (yield from add_one((yield from go_on.wait())))
+
+
+@workflow
+def lingering(number: int) -> Durable[int]:
+    """Takes a moment, twice."""
+    return (yield from linger((yield from linger(number))))
+
+
+def answer(value: Any) -> None:
+    """Print one line."""
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+async def serve_poison(store: str) -> None:
+    """Start one workflow that kills the process and others that do not; say how all of them stand."""
+    async with WorkflowEngine(store) as engine:
+        others = [await engine.start(honest(number), id=f"honest-{number}") for number in range(5)]
+        await engine.start(patient(), id="patient")
+        await engine.start(poison(), id="poison")
+        await engine.start(slow_poison(), id="slow-poison")
+        results = [await handle.result() for handle in others]
+        parked: list[str] = []
+        while len(parked) < 2:
+            parked = sorted(f"{one.id}: {one.parked}" for one in await engine.runs.list() if one.parked)
+        await engine.send_event(go_on, 1, to="patient")
+        results.append(await engine.handle("patient").result())
+        reasons = [str((await engine.runs.describe(id)).park_reason) for id in ("poison", "slow-poison")]
+        answer({"results": results, "parked": parked, "reasons": reasons})
+
+
+async def fork(store: str) -> None:
+    """Fork while the engine is open: what the child gets, and that the parent goes on."""
+    async with WorkflowEngine(store) as engine:
+        handle = await engine.start(patient(), id="a")
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                await engine.query_status("a")
+            except EngineForked as error:
+                status = 42 if error.opened_in == os.getppid() else 2
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(child, 0)  # noqa: ASYNC222 - nothing else is to happen meanwhile
+        await engine.send_event(go_on, 1, to="a")
+        answer({"child": os.waitstatus_to_exitcode(status), "result": await handle.result()})
+
+
+async def leave_open(store: str) -> None:
+    """Start work and go, without a shutdown."""
+    engine = WorkflowEngine(store)
+    await engine.__aenter__()
+    await engine.start(honest(1), id="a")
+    await engine.start(patient(), id="b")
+    answer("started")
+
+
+async def finish(store: str) -> None:
+    """What was left is finished."""
+    async with WorkflowEngine(store) as engine:
+        await engine.send_event(go_on, 1, to="b")
+        answer([await engine.handle(id).result() for id in ("a", "b")])
+
+
+async def stop_on_signal(store: str) -> None:
+    """Be told to stop in the middle of an activity."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        async with WorkflowEngine(store) as engine:
+            await engine.start(lingering(1), id="a")
+            await engine.handle("a").result()
+    except* asyncio.CancelledError:
+        answer("stopped")
+
+
+async def look(store: str) -> None:
+    """What is recorded before anything goes on, and the result."""
+    async with WorkflowEngine(store) as engine:
+        recorded = [entry.outcome for entry in await engine.runs.history("a")]
+        answer([recorded, await engine.handle("a").result()])
+
+
+if __name__ == "__main__":
+    name, path = sys.argv[1:]
+    if name == "leave_open":
+        # Not asyncio.run, which would cancel all tasks in order.
+        asyncio.new_event_loop().run_until_complete(leave_open(path))
+    else:
+        asyncio.run(globals()[name](path))

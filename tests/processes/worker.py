@@ -1,0 +1,130 @@
+"""A service that is killed again and again: `python worker.py FOLDER`, then one JSON command per line.
+
+The process itself only forks: it has imported everything and started no thread, so a fresh service costs a fork and not
+an interpreter. Each command is answered with one JSON line when its service is dead.
+
+The service has clients that begin workflows, send them their event and wait for their results. Everything a client is
+told goes to the file `acks`, every activity says in the file `trace` that it begins; one write per line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from durable import Durable, EngineConfig, Event, WorkflowEngine, activity, activity_info, gather, sleep, workflow
+
+CLIENTS = 4
+nudge = Event[int]("nudge")
+files: dict[str, int] = {}
+
+
+def say(file: str, *words: object) -> None:
+    """One line, in one write."""
+    os.write(files[file], (" ".join(map(str, words)) + "\n").encode())
+
+
+@activity
+async def step(number: int) -> int:
+    """On the loop."""
+    info = activity_info()
+    say("trace", info.workflow_id, info.position, info.attempt)
+    return number + 1
+
+
+@activity
+def step_in_thread(number: int) -> int:
+    """In a thread."""
+    info = activity_info()
+    say("trace", info.workflow_id, info.position, info.attempt)
+    return number + 1
+
+
+@workflow
+def doubled(number: int) -> Durable[int]:
+    """The child."""
+    return 2 * (yield from step(number))
+
+
+@workflow
+def killed(number: int) -> Durable[int]:
+    """One of everything."""
+    total = yield from step(number)
+    total += yield from nudge.wait()
+    total = yield from step_in_thread(total)
+    yield from sleep(0.01)
+    first, second = yield from gather(step(total), step_in_thread(total))
+    return (yield from doubled(first + second))
+
+
+def expected(number: int) -> int:
+    """What `killed` returns if its event was ten times its number."""
+    return 2 * (2 * (number + 1 + 10 * number + 1 + 1) + 1)
+
+
+async def serve(folder: Path, command: dict[str, Any], ready: int) -> None:
+    """Finish what is pending and, if this service is to be killed, begin new workflows until then."""
+    # Three kills within milliseconds of three starts would look like the workflow's own doing, which is another test.
+    config = EngineConfig(max_crashes=1_000_000)
+    numbers = iter([*command["pending"], *range(command["first"], command["last"])])
+    async with WorkflowEngine(folder / "store.db", config=config) as engine:
+        os.write(ready, b"ready\n")
+
+        async def client() -> None:
+            for number in numbers:
+                id = f"w{number}"
+                say("acks", "begin", id)
+                handle = await engine.start(killed(number), id=id)
+                say("acks", "start", id)
+                await engine.send_event(nudge, 10 * number, to=id, event_id=f"nudge {id}")
+                say("acks", "event", id)
+                say("acks", "result", id, await handle.result())
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(CLIENTS):
+                tasks.start_soon(client)
+
+
+def run(folder: Path, command: dict[str, Any]) -> dict[str, Any]:
+    """Fork a service, kill it when its time has come, and say how it ended."""
+    told, ready = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            anyio.run(serve, folder, command, ready)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(ready)
+    was_ready = False
+    if command["kill_after"] is not None:
+        if not command["early"]:
+            was_ready = os.read(told, 6) == b"ready\n"
+        # Ends before its time only if the service does.
+        select.select([told] if was_ready else [], [], [], command["kill_after"])
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    os.close(told)
+    return {"ready": was_ready, "status": os.waitstatus_to_exitcode(status)}
+
+
+def main() -> None:
+    """Serve commands until there are none."""
+    folder = Path(sys.argv[1])
+    for name in ("acks", "trace"):
+        files[name] = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(run(folder, json.loads(line))) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

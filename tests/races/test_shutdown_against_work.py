@@ -1,0 +1,79 @@
+"""An engine is told to stop while operations are queued before and behind the stop."""
+
+from __future__ import annotations
+
+from durable import Delivered, WorkflowStatus
+from durable.backends.memory import MemoryBackend
+from durable.engine.config import EngineConfig
+from durable.engine.operations import AwaitEnd, FindWorkflow, RecordActivity, RunActivity
+from durable.errors import EngineClosed
+from tests.engine.desk import Desk, call_of, event_of
+from tests.engine.flows import EVERY, go, spinner, waiter, worker
+from tests.engine.office import Office
+
+
+def test_work_before_the_stop_is_done() -> None:
+    """What was queued before the stop is committed and answered; what came behind it is told that nobody is there."""
+    office = Office()
+    start, send = office.letter(call_of(waiter(), "w"), "start"), office.letter(event_of(go, 5, to="w"), "send")
+    late = office.letter(call_of(waiter(), "late"), "late")
+    office.run(start, send, behind=(late,))
+    assert (start.error, send.reply) == (None, Delivered(("w",)))
+    assert isinstance(late.error, EngineClosed)
+    assert office.log[-2:] == ["release", "wake late"]
+    assert office.released[-1].is_last
+    assert office.released[-1].end is None
+
+
+def test_work_behind_the_stop_is_not_stored() -> None:
+    """What came behind the stop left no trace in the store, so that its sender can send it again."""
+    office = Office()
+    office.run(behind=(office.letter(call_of(waiter(), "late")),))
+    assert not office.store.workflows
+    assert office.store.clean
+
+
+def test_more_work_than_one_batch_before_the_stop() -> None:
+    """A stop behind more work than fits into one batch comes after all of it."""
+    office = Office(EngineConfig(max_batch=1))
+    letters = [office.letter(call_of(waiter(), f"w{number}")) for number in range(7)]
+    office.run(*letters)
+    assert len(office.store.workflows) == 7
+    assert all(letter.error is None for letter in letters)
+
+
+def test_answer_of_an_activity_before_the_stop_is_recorded() -> None:
+    """An activity that ended before the stop is recorded, and not run again by the next engine."""
+    office = Office()
+    office.ask(call_of(worker(), "w"))
+    (effect,) = office.released[-1].activities
+    assert isinstance(effect, RunActivity)
+    answer = RecordActivity(
+        key=effect.key, round=0, position=effect.position, attempt=1, outcome="5", value=5
+    )  # fmt: skip
+    office.coordinator.submit(office.letter(answer))
+    office.run()
+    desk = Desk(*EVERY, make=lambda: MemoryBackend(office.store))
+    desk.recover()
+    assert desk.result() == 5
+    assert desk.activities == []
+
+
+def test_next_round_is_left_to_the_next_engine() -> None:
+    """A stop between two rounds is clean, and the next engine goes on with the next round."""
+    office = Office()
+    office.run(office.letter(call_of(spinner(3), "w")))
+    assert office.store.clean
+    desk = Desk(*EVERY, make=lambda: MemoryBackend(office.store))
+    assert desk.record().round < 3
+    desk.recover()
+    assert desk.result() == 99
+
+
+def test_those_who_wait_for_an_end_are_told_of_the_stop() -> None:
+    """A caller that waits for the end of a workflow is told when the engine stops before it."""
+    office = Office()
+    watcher, found = office.letter(AwaitEnd("w")), office.letter(FindWorkflow("w"))
+    office.run(office.letter(call_of(waiter(), "w")), watcher, found)
+    assert isinstance(watcher.error, EngineClosed)
+    assert found.reply.status is WorkflowStatus.SUSPENDED

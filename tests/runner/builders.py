@@ -1,0 +1,188 @@
+"""Builders for tests of the runner: sessions, history entries, and what an answer holds. Values in, values out."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from durable.clock import SECOND, from_datetime, to_datetime
+from durable.codec import Codec
+from durable.outcomes import pack_error
+from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.runner.definitions import WorkflowDef, activity
+from durable.runner.determinism import WorkflowInfo
+from durable.runner.events import Event
+from durable.runner.fibers import WaitCondition
+from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
+from durable.runner.session import WorkflowSessionRunner
+
+NEW_YEAR = datetime(2026, 1, 1, tzinfo=timezone.utc)
+START = from_datetime("start", NEW_YEAR)
+CODEC = Codec()
+
+
+class Declined(Exception):
+    """An error that can be rebuilt from what is stored of it."""
+
+
+class Opaque(Exception):
+    """An error that cannot be rebuilt: its constructor wants what is not stored."""
+
+    def __init__(self, *, code: int) -> None:
+        super().__init__(f"code {code}")
+
+
+@activity
+def charge(amount: int) -> int:
+    """An activity with a number in and a number out."""
+    return amount
+
+
+@activity
+def ship(items: list[str]) -> str | None:
+    """An activity that takes something mutable and may answer None."""
+    return ",".join(items)
+
+
+@activity
+async def notify(text: str = "") -> None:
+    """An activity without a result."""
+
+
+approval = Event[str | None]("approval")
+
+
+# --- sessions -----------------------------------------------------------------------------------------------------
+
+
+def a_session(definition: WorkflowDef[Any, Any], *args: Any, id: str = "w-1", round: int = 0) -> WorkflowSessionRunner:
+    """A session that has not started; its workflow was created at the new year."""
+    info = WorkflowInfo(id=id, name=definition.name, version=definition.version, round=round, created_at=NEW_YEAR)
+    return WorkflowSessionRunner(definition, args, {}, info=info, start_at=START, codec=CODEC)
+
+
+def run(definition: WorkflowDef[Any, Any], *entries: HistoryEntry) -> SessionResult:
+    """What a workflow without arguments says after these entries."""
+    return a_session(definition).replay(entries)
+
+
+def suspended(result: SessionResult) -> Suspended:
+    """The answer of a body that waits."""
+    assert isinstance(result, Suspended)
+    return result
+
+
+def opened(result: SessionResult) -> list[str]:
+    """The positions of the waits that the body has opened since the last answer."""
+    return [wait.position for wait in suspended(result).opened]
+
+
+def withdrawn(result: SessionResult) -> list[str]:
+    """The positions of the waits that the body no longer wants."""
+    return [wait.position for wait in suspended(result).withdrawn]
+
+
+def value_of(result: SessionResult) -> Any:
+    """What the body returned."""
+    assert isinstance(result, Completed), result
+    return result.value
+
+
+def error_of(result: SessionResult) -> BaseException:
+    """What the body raised."""
+    assert isinstance(result, Failed), result
+    return result.error
+
+
+def picture(session: WorkflowSessionRunner, result: SessionResult) -> dict[str, Any]:
+    """Everything that others can see of a session, in a form that can be compared."""
+    waits = [
+        (one.position, one.kind, one.name, one.deadline, one.args, one.kwargs, one.input, one.opened_at, one.attempt,
+         one.retry_at, one.error, session.source(one.position))
+        for one in session.waits.values()
+    ]  # fmt: skip
+    ended: tuple[Any, ...] = ()
+    match result:
+        case Completed(value):
+            ended = ("completed", value)
+        case Failed(error):
+            ended = ("failed", type(error), error.args)
+        case ContinueAs(call):
+            ended = ("continue as", call.name, call.args, call.kwargs)
+        case Suspended():
+            ended = ("suspended",)
+    activities = sum(one.kind is EntryKind.ACTIVITY for one in session.waits.values())
+    assert session.open_activities == activities
+    return {"waits": waits, "now": session.now, "wake_at": session.wake_at(), "ended": ended}
+
+
+# --- entries ------------------------------------------------------------------------------------------------------
+
+
+def seconds(count: float) -> int:
+    """The instant so many seconds after the workflow was created."""
+    return START + round(count * SECOND)
+
+
+def instant(count: float) -> datetime:
+    """The same as a datetime."""
+    return to_datetime(seconds(count))
+
+
+def _entry(seq: int, position: str, kind: EntryKind, name: str, outcome: str) -> HistoryEntry:
+    """An entry that is recorded `seq` seconds after the start."""
+    return HistoryEntry(seq, position, kind, name, EntryStatus.OK, outcome, seconds(seq))
+
+
+def activity_ok(seq: int, position: str, name: str, value: Any) -> HistoryEntry:
+    """An activity has returned."""
+    return _entry(seq, position, EntryKind.ACTIVITY, name, json.dumps(value))
+
+
+def activity_error(seq: int, position: str, name: str, error: BaseException) -> HistoryEntry:
+    """An activity has failed for good."""
+    return HistoryEntry(
+        seq, position, EntryKind.ACTIVITY, name, EntryStatus.ERROR, pack_error(error), seconds(seq)
+    )  # fmt: skip
+
+
+def activity_retry(seq: int, position: str, name: str, retry_at: int | None) -> HistoryEntry:
+    """An attempt has failed and another one is due."""
+    error = pack_error(Declined("not yet"))
+    return HistoryEntry(seq, position, EntryKind.ACTIVITY, name, EntryStatus.RETRY, error, seconds(seq), retry_at)
+
+
+def timer_fired(seq: int, position: str) -> HistoryEntry:
+    """A timer has fired."""
+    return _entry(seq, position, EntryKind.TIMER, "timer", "null")
+
+
+def event_came(seq: int, position: str, payload: Any, name: str = "approval") -> HistoryEntry:
+    """An event was delivered."""
+    return _entry(seq, position, EntryKind.EVENT, name, json.dumps(payload))
+
+
+def child_ok(seq: int, position: str, name: str, value: Any) -> HistoryEntry:
+    """A child has ended well."""
+    return _entry(seq, position, EntryKind.CHILD, name, json.dumps(value))
+
+
+def cancellation(seq: int, reason: str | None = None) -> HistoryEntry:
+    """The workflow is asked to end."""
+    return _entry(seq, "", EntryKind.CANCEL, "", json.dumps(reason))
+
+
+def answer(wait: WaitCondition, seq: int, value: Any = None) -> HistoryEntry:
+    """An entry that answers an open wait well."""
+    return _entry(seq, wait.position, wait.kind, wait.name, json.dumps(value))
+
+
+def with_outcome(entry: HistoryEntry, outcome: str) -> HistoryEntry:
+    """The same entry with another stored text."""
+    return HistoryEntry(entry.seq, entry.position, entry.kind, entry.name, entry.status, outcome, entry.at_us)
+
+
+def hours(count: float) -> timedelta:
+    """A duration in hours."""
+    return timedelta(hours=count)

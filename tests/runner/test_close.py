@@ -1,0 +1,282 @@
+"""Throwing a body away: pure cleanup runs, operations do not, and closing ends in any case."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from durable.runner.combinators import gather, race
+from durable.runner.definitions import Durable, WorkflowDef, workflow
+from durable.runner.ops import sleep
+from tests.runner.builders import (
+    a_session,
+    activity_ok,
+    approval,
+    cancellation,
+    charge,
+    error_of,
+    notify,
+    opened,
+    timer_fired,
+    value_of,
+    withdrawn,
+)
+
+Make = Callable[[list[str]], WorkflowDef[[], Any]]
+
+
+def generator_body(log: list[str]) -> WorkflowDef[[], Any]:
+    """A body with an operation in its `finally`, as a generator."""
+
+    @workflow(name="w")
+    def body() -> Durable[None]:
+        try:
+            yield from sleep(60)
+        finally:
+            log.append("before")
+            yield from notify("closing")
+            log.append("after")
+
+    return body
+
+
+def coroutine_body(log: list[str]) -> WorkflowDef[[], Any]:
+    """The same as a coroutine."""
+
+    @workflow(name="w")
+    async def body() -> None:
+        try:
+            await sleep(60)
+        finally:
+            log.append("before")
+            await notify("closing")
+            log.append("after")
+
+    return body
+
+
+@pytest.mark.parametrize("make", [generator_body, coroutine_body])
+def test_close_runs_no_operation(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """A `finally` runs up to its first operation, which does not happen, and nothing is logged."""
+    log: list[str] = []
+    session = a_session(make(log))
+    session.start()
+    session.close()
+    assert log == ["before"]
+    assert session.waits == {}
+    assert caplog.records == []
+
+
+def test_close_runs_pure_cleanup_of_every_branch() -> None:
+    """Plain code in `finally` and `with` runs in all branches, the inner ones first."""
+    log: list[str] = []
+
+    def branch(name: str) -> Durable[None]:
+        try:
+            yield from gather(sleep(60), approval.wait())
+        finally:
+            log.append(name)
+
+    async def async_branch(name: str) -> None:
+        try:
+            await sleep(60)
+        finally:
+            log.append(name)
+
+    @workflow(name="w")
+    def body() -> Durable[None]:
+        try:
+            yield from race(branch("one"), async_branch("two"), charge(1))
+        finally:
+            log.append("root")
+
+    session = a_session(body)
+    session.start()
+    session.close()
+    assert log == ["one", "two", "root"]
+    assert (session.waits, session.wake_at()) == ({}, None)
+
+
+def stubborn_generator(log: list[str]) -> WorkflowDef[[], Any]:
+    """A body that swallows everything for ever, as a generator."""
+
+    @workflow(name="w")
+    def body() -> Durable[None]:
+        while True:
+            try:
+                yield from sleep(60)
+            except BaseException as error:
+                log.append(type(error).__name__)
+
+    return body
+
+
+def stubborn_coroutine(log: list[str]) -> WorkflowDef[[], Any]:
+    """The same as a coroutine."""
+
+    @workflow(name="w")
+    async def body() -> None:
+        while True:
+            try:
+                await sleep(60)
+            except BaseException as error:
+                log.append(type(error).__name__)
+
+    return body
+
+
+@pytest.mark.parametrize("make", [stubborn_generator, stubborn_coroutine])
+def test_close_abandons_a_body_that_swallows_everything(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """A body that will not end is left alone with a line in the log, and `close` returns, also the second time."""
+    log: list[str] = []
+    session = a_session(make(log))
+    session.start()
+    with caplog.at_level(logging.ERROR, logger="durable"):
+        session.close()
+        session.close()
+    assert log == ["GeneratorExit", "SessionClosed"]
+    [record] = caplog.records
+    assert record.getMessage().startswith("workflow w-1 (w) could not be closed in order: ")
+    assert "ignored GeneratorExit" in record.getMessage()
+
+
+def test_close_logs_a_cleanup_that_fails(caplog: pytest.LogCaptureFixture) -> None:
+    """An error in a `finally` is logged, and the closing goes on with the other branches."""
+    log: list[str] = []
+
+    def failing() -> Durable[None]:
+        try:
+            yield from sleep(60)
+        finally:
+            raise ValueError("broken cleanup")
+
+    @workflow(name="w")
+    def body() -> Durable[None]:
+        try:
+            yield from gather(failing(), sleep(5))
+        finally:
+            log.append("root")
+
+    session = a_session(body)
+    session.start()
+    session.close()
+    assert "broken cleanup" in caplog.text
+    assert log == ["root"]
+
+
+def test_close_lets_a_body_return_instead() -> None:
+    """A body that answers the closing with a return is closed in order."""
+    log: list[str] = []
+
+    @workflow(name="w")
+    def body() -> Durable[str]:
+        try:
+            yield from sleep(60)
+        except GeneratorExit:
+            log.append("returned")
+        return "early"
+
+    session = a_session(body)
+    session.start()
+    session.close()
+    assert log == ["returned"]
+
+
+@pytest.mark.parametrize("make", [generator_body, coroutine_body])
+def test_close_before_the_start_does_nothing(make: Make) -> None:
+    """A session that never started has nothing to close, and can still be started."""
+    log: list[str] = []
+    session = a_session(make(log))
+    session.close()
+    assert log == []
+    assert opened(session.start()) == ["0"]
+    session.close()
+
+
+def test_close_twice_runs_cleanup_once() -> None:
+    """The second `close` finds nothing to do."""
+    log: list[str] = []
+    session = a_session(generator_body(log))
+    session.start()
+    session.close()
+    session.close()
+    assert log == ["before"]
+
+
+def test_close_after_the_end_does_nothing() -> None:
+    """A workflow that has ended keeps its result."""
+
+    @workflow(name="w")
+    def body() -> Durable[int]:
+        return (yield from charge(1))
+
+    session = a_session(body)
+    session.start()
+    assert value_of(session.feed(activity_ok(1, "0", "charge", 4))) == 4
+    session.close()
+    assert value_of(session.feed(cancellation(2))) == 4
+
+
+def test_losers_are_closed_without_their_operations(caplog: pytest.LogCaptureFixture) -> None:
+    """A losing branch runs its pure cleanup, but no operation of its `finally`, and nothing is misused by that."""
+    log: list[str] = []
+
+    def loser() -> Durable[None]:
+        unused = charge(7)
+        try:
+            yield from sleep(60)
+        finally:
+            log.append("closed")
+            charge(8)  # type: ignore[unused-awaitable]
+            yield from gather(unused)
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        won = yield from race(loser(), charge(1))
+        return won.key, (yield from sleep(1))
+
+    session = a_session(body)
+    session.start()
+    result = session.feed(activity_ok(1, "0.1.0", "charge", 1))
+    assert (log, withdrawn(result), opened(result)) == (["closed"], ["0.0.0"], ["1"])
+    assert value_of(session.feed(timer_fired(2, "1")))[0] == 1
+    assert caplog.records == []
+
+
+def test_loser_that_swallows_everything_is_abandoned(caplog: pytest.LogCaptureFixture) -> None:
+    """A losing branch that refuses to end does not keep the workflow from going on, and never runs again."""
+    log: list[str] = []
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        loser = stubborn_generator(log).fn()
+        won = yield from race(loser, sleep(5))
+        log.append("on")
+        yield from sleep(1)
+        return won.key
+
+    session = a_session(body)
+    session.start()
+    assert opened(session.feed(timer_fired(5, "0.1.0"))) == ["1"]
+    assert value_of(session.feed(timer_fired(6, "1"))) == 1
+    assert log == ["GeneratorExit", "SessionClosed", "on"]
+    assert "could not be closed" in caplog.text
+
+
+def test_closed_bodies_raise_nothing_into_later_sessions() -> None:
+    """After one session was closed, another one runs as if nothing had been."""
+    first = a_session(generator_body([]))
+    first.start()
+    first.close()
+
+    @workflow(name="w")
+    def body() -> Durable[None]:
+        yield from sleep(1)
+        raise ValueError("mine")
+
+    session = a_session(body)
+    session.start()
+    assert str(error_of(session.feed(timer_fired(1, "0")))) == "mine"

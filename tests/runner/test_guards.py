@@ -1,0 +1,320 @@
+"""Mistakes in workflow code: each is refused with a sentence that names the place and the fix."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import pytest
+
+from durable.errors import OperationMisused
+from durable.runner.combinators import gather, race
+from durable.runner.definitions import Durable, WorkflowDef, workflow
+from durable.runner.events import Event
+from durable.runner.ops import IN_ACTIVITY, Op, sleep
+from tests.runner.builders import (
+    Declined,
+    a_session,
+    activity_ok,
+    approval,
+    charge,
+    error_of,
+    opened,
+    run,
+    timer_fired,
+    value_of,
+)
+
+
+def misuse(definition: WorkflowDef[[], Any]) -> str:
+    """What a workflow is told that misuses an operation before its first wait."""
+    error = error_of(run(definition))
+    assert isinstance(error, OperationMisused), error
+    return str(error)
+
+
+def line_of(definition: WorkflowDef[[], Any], text: str) -> str:
+    """File and line of the first line of a body that contains a text."""
+    lines, first = inspect.getsourcelines(definition.fn)
+    number = next(index for index, line in enumerate(lines) if text in line)
+    return f"{inspect.getsourcefile(definition.fn)}:{first + number}"
+
+
+# --- operations that nobody yields --------------------------------------------------------------------------------
+
+
+@workflow(name="runner.guards.dropped.generator")
+def dropping() -> Durable[int]:
+    """Forgets a `yield from`."""
+    charge(1)  # type: ignore[unused-awaitable]  # the mistake
+    return (yield from charge(2))
+
+
+@workflow(name="runner.guards.dropped.coroutine")
+async def async_dropping() -> int:
+    """Forgets an `await`."""
+    charge(1)  # type: ignore[unused-awaitable]  # the mistake
+    return await charge(2)
+
+
+@pytest.mark.parametrize("definition", [dropping, async_dropping], ids=["generator", "async def"])
+def test_dropped_operation_is_named_at_the_next_one(definition: WorkflowDef[[], Any]) -> None:
+    """The message names the operation, the function, the line and the fix."""
+    name = definition.fn.__name__
+    place = f"{line_of(definition, 'the mistake')} in {name}"
+    expected = f"charge(...) was created at {place} but never yielded: did you forget 'yield from' (or 'await')?"
+    assert misuse(definition) == expected
+
+
+def test_dropped_operation_is_named_at_the_return() -> None:
+    """A body that returns after it dropped an operation has not succeeded."""
+
+    @workflow(name="w")
+    def body() -> Durable[str]:
+        yield from sleep(0)
+        sleep(5)  # type: ignore[unused-awaitable]
+        return "done"
+
+    assert f"sleep was created at {line_of(body, 'sleep(5)')} in body but never yielded" in misuse(body)
+
+
+def test_dropped_operations_are_named_together() -> None:
+    """Several dropped operations are one error."""
+
+    @workflow(name="w")
+    def body() -> Durable[str]:
+        approval.wait()  # type: ignore[unused-awaitable]
+        gather(charge(1))  # type: ignore[unused-awaitable]
+        charge(1).within(5).or_default(None)  # type: ignore[unused-awaitable]
+        return "done"
+        yield from sleep(1)
+
+    parts = misuse(body).split("; ")
+    assert [part.split(" was created")[0] for part in parts] == [
+        "event approval", "gather", "charge(...) within 5 s or default",
+    ]  # fmt: skip
+
+
+def test_dropped_operation_can_be_caught_and_is_told_once() -> None:
+    """A body that catches the message goes on, and the operation that carried it is not lost."""
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        charge(1)  # type: ignore[unused-awaitable]
+        try:
+            yield from charge(2)
+        except OperationMisused:
+            return (yield from charge(3))
+        return "not told"
+
+    session = a_session(body)
+    [position] = opened(session.start())
+    assert value_of(session.feed(activity_ok(1, position, "charge", 3))) == 3
+
+
+def test_dropped_operation_does_not_hide_an_error() -> None:
+    """A body that raises fails with its own error, whatever it dropped before."""
+
+    @workflow(name="w")
+    def body() -> Durable[None]:
+        charge(1)  # type: ignore[unused-awaitable]
+        raise Declined("mine")
+        yield from sleep(1)
+
+    assert type(error_of(run(body))) is Declined
+
+
+def test_dropped_operation_in_a_branch_fails_the_branch() -> None:
+    """A branch that drops an operation fails like a branch that raises."""
+
+    def branch() -> Durable[int]:
+        charge(1)  # type: ignore[unused-awaitable]
+        return 5
+        yield from sleep(1)
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        try:
+            yield from gather(branch(), charge(2))
+        except OperationMisused as error:
+            return str(error)
+        return "not told"
+
+    assert "in branch but never yielded" in value_of(run(body))
+
+
+def test_operation_that_is_dropped_outside_a_workflow_is_nobodys_mistake() -> None:
+    """Operations are values: making one outside a workflow and forgetting it is no error."""
+    made = [charge(1), sleep(1), gather(charge(2))]
+    made.clear()
+
+    @workflow(name="w")
+    def body() -> Durable[int]:
+        return (yield from charge(1))
+
+    assert opened(run(body)) == ["0"]
+
+
+# --- operations that are used as something else -------------------------------------------------------------------
+
+
+def as_list(op: Op[Any]) -> Any:
+    """Takes it for a list."""
+    return list(op)
+
+
+def unpacked(op: Op[Any]) -> Any:
+    """Takes it for a pair."""
+    first, second = op
+    return first, second
+
+
+def starred(op: Op[Any]) -> Any:
+    """Takes it for arguments."""
+    return max(*op)
+
+
+@pytest.mark.parametrize("use", [as_list, unpacked, starred])
+@pytest.mark.parametrize("make", [lambda: charge(1), lambda: gather(charge(1)), lambda: charge(1).within(2)])
+def test_operation_is_no_sequence(use: Callable[[Op[Any]], Any], make: Callable[[], Op[Any]]) -> None:
+    """Iterating an operation in a body is refused there and then."""
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        use(make())
+        yield from sleep(1)
+
+    assert misuse(body).endswith("is an operation, not a sequence: write 'yield from' (or 'await') before it")
+
+
+@pytest.mark.parametrize("use", [as_list, unpacked, starred])
+@pytest.mark.parametrize("make", [lambda: charge(1), lambda: charge(1).within(5).or_default(2), gather])
+def test_operation_outside_a_workflow_is_refused(
+    use: Callable[[Op[Any]], Any], make: Callable[[], Op[Any]]
+) -> None:  # fmt: skip
+    """Only a workflow can run an operation, and the message says how."""
+    with pytest.raises(OperationMisused, match="is an operation: only a workflow can run it, with 'yield from'"):
+        use(make())
+
+
+def test_operation_inside_an_activity_is_refused() -> None:
+    """An activity that tries to run an operation is told to call the plain function."""
+    token = IN_ACTIVITY.set("any activity")
+    try:
+        with pytest.raises(OperationMisused, match=r"charge.* cannot run inside an activity: .*\.fn"):
+            list(charge(1))
+    finally:
+        IN_ACTIVITY.reset(token)
+
+
+def test_bare_yield_of_an_operation_is_refused() -> None:
+    """`yield op` without `from` is refused with its line, and the operation does not count as dropped."""
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        try:
+            yield charge(1)
+        except OperationMisused as error:
+            yield from sleep(0)
+            return str(error)
+        return "accepted"
+
+    assert value_of(run(body)) == f"bare 'yield charge(...)': write 'yield from' ({line_of(body, 'yield charge')})"
+
+
+def test_bare_yield_beside_other_operations_is_refused() -> None:
+    """A bare `yield` is refused also after operations that were yielded well."""
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        op, other = charge(1), charge(2)
+        yield from sleep(0)
+        yield other
+        yield from op
+
+    assert "bare 'yield charge(...)'" in misuse(body)
+
+
+@pytest.mark.parametrize("value", [None, 5, "text", [1], object, charge, int])
+def test_yield_of_something_else_is_refused(value: Any) -> None:
+    """A body that yields no operation is told what it yielded, where, and where I/O belongs."""
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        yield value
+
+    kind = type(value).__name__
+    assert misuse(body) == (
+        f"workflow w yielded or awaited {kind}, which is no durable operation: "
+        f"do I/O in an activity ({line_of(body, 'yield value')})"
+    )
+
+
+class Foreign:
+    """An awaitable of somebody else, such as a future."""
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        yield self
+
+
+def test_await_of_a_foreign_awaitable_is_refused() -> None:
+    """A body that awaits what no workflow can wait for is told so, and may go on."""
+
+    async def helper() -> None:
+        await Foreign()
+
+    @workflow(name="w")
+    async def body() -> Any:
+        try:
+            await helper()
+        except OperationMisused as error:
+            return str(error)
+
+    told = value_of(run(body))
+    assert told.startswith("workflow w yielded or awaited Foreign, which is no durable operation")
+    assert f"{inspect.getsourcefile(Foreign)}:" in told
+
+
+def items() -> Iterator[int]:
+    """An iterator that is no helper."""
+    return iter([1])
+
+
+@pytest.mark.parametrize("branch", [5, None, [sleep(1)], charge, items(), sleep, Foreign()])
+@pytest.mark.parametrize(("verb", "combine"), [("gather", gather), ("race", race)])
+def test_branch_that_is_no_operation_is_refused(branch: Any, verb: str, combine: Callable[..., Op[Any]]) -> None:
+    """A combinator refuses by name what is neither an operation nor a helper."""
+    expected = f"{verb} takes operations or generator helpers, not {type(branch).__name__}"
+    with pytest.raises(OperationMisused) as caught:
+        combine(sleep(1), branch)  # type: ignore[unused-awaitable]
+    assert str(caught.value) == expected
+
+
+# --- going on as something else -----------------------------------------------------------------------------------
+
+
+def test_continue_as_inside_a_branch_is_refused() -> None:
+    """Only the workflow itself can continue: in a branch it is an error that the owner can catch."""
+
+    @workflow(name="w")
+    def body() -> Durable[str]:
+        def branch() -> Durable[None]:
+            yield from sleep(1)
+            raise body.continue_as()
+
+        try:
+            yield from gather(branch(), approval.wait())
+        except OperationMisused as error:
+            return str(error)
+        return "accepted"
+
+    told = value_of(run(body, timer_fired(1, "0.0.0")))
+    assert told == "continue_as inside a branch: only the workflow itself can continue"
+
+
+def test_event_waits_are_shown_by_name_and_key() -> None:
+    """A wait for an event says in messages which one it is."""
+    assert str(Event[int]("paid").wait("k")) == "event paid[k]"
+    assert str(approval.wait()) == "event approval"
+    assert repr(approval) == "<event approval>"

@@ -1,0 +1,222 @@
+"""What an operator asks: lists with pages, counts, histories, descriptions, purges and dead letters."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from durable import (
+    DeadLetterNotFound,
+    Delivered,
+    Durable,
+    EntryKind,
+    EntryStatus,
+    Event,
+    Queued,
+    WorkflowEngine,
+    WorkflowNotFound,
+    WorkflowStatus,
+    activity,
+    gather,
+    sleep,
+    workflow,
+)
+from durable.testing.clock import NOON, ManualClock
+from tests.scenarios.kit import SOON, Store, move, waiting
+
+pytestmark = pytest.mark.anyio
+answer = Event[int]("runs-answer")
+extra = Event[str]("runs-extra")
+
+
+@activity
+async def add_one(number: int) -> int:
+    """Some work."""
+    return number + 1
+
+
+@workflow(name="runs-wait")
+def wait_for_answer() -> Durable[int]:
+    """Wait for a number."""
+    return (yield from add_one((yield from answer.wait())))
+
+
+@workflow(name="runs-at-once")
+def at_once(number: int) -> Durable[int]:
+    """Nothing to wait for."""
+    yield from sleep(0)
+    return number
+
+
+@workflow(name="runs-family")
+def family() -> Durable[list[int]]:
+    """A parent of one that waits and one that does not."""
+    return list((yield from gather(at_once(1).with_id("child-done"), wait_for_answer().with_id("child-waits"))))
+
+
+async def test_list_pages_through_everything_newest_first(store: Store) -> None:
+    """Pages follow each other by the last id of the one before, and together they are everything, each once."""
+    async with WorkflowEngine(store) as engine:
+        for number in range(25):
+            await engine.start(at_once(number), id=f"w{number}")
+        seen: list[str] = []
+        while page := await engine.runs.list(limit=10, after=seen[-1] if seen else None):
+            seen += [one.id for one in page]
+            assert len(page) <= 10
+        assert seen == [f"w{number}" for number in reversed(range(25))]
+
+
+async def test_list_and_count_filter(store: Store) -> None:
+    """Status, several statuses, name, tag and age narrow lists and counts alike."""
+    clock = ManualClock()
+    async with WorkflowEngine(store, clock=clock) as engine:
+        await engine.start(at_once(1), id="old", tags=["red", "blue", "red"])
+        await move(engine, clock, timedelta(hours=1))
+        await engine.start(wait_for_answer(), id="open", tags=["red"])
+        await engine.start(wait_for_answer(), id="ended")
+        await engine.terminate("ended")
+        ends = (WorkflowStatus.SUCCEEDED, WorkflowStatus.CANCELLED)
+        cases: list[tuple[dict[str, Any], list[str]]] = [
+            ({}, ["ended", "open", "old"]),
+            ({"status": WorkflowStatus.SUSPENDED}, ["open"]),
+            ({"status": ends}, ["ended", "old"]),
+            ({"name": "runs-wait"}, ["ended", "open"]),
+            ({"tag": "red"}, ["open", "old"]),
+            ({"tag": "blue", "status": WorkflowStatus.SUCCEEDED}, ["old"]),
+            ({"tag": "%"}, []),
+            ({"name": "' OR 1=1 --"}, []),
+            ({"since": NOON + timedelta(minutes=1)}, ["ended", "open"]),
+        ]
+        for filters, ids in cases:
+            assert [one.id for one in await engine.runs.list(**filters)] == ids
+            assert await engine.runs.count(**filters) == len(ids)
+        (old,) = await engine.runs.list(tag="blue")
+        assert (old.tags, old.created_at, old.finished_at) == (("red", "blue"), NOON, NOON)
+
+
+async def test_bad_filters_are_refused(store: Store) -> None:
+    """Limits, ages, statuses and cursors that make no sense are refused by name, not passed on to the store."""
+    async with WorkflowEngine(store) as engine:
+        for limit in (0, -1, 1001, 10**9):
+            with pytest.raises(ValueError, match="limit"):
+                await engine.runs.list(limit=limit)
+            with pytest.raises(ValueError, match="limit"):
+                await engine.dead_letters.list(limit=limit)
+        wrong: list[dict[str, Any]] = [
+            {"limit": True}, {"limit": 1.5}, {"limit": "1"}, {"status": "running"}, {"status": 5}, {"since": 5},
+            {"since": NOON.replace(tzinfo=None)}, {"name": 5}, {"tag": b"x"}, {"after": 5},
+        ]  # fmt: skip
+        for filters in wrong:
+            with pytest.raises(TypeError):
+                await engine.runs.list(**filters)
+        with pytest.raises(WorkflowNotFound):
+            await engine.runs.list(after="nobody")
+        with pytest.raises(TypeError):
+            await engine.dead_letters.list(after="x")  # type: ignore[arg-type]
+
+
+async def test_history_tells_what_was_learnt(store: Store) -> None:
+    """Entries stand in order with position, kind, name, outcome and time, before and after the end."""
+    clock = ManualClock()
+    async with WorkflowEngine(store, clock=clock) as engine:
+        handle = await engine.start(wait_for_answer(), id="a")
+        assert await engine.runs.history("a") == []
+        await engine.send_event(answer, 5, to="a")
+        assert await handle.result(timeout=SOON) == 6
+        entries = await engine.runs.history("a")
+    told = [(one.seq, one.position, one.kind, one.name, one.status, one.outcome, one.at) for one in entries]
+    assert told == [
+        (1, "0", EntryKind.EVENT, "runs-answer", EntryStatus.OK, "5", NOON),
+        (2, "1", EntryKind.ACTIVITY, "add_one", EntryStatus.OK, "6", NOON),
+    ]
+
+
+async def test_describe_tells_what_a_workflow_waits_for(store: Store) -> None:
+    """Kind, name, since, until and the source line of every open wait, and how much mail lies there."""
+    clock = ManualClock()
+
+    @workflow(name="several-waits")
+    def body() -> Durable[None]:
+        yield from gather(sleep(60), answer.wait("k"))
+
+    async with WorkflowEngine(store, workflows=[body], clock=clock) as engine:
+        await engine.start(body(), id="a", tags=["t"])
+        await engine.send_event(extra, "x", to="a")
+    clock.advance(1)
+    async with WorkflowEngine(store, workflows=[body], clock=clock) as engine:
+        found = await engine.runs.describe("a")
+    timer, event = sorted(found.waits, key=lambda wait: wait.position)
+    assert (timer.kind, timer.position, timer.until) == ("timer", "0.0.0", NOON + timedelta(seconds=60))
+    assert (event.kind, event.name, event.since, event.until) == ("event", "runs-answer[k]", NOON, None)
+    assert "test_runs.py" in (event.source or "")
+    assert (found.pending_events, found.summary.tags, found.summary.status) == (1, ("t",), WorkflowStatus.SUSPENDED)
+    assert (found.history_length, found.round, found.park_reason, found.cancel_requested) == (0, 0, None, False)
+
+
+async def test_purge_removes_what_ended_long_ago(store: Store) -> None:
+    """Only workflows that ended before the given age go, with all that belongs to them; their ids are free again."""
+    clock = ManualClock()
+    async with WorkflowEngine(store, clock=clock) as engine:
+        await engine.start(wait_for_answer(), id="open")
+        for number in range(3):
+            await engine.start(at_once(number), id=f"old{number}")
+        await move(engine, clock, timedelta(hours=2))
+        await engine.start(at_once(9), id="young")
+        assert await engine.runs.purge(timedelta(hours=1)) == 3
+        assert [one.id for one in await engine.runs.list()] == ["young", "open"]
+        assert await engine.query_status("old0") is None
+        with pytest.raises(WorkflowNotFound):
+            await engine.handle("old0").result(timeout=SOON)
+        assert await (await engine.start(wait_for_answer(), id="old0")).status() is WorkflowStatus.SUSPENDED
+        for bad in (-1, float("nan")):
+            with pytest.raises(ValueError):
+                await engine.runs.purge(bad)
+
+
+async def test_purge_leaves_the_children_of_a_living_parent(store: Store) -> None:
+    """A child whose parent has not ended stays, because the parent may ask for its result again."""
+    clock = ManualClock()
+    async with WorkflowEngine(store, clock=clock) as engine:
+        await engine.start(family(), id="p")
+        await move(engine, clock, timedelta(hours=2))
+        assert await engine.query_status("child-done") is WorkflowStatus.SUCCEEDED
+        assert await engine.runs.purge(0) == 0
+    async with WorkflowEngine(store, clock=clock) as engine:
+        await waiting(engine, "p", "child")
+        await engine.send_event(answer, 5, to="child-waits")
+        assert await engine.handle("p").result(timeout=SOON) == [1, 6]
+        await move(engine, clock, timedelta(hours=2))
+        assert await engine.runs.purge(timedelta(hours=1)) == 3
+
+
+async def test_dead_letters_can_be_sent_again_or_removed(store: Store) -> None:
+    """Letters are listed with pages; a replayed one wakes a waiter, a removed one is gone, and both only once."""
+    async with WorkflowEngine(store) as engine:
+        await engine.start(wait_for_answer(), id="dead")
+        for number in range(5):
+            assert await engine.send_event(answer, number, to="dead", key="k") == Queued()
+        await engine.terminate("dead")
+        first = await engine.dead_letters.list(limit=3)
+        rest = await engine.dead_letters.list(limit=3, after=first[-1].id)
+        letters = first + rest
+        assert [letter.payload for letter in letters] == ["0", "1", "2", "3", "4"]
+        assert {(letter.workflow_id, letter.name, letter.event_key) for letter in letters} == {
+            ("dead", "runs-answer", "k")
+        }
+        await engine.start(family(), id="p")
+
+        @workflow(name="keyed")
+        def keyed() -> Durable[int]:
+            return (yield from answer.wait("k"))
+
+        handle = await engine.start(keyed(), id="next")
+        assert await engine.dead_letters.replay(letters[2].id) == Delivered(("next",))
+        assert await handle.result(timeout=SOON) == 2
+        assert await engine.dead_letters.replay(letters[3].id, to="p") == Queued()
+        await engine.dead_letters.remove(letters[4].id)
+        for gone in letters[2:]:
+            with pytest.raises(DeadLetterNotFound):
+                await engine.dead_letters.replay(gone.id)
+        assert [letter.id for letter in await engine.dead_letters.list()] == [letters[0].id, letters[1].id]

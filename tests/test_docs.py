@@ -1,0 +1,159 @@
+"""The documents are true: their code runs, their tables are those of the code, and no public name is left out."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+import types
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+import pytest
+
+import durable
+from durable import DeadLetterPolicy, EngineConfig, WorkflowStatus, errors
+from durable.records import TRANSITIONS
+from durable.runner.definitions import REGISTRY
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# A fragment that cannot run by itself is marked `python notest`; there are few of them.
+FRAGMENTS_MAX = 3
+
+
+@attrs.frozen
+class Block:
+    """A piece of code in a page."""
+
+    page: str
+    line: int
+    info: str
+    code: str
+
+
+def blocks() -> Iterator[Block]:
+    """Every fenced block of every page."""
+    for page in PAGES:
+        text = page.read_text()
+        for found in re.finditer(r"^```(\w[^\n]*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+            yield Block(page.name, text.count("\n", 0, found.start()) + 2, found[1], found[2])
+
+
+def page(name: str) -> str:
+    """The text of a page of docs/."""
+    return (ROOT / "docs" / name).read_text()
+
+
+RUNNABLE = [block for block in blocks() if block.info == "python"]
+
+
+@pytest.mark.parametrize("block", RUNNABLE, ids=lambda block: f"{block.page}:{block.line}")
+def test_example_runs(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A code block runs by itself, in an empty directory."""
+    # As in a process of its own: no workflow of another block is known, and errors are found by their module's name.
+    monkeypatch.setattr(REGISTRY, "_known", {})
+    module = types.ModuleType("docs_block")
+    monkeypatch.setitem(sys.modules, "docs_block", module)
+    monkeypatch.chdir(tmp_path)
+    code = "\n" * (block.line - 1) + block.code
+    exec(compile(code, block.page, "exec", dont_inherit=True), vars(module))
+
+
+def test_fragments_are_rare() -> None:
+    """Nearly every piece of Python in the documents is run."""
+    others = [block for block in blocks() if "python" in block.info and block.info != "python"]
+    assert all(block.info == "python notest" for block in others)
+    assert len(others) <= FRAGMENTS_MAX < len(RUNNABLE)
+
+
+def test_readme_is_short() -> None:
+    """The README can be read in a minute, and names the two commands."""
+    text = PAGES[0].read_text()
+    assert len(text.splitlines()) < 120
+    assert "make demo" in text
+    assert "make test" in text
+
+
+def test_public_names_are_all_mentioned() -> None:
+    """Every public name stands somewhere in docs/, as code."""
+    text = "".join(one.read_text() for one in PAGES[1:])
+    code = " ".join(re.findall(r"```.*?```|`[^`]+`", text, re.DOTALL))
+    assert not set(durable.__all__) - set(re.findall(r"\w+", code))
+
+
+def test_errors_are_all_explained() -> None:
+    """Each public error has a row in errors.md that says when it comes and what to do, and no other error has one."""
+    public = {
+        name
+        for name, one in vars(errors).items()
+        if isinstance(one, type) and issubclass(one, BaseException) and name in durable.__all__
+    }
+    rows = re.findall(r"^\| `(\w+)` \|([^|]+)\|([^|]+)\|$", page("errors.md"), re.MULTILINE)
+    assert {name for name, *_ in rows} == public
+    assert all(when.strip() and do.strip() for _, when, do in rows)
+
+
+def config_table() -> str:
+    """The options of EngineConfig as a table: name, default, and the words that stand with it in the source."""
+    body = ast.parse(inspect.getsource(EngineConfig)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    words = {
+        ast.unparse(field.target): ast.literal_eval(said.value)
+        for field, said in zip(body.body, body.body[1:], strict=False)
+        if isinstance(field, ast.AnnAssign) and isinstance(said, ast.Expr)
+    }
+    rows = [f"| `{one.name}` | {shown(one.default)} | {words[one.name]} |" for one in attrs.fields(EngineConfig)]
+    return "\n".join(["| option | default | meaning |", "|---|---|---|", *rows])
+
+
+def shown(value: object) -> str:
+    """A default in words."""
+    match value:
+        case timedelta(days=days):
+            return f"{days} days"
+        case DeadLetterPolicy(name=name):
+            return f"`{name}`"
+        case float():
+            return f"{value:g} s"
+        case _:
+            return f"{value:,}"
+
+
+def test_options_are_those_of_the_config() -> None:
+    """The table in operations.md is what EngineConfig says, defaults and all."""
+    assert config_table() in page("operations.md"), f"the table should be:\n{config_table()}"
+
+
+def states_table() -> str:
+    """The transition table: a row for each status, a column for each that may follow."""
+    marks = {True: "yes", False: ""}
+    head = "| from \\ to | " + " | ".join(f"`{one.name}`" for one in WorkflowStatus) + " |"
+    rows = [
+        f"| `{one.name}` | " + " | ".join(marks[to in TRANSITIONS.get(one, ())] for to in WorkflowStatus) + " |"
+        for one in WorkflowStatus
+    ]
+    return "\n".join([head, "|---" * (len(WorkflowStatus) + 1) + "|", *rows])
+
+
+def test_statuses_are_those_of_the_transition_table() -> None:
+    """The table in states.md is durable.records.TRANSITIONS, and each status is explained."""
+    text = page("states.md")
+    assert states_table() in text, f"the table should be:\n{states_table()}"
+    assert all(f"\n| `{one.name}` |" in text for one in WorkflowStatus)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    """A relative link names a file that exists, and a heading in it that exists."""
+    text = re.sub(r"```.*?```|`[^`]+`", "", path.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", text):
+        file, _, anchor = target.partition("#")
+        other = (path.parent / file) if file else path
+        assert other.exists(), target
+        headings = re.findall(r"^#+ (.+)$", other.read_text(), re.MULTILINE) if anchor else []
+        slugs = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+        assert not anchor or anchor in slugs, target

@@ -1,0 +1,199 @@
+"""What type checkers infer. Only checked, never run: `assert_type` fails the check where another type is inferred."""
+
+from __future__ import annotations
+
+import random as random_module
+import uuid as uuid_module
+from datetime import datetime, timedelta, timezone
+from typing import assert_type
+
+from durable import (
+    ActivityDef,
+    Call,
+    Delivered,
+    Description,
+    Durable,
+    Event,
+    HistoryEntry,
+    Op,
+    Queued,
+    RecoveryReport,
+    Retry,
+    SyncWorkflowEngine,
+    SyncWorkflowHandle,
+    TimedOut,
+    Won,
+    WorkflowDef,
+    WorkflowEngine,
+    WorkflowHandle,
+    WorkflowInfo,
+    WorkflowStatus,
+    WorkflowSummary,
+    activity,
+    call,
+    gather,
+    info,
+    now,
+    race,
+    random,
+    sleep,
+    sleep_until,
+    uuid,
+    workflow,
+)
+
+
+class Order: ...
+
+
+class Payment:
+    amount = 0
+
+
+class Decision:
+    by = ""
+
+
+class Receipt:
+    def __init__(self, payment: Payment, by: str) -> None: ...
+
+
+@activity(retry=Retry(max_attempts=5), timeout=timedelta(seconds=30))
+async def charge(order: Order) -> Payment:
+    return Payment()
+
+
+@activity
+def render(order: Order, *, page: int = 1) -> bytes:
+    return b""
+
+
+@activity
+async def notify(order: Order) -> None: ...
+
+
+def plain(text: str) -> int:
+    return len(text)
+
+
+approval = Event[Decision]("approval")
+command = Event[int | str]("command")
+
+
+@workflow
+def checkout(order: Order) -> Durable[Receipt]:
+    payment = yield from charge(order)
+    assert_type(payment, Payment)
+    decision = yield from approval.wait().within(timedelta(days=3))
+    assert_type(decision, Decision)
+    assert_type((yield from sleep(timedelta(hours=1))), datetime)
+    assert_type((yield from sleep_until(datetime.now(timezone.utc))), datetime)
+    pdf, nothing = yield from gather(render(order), notify(order))
+    assert_type(pdf, bytes)
+    assert_type(nothing, None)
+    return Receipt(payment, decision.by)
+
+
+@workflow(name="checkout-2", version=2)
+async def checkout_async(order: Order) -> Receipt:
+    payment = await charge(order)
+    assert_type(payment, Payment)
+    decision = await approval.wait(key="eu").within(60)
+    assert_type(decision, Decision)
+    assert_type(await gather(render(order, page=2), notify(order)), tuple[bytes, None])
+    assert_type(await checkout(order), Receipt)
+    return Receipt(payment, decision.by)
+
+
+def helper(order: Order) -> Durable[str]:
+    yield from notify(order)
+    return "told"
+
+
+async def helper_async(order: Order) -> float:
+    await notify(order)
+    return 0.5
+
+
+@workflow
+def several(order: Order) -> Durable[None]:
+    assert_type((yield from gather()), tuple[()])
+    assert_type((yield from gather(charge(order))), tuple[Payment])
+    both = yield from gather(helper(order), helper_async(order), approval.wait())
+    assert_type(both, tuple[str, float, Decision])
+    nested = yield from gather(gather(charge(order), render(order)), sleep(1))
+    assert_type(nested, tuple[tuple[Payment, bytes], datetime])
+    many = yield from gather(*[charge(order) for _ in range(10)])
+    assert_type(many, tuple[Payment, ...])
+    assert_type((yield from race(charge(order), sleep(60))), Won[Payment | datetime])
+    assert_type((yield from race(first=charge(order), second=charge(order))), Won[Payment])
+    assert_type((yield from helper(order)), str)
+
+
+@workflow
+def waits(order: Order) -> Durable[None]:
+    assert_type((yield from command.wait()), int | str)
+    assert_type((yield from approval.wait().within(5).or_default(None)), Decision | None)
+    assert_type((yield from charge(order).within(5).or_default("late")), Payment | str)
+    try:
+        yield from charge(order).within(5)
+    except TimedOut as late:
+        assert_type(late.seconds, float)
+
+
+@workflow
+def children(order: Order, left: int) -> Durable[int]:
+    assert_type((yield from checkout(order)), Receipt)
+    assert_type((yield from checkout_async(order)), Receipt)
+    assert_type((yield from checkout(order).with_id("order-42")), Receipt)
+    assert_type((yield from gather(checkout(order), children(order, 1))), tuple[Receipt, int])
+    if left:
+        raise children.continue_as(order, left - 1)
+    return left
+
+
+@workflow
+def ambient() -> Durable[None]:
+    assert_type((yield from call(plain, "text")), int)
+    assert_type(now(), datetime)
+    assert_type(uuid("order"), uuid_module.UUID)
+    assert_type(random(), random_module.Random)
+    assert_type(info(), WorkflowInfo)
+
+
+def definitions(order: Order) -> None:
+    paid: Call[Payment] = charge(order)
+    rendered: Call[bytes] = render(order)
+    in_time: Op[Payment] = paid.within(5)
+    as_op: Op[Receipt] = checkout(order)
+    as_call: Call[Receipt] = checkout_async(order)
+    charges: tuple[ActivityDef[[Order], Payment], ...] = (charge, charge.options(retry=Retry.never()))
+    checkouts: tuple[WorkflowDef[[Order], Receipt], ...] = (checkout, checkout_async)
+    assert_type(approval, Event[Decision])
+    del rendered, in_time, as_op, as_call, charges, checkouts
+
+
+async def service(order: Order) -> None:
+    async with WorkflowEngine("orders.db", workflows=[checkout, checkout_async]) as engine:
+        assert_type(engine, WorkflowEngine)
+        handle = await engine.start(checkout(order), id="order-42", delay=5, tags=["eu"])
+        assert_type(handle, WorkflowHandle[Receipt])
+        assert_type(await handle.result(timeout=10), Receipt)
+        assert_type(await engine.start(checkout_async(order)), WorkflowHandle[Receipt])
+        assert_type(await engine.send_event(approval, Decision(), to="order-42"), Delivered | Queued)
+        assert_type(await engine.send_event(command, "stop"), Delivered | Queued)
+        assert_type(await engine.query_status("order-42"), WorkflowStatus | None)
+        assert_type(await engine.cancel("order-42", "not wanted"), bool)
+        assert_type(await engine.recover(), RecoveryReport)
+        assert_type(await engine.runs.list(status=WorkflowStatus.PARKED), list[WorkflowSummary])
+        assert_type(await engine.runs.history("order-42"), list[HistoryEntry])
+        assert_type(await engine.runs.describe("order-42"), Description)
+        assert_type(await engine.dead_letters.replay(1, to="order-42"), Delivered | Queued)
+
+
+def service_without_a_loop(order: Order) -> None:
+    with SyncWorkflowEngine("orders.db") as engine:
+        handle = engine.start(checkout(order), id="order-42")
+        assert_type(handle, SyncWorkflowHandle[Receipt])
+        assert_type(handle.result(), Receipt)
+        assert_type(engine.runs.count(name="checkout"), int)

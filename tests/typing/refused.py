@@ -1,0 +1,93 @@
+"""What type checkers refuse. Only checked, never run.
+
+Each mistake carries the error that it must give: an ignore comment that is not needed is an error itself, so a mistake
+that is no longer noticed fails the check.
+"""
+# pyright: reportUnnecessaryTypeIgnoreComment=error
+
+from __future__ import annotations
+
+from durable import Durable, Event, SyncWorkflowEngine, WorkflowEngine, activity, gather, workflow
+
+
+class Order: ...
+
+
+class Payment:
+    amount = 0
+
+
+class Decision: ...
+
+
+@activity
+async def charge(order: Order, *, times: int = 1) -> Payment:
+    return Payment()
+
+
+approval = Event[Decision]("approval")
+
+
+@workflow
+def bare_yield(order: Order) -> Durable[int]:
+    payment = yield charge(order)
+    return payment.amount  # type: ignore[no-any-return, attr-defined]
+
+
+@workflow
+def forgotten_yield(order: Order) -> Durable[int]:
+    payment = charge(order)
+    yield from approval.wait()
+    return payment.amount  # type: ignore[no-any-return, attr-defined]
+
+
+@workflow
+async def forgotten_await(order: Order) -> int:
+    payment = charge(order)
+    return payment.amount  # type: ignore[no-any-return, attr-defined]
+
+
+@workflow
+def wrong_arguments(order: Order) -> Durable[None]:
+    yield from charge("order-42")  # type: ignore[arg-type]
+    yield from charge()  # type: ignore[call-arg]
+    yield from charge(order, time=2)  # type: ignore[call-arg]
+    yield from charge(order, times="twice")  # type: ignore[arg-type]
+    yield from approval.wait(7)  # type: ignore[arg-type]
+    yield from approval.wait().within("3 days")  # type: ignore[arg-type]
+    yield from gather(charge(order), 7)  # type: ignore[call-overload]
+
+
+@workflow
+def wrong_result(order: Order) -> Durable[str]:
+    text: str = yield from charge(order)  # type: ignore[assignment]
+    (pdf,) = yield from gather(charge(order), charge(order))  # type: ignore[misc]
+    del text, pdf
+    return 7  # type: ignore[return-value]
+
+
+@workflow
+def wrong_round(order: Order) -> Durable[None]:
+    yield from approval.wait()
+    raise wrong_round.continue_as("order-42")  # type: ignore[arg-type]
+
+
+@workflow  # type: ignore[arg-type]
+def no_generator(order: Order) -> int:
+    return 7
+
+
+async def wrong_service(engine: WorkflowEngine, order: Order) -> None:
+    await engine.send_event(approval, "yes", to="order-42")  # type: ignore[misc]
+    await engine.send_event("approval", Decision(), to="order-42")  # type: ignore[arg-type]
+    await engine.start(wrong_round("order-42"))  # type: ignore[arg-type]
+    await engine.start(wrong_round)  # type: ignore[arg-type]
+    handle = await engine.start(wrong_result(order))
+    number: int = await handle.result()  # type: ignore[assignment]
+    del number
+
+
+def wrong_service_without_a_loop(engine: SyncWorkflowEngine, order: Order) -> None:
+    engine.send_event(approval, 7)  # type: ignore[misc]
+    number: int = engine.start(wrong_result(order)).result()  # type: ignore[assignment]
+    del number
