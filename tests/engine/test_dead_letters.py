@@ -9,7 +9,7 @@ from durable.engine.config import EngineConfig
 from durable.engine.operations import ListLetters, RemoveLetter, ReplayLetter, TerminateWorkflow
 from durable.errors import WorkflowNotFound
 from tests.engine.desk import Desk, call_of, event_of, refusal
-from tests.engine.flows import EVERY, collector, go, nothing, other, sleeper, waiter, worker
+from tests.engine.flows import EVERY, collector, go, late_waiter, nothing, other, sleeper, waiter, worker
 
 
 def _with_letters(*numbers: int) -> Desk:
@@ -148,3 +148,24 @@ def test_letter_born_and_replayed_in_one_batch() -> None:
     assert desk.letters() == []
     assert desk.status("x") is WorkflowStatus.CANCELLED
     assert desk.batch(event_of(go, 1)) == [Queued()]
+
+
+def test_mail_that_the_last_wait_takes_is_no_letter() -> None:
+    """A mailbox event that ends its workflow is consumed; it is no dead letter, and hides nobody else's mail."""
+    desk = Desk(*EVERY)
+    for id in "ab":
+        desk.start(late_waiter(), id)
+        desk.send(go, 1, to=id)
+    for effect in desk.activities:
+        desk.finish(effect, 1)
+    assert (desk.result("a"), desk.result("b"), desk.letters()) == (1, 1, [])
+
+
+def test_mail_that_the_last_wait_takes_is_not_sent_on() -> None:
+    """Under MOVE_TO_BROADCAST an event that was taken does not wake a second workflow."""
+    desk = Desk(*EVERY, config=EngineConfig(dead_letter_policy=DeadLetterPolicy.MOVE_TO_BROADCAST))
+    desk.start(late_waiter(), "a")
+    desk.start(waiter(), "b")
+    desk.send(go, 1, to="a")
+    desk.finish(desk.activities[0], 1)
+    assert (desk.status("a"), desk.status("b")) == (WorkflowStatus.SUCCEEDED, WorkflowStatus.SUSPENDED)

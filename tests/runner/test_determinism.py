@@ -65,8 +65,8 @@ def test_draws_are_pinned() -> None:
     assert (first[1], dice) == PINNED_DICE
 
 
-PINNED_UUIDS = ("", "")
-PINNED_DICE = (0.0, 0.0)
+PINNED_UUIDS = ("cc381e1e-98ae-47e8-8292-aacd6110d478", "cd8ff1f4-3477-47a6-be7f-3788c6465bff")
+PINNED_DICE = (0.46072279038876973, 0.455003383282088)
 
 
 @pytest.mark.parametrize("change", [{"id": "w-2"}, {"round": 1}])

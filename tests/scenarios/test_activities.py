@@ -157,7 +157,7 @@ async def test_activity_error_of_a_local_class_is_activity_failed(store: Store) 
 
 
 ODD_ERRORS = [SystemExit(3), Odd("odd"), asyncio.CancelledError(), StopIteration(1), MemoryError()]
-# Not yet: a GeneratorExit that leaves a worker thread.
+# A GeneratorExit that leaves a worker thread is a case of its own: asyncio closes the task that waits for it.
 RAISED = [*((error, False) for error in ODD_ERRORS), *((error, True) for error in [GeneratorExit(), *ODD_ERRORS])]
 
 

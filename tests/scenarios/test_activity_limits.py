@@ -256,7 +256,7 @@ async def test_many_short_activities_all_finish(store: Store) -> None:
     def body() -> Durable[int]:
         total = 0
         for number in range(20):
-            total = yield from call(add if number % 5 else add_in_thread, total)
+            total = yield from (call(add, total) if number % 5 else call(add_in_thread, total))
         return total
 
     async with WorkflowEngine(store) as engine:

@@ -257,3 +257,47 @@ async def test_undelivered_events_follow_the_policy(store: Store, policy: DeadLe
             assert await other.result(timeout=SOON) == ["left over"]
         else:
             await engine.terminate("other")
+
+
+# --- an event that ends the workflow which takes it out of its mailbox -----------------------------------------------
+
+
+@workflow(name="events-nod-then-word")
+def nod_then_word() -> Durable[str]:
+    """The word waits in the mailbox when the wait for it begins, and ends the workflow."""
+    yield from start_over.wait()
+    return (yield from word.wait())
+
+
+async def test_event_that_ends_its_workflow_is_no_dead_letter(store: Store) -> None:
+    """An event that was taken is gone: it is no dead letter, also when taking it ended the workflow."""
+    async with WorkflowEngine(store) as engine:
+        handle = await engine.start(nod_then_word(), id="a")
+        assert await engine.send_event(word, "hello", to="a") == Queued()
+        await engine.send_event(start_over, None, to="a")
+        assert await handle.result(timeout=SOON) == "hello"
+        assert await engine.dead_letters.list() == []
+
+
+async def test_event_that_ends_its_workflow_is_not_broadcast(store: Store) -> None:
+    """With MOVE_TO_BROADCAST it must not be delivered a second time, to somebody else."""
+    config = EngineConfig(dead_letter_policy=DeadLetterPolicy.MOVE_TO_BROADCAST)
+    async with WorkflowEngine(store, config=config) as engine:
+        handle = await engine.start(nod_then_word(), id="a")
+        await engine.send_event(word, "hello", to="a")
+        other = await engine.start(listen(1), id="b")
+        await engine.send_event(start_over, None, to="a")
+        assert await handle.result(timeout=SOON) == "hello"
+        with pytest.raises(TimeoutError):
+            await other.result(timeout=0.1)
+
+
+async def test_events_are_still_found_after_one_that_ended_its_workflow(store: Store) -> None:
+    """The count of pending events stays right, so that the next wait finds what is pending."""
+    async with WorkflowEngine(store) as engine:
+        await engine.send_event(word, "kept", to="later", allow_unstarted=True)
+        handle = await engine.start(nod_then_word(), id="a")
+        await engine.send_event(word, "hello", to="a")
+        await engine.send_event(start_over, None, to="a")
+        assert await handle.result(timeout=SOON) == "hello"
+        assert await (await engine.start(listen(1), id="later")).result(timeout=2) == ["kept"]
