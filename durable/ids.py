@@ -38,6 +38,11 @@ def check_text(what: str, value: object, *, length_max: int = ID_LENGTH_MAX) -> 
     return value
 
 
+def check_reason(reason: object) -> str | None:
+    """The reason of a cancellation: a text, or none."""
+    return None if reason is None else check_text("reason", reason, length_max=1_000)
+
+
 def place(round_number: int, position: str) -> str:
     """A position that no other round of the same workflow shares."""
     return position if round_number == 0 else f"{round_number}:{position}"

@@ -70,7 +70,11 @@ def next_delay(policy: Retry, error: BaseException, attempt: int, place: str) ->
     if policy.max_attempts is not None and attempt >= policy.max_attempts:
         return None
     if isinstance(error, RetryAfter):
-        return from_duration("RetryAfter.delay", error.delay)
+        try:
+            return from_duration("RetryAfter.delay", error.delay)
+        except DurableError:
+            # A delay that makes no sense is a mistake of the activity, and no later attempt mends it.
+            return None
     if isinstance(error, NonRetryable) or not isinstance(error, policy.retry_on):
         return None
     longest = from_duration("Retry.max_delay", policy.max_delay)

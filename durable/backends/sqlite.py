@@ -48,9 +48,7 @@ _BUGS = (
 
 # The number must follow the last one of this incarnation. The serial never goes back: a key given out twice would mix
 # up two workflows.
-_BY = {
-    column: f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE {column} = :value" for column in ("id", "key")
-}
+_BY = {column: f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE {column} = :value" for column in ("id", "key")}
 _HISTORY = f"SELECT {rows.HISTORY.select()} FROM history WHERE workflow = :key ORDER BY seq"
 _FENCE = (
     "UPDATE meta SET batch = ?1, serial = max(serial, ?2), clean = ?3 WHERE id = 1 AND incarnation = ?4 AND batch = ?5"

@@ -248,9 +248,10 @@ class ActivityPool:
         def call() -> Any:
             try:
                 return effect.definition.fn(*effect.args, **effect.kwargs)
-            except KeyboardInterrupt as error:
-                # No signal arrives in a worker thread, so the activity itself has raised it.
-                raise ActivityFailed("builtins.KeyboardInterrupt", str(error)) from error
+            except (KeyboardInterrupt, GeneratorExit) as error:
+                # No signal arrives in a worker thread, so the activity itself has raised it. A GeneratorExit that
+                # was carried into the loop would close the task that waits for it.
+                raise ActivityFailed(f"builtins.{type(error).__name__}", str(error)) from error
 
         async with self._threads:
             return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._unlimited)

@@ -230,6 +230,7 @@ class WorkflowStateCoordinator:
         """Make the batch durable, or raise. An empty batch costs nothing."""
         batch = self.state.batch
         if batch.is_empty():
+            self.state.evict()
             return
         number = self._batch_number + 1
         self.state.seal(number)

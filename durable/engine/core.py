@@ -77,6 +77,11 @@ class Core:
     _arrived: anyio.Event | None = None
     _failure: BaseException | None = None
 
+    def check_closed(self) -> None:
+        """Raises `OperationMisused` if the engine is open: it can be entered only once at a time."""
+        if self._is_open:
+            raise OperationMisused("this engine is open already: use the one that 'async with' gave you")
+
     async def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Start the thread and have it take the store. Raises a `StorageError`."""
         bridge = LoopBridge()
@@ -116,6 +121,8 @@ class Core:
         except anyio.WouldBlock:
             await self._room.acquire()
         try:
+            # It may have been closed while this caller waited for room.
+            self._check_open()
             return await self._answer(operation)
         finally:
             self._room.release()
@@ -205,7 +212,7 @@ class Core:
         try:
             coordinator.open(self.new_id())
         except BaseException as error:
-            self.backend.close()
+            # A backend that failed to open has cleaned up after itself, and one that is in use belongs to another.
             bridge.post(self._set_opened, error)
             return
         watchdog = Watchdog(self.clock, self.config)

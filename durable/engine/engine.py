@@ -31,7 +31,7 @@ from durable.engine.operations import (
 )
 from durable.engine.views import RecoveryReport
 from durable.errors import WrongType
-from durable.ids import check_text, new_id
+from durable.ids import check_reason, check_text, new_id
 from durable.records import WorkflowStatus
 from durable.registry import Registry
 from durable.runner.definitions import REGISTRY, Call, WorkflowCall, WorkflowDef
@@ -67,6 +67,7 @@ class WorkflowEngine:
         self.dead_letters = DeadLetters(self._core)
 
     async def __aenter__(self) -> Self:
+        self._core.check_closed()
         self._tasks = await anyio.create_task_group().__aenter__()
         try:
             await self._core.open(self._tasks)
@@ -177,12 +178,12 @@ class WorkflowEngine:
     @service_call
     async def cancel(self, id: str, reason: str | None = None) -> bool:
         """Raise `Cancelled` at a workflow's waits; it cleans up and ends cancelled. False if it has ended already."""
-        return await self._core.ask(CancelWorkflow(check_text("workflow id", id), _reason(reason)))
+        return await self._core.ask(CancelWorkflow(check_text("workflow id", id), check_reason(reason)))
 
     @service_call
     async def terminate(self, id: str, reason: str | None = None) -> bool:
         """End a workflow at once, without its cleanup. False if it has ended already."""
-        return await self._core.ask(TerminateWorkflow(check_text("workflow id", id), _reason(reason)))
+        return await self._core.ask(TerminateWorkflow(check_text("workflow id", id), check_reason(reason)))
 
     @service_call
     async def recover(self) -> RecoveryReport:
@@ -210,7 +211,3 @@ def _tags(tags: Iterable[str] | None) -> tuple[str, ...]:
     if isinstance(tags, str):
         raise WrongType("tags", "must be several texts, not one: tags=[...]")
     return tuple(dict.fromkeys(check_text("tag", tag) for tag in tags or ()))
-
-
-def _reason(reason: str | None) -> str | None:
-    return None if reason is None else check_text("reason", reason, length_max=1_000)

@@ -40,6 +40,14 @@ def _limit(limit: int) -> int:
     return limit
 
 
+def _letter_id(what: str, value: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise WrongType(what, f"must be the id of a dead letter, not {value!r}")
+    if not 0 <= value < 1 << 63:
+        raise InvalidValue(what, f"{value} is no id of a dead letter")
+    return value
+
+
 def _query(status: Statuses, name: str | None, tag: str | None, since: datetime | None, limit: int) -> Workflows:
     statuses = (status,) if isinstance(status, WorkflowStatus) else tuple(status or ())
     if not all(isinstance(one, WorkflowStatus) for one in statuses):
@@ -117,17 +125,15 @@ class DeadLetters:
     @service_call
     async def list(self, *, limit: int = 100, after: int = 0) -> builtins.list[DeadLetter]:
         """Dead letters, oldest first. `after` is the id of the last one of the page before."""
-        if not isinstance(after, int) or isinstance(after, bool):
-            raise WrongType("after", f"must be the id of a dead letter, not {after!r}")
-        return await self._core.ask(ListLetters(after, _limit(limit)))
+        return await self._core.ask(ListLetters(_letter_id("after", after), _limit(limit)))
 
     @service_call
     async def replay(self, letter_id: int, to: str | None = None) -> Delivered | Queued:
         """Send a dead letter again: to a workflow, or untargeted. Raises `DeadLetterNotFound`."""
         target = None if to is None else check_text("workflow id", to)
-        return await self._core.ask(ReplayLetter(letter_id, target))
+        return await self._core.ask(ReplayLetter(_letter_id("letter_id", letter_id), target))
 
     @service_call
     async def remove(self, letter_id: int) -> None:
         """Forget a dead letter. Raises `DeadLetterNotFound`."""
-        await self._core.ask(RemoveLetter(letter_id))
+        await self._core.ask(RemoveLetter(_letter_id("letter_id", letter_id)))

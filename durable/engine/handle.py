@@ -11,6 +11,7 @@ from durable.clock import SECOND, from_duration
 from durable.engine.core import Core, service_call
 from durable.engine.operations import AwaitEnd, CancelWorkflow, FindWorkflow
 from durable.errors import UnknownWorkflow, WorkflowCancelled, WorkflowFailed
+from durable.ids import check_reason
 from durable.outcomes import error_summary, unpack_error
 from durable.records import WorkflowRecord, WorkflowStatus
 
@@ -44,7 +45,7 @@ class WorkflowHandle(Generic[R_co]):
     @service_call
     async def cancel(self, reason: str | None = None) -> bool:
         """Ask it to clean up and end; False if it has ended already."""
-        return await self._core.ask(CancelWorkflow(self.id, reason))
+        return await self._core.ask(CancelWorkflow(self.id, check_reason(reason)))
 
     def __repr__(self) -> str:
         return f"<workflow handle {self.id!r}>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from durable.clock import later
+from durable.clock import LATEST, later
 from durable.engine.delivery import adopt_mail
 from durable.engine.endings import check_payload, child_id_of, mark_finished
 from durable.engine.operations import (
@@ -96,7 +96,7 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
     policy = wait.op.definition.retry  # type: ignore[attr-defined]  # what is in flight is an activity
     where = f"{loaded.record.id}/{op.position}"
     delay = None if is_permanent(op.error) else next_delay(policy, op.error, op.attempt, where)
-    if delay is None:
+    if delay is None or turn.now + delay > LATEST:
         feed(turn, loaded, wait, EntryStatus.ERROR, op.outcome)
         return
     feed_retry(turn, loaded, wait, op.outcome, delay)

@@ -115,6 +115,9 @@ def feed_cancel(turn: Turn, loaded: Loaded, reason: str) -> None:
 def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
     """Do what the body now asks for."""
     if not isinstance(result, Suspended):
+        # On its way out the body has withdrawn waits: the children among them are to be cancelled.
+        for wait in loaded.session.withdrawn():
+            _withdraw(turn, loaded, wait)
         end_workflow(turn, loaded.record, result)
         return
     for wait in result.withdrawn:

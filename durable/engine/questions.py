@@ -95,11 +95,14 @@ def decide_purge_workflows(turn: Turn, op: PurgeWorkflows) -> int:
     """Remove workflows that ended long ago, but none whose parent has not ended: it may still ask for the result."""
     state = turn.state
     ends = (WorkflowStatus.SUCCEEDED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED)
-    found = state.backend.find(Workflows(statuses=ends, finished_before=op.finished_before, limit=op.limit))
+    query = Workflows(statuses=ends, finished_before=op.finished_before, limit=op.limit)
     purged = 0
-    for record in found:
-        parent = None if record.parent_key is None else state.by_key(record.parent_key)
-        if parent is None or parent.status.is_terminal:
-            state.batch.workflows_purged.add(record.key)
-            purged += 1
+    # A page may hold nothing but children that must stay; then the next one is looked at.
+    while not purged and (found := state.backend.find(query)):
+        for record in found:
+            parent = None if record.parent_key is None else state.by_key(record.parent_key)
+            if parent is None or parent.status.is_terminal:
+                state.batch.workflows_purged.add(record.key)
+                purged += 1
+        query = attrs.evolve(query, after=found[-1].key)
     return purged

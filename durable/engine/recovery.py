@@ -53,6 +53,10 @@ def _recover(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
 def _count_crash(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
     """The first crash is counted at once; a suspect waits for its trial."""
     trials = turn.state.trials
+    if record.key in trials.vetted:
+        # Counted for this start already; its body was only let go of since.
+        turn.effects.append(Follow(ResumeWorkflow(record.key)))
+        return RecoveryReport(resumed=1)
     if record.crashes:
         if record.key not in trials.waiting and record.key != trials.current:
             trials.waiting.append(record.key)

@@ -195,11 +195,15 @@ class State:
         self.batch.serial = self.serial
         return self.batch
 
+    def evict(self) -> None:
+        """Let go of the bodies that were not used for longest; between two batches only."""
+        while len(self.loaded) > self.config.max_loaded_workflows:
+            self.unload(next(iter(self.loaded)))
+
     def next_batch(self) -> None:
         """The batch is committed: open the next one, and let go of the bodies that were not used for longest."""
         self.batch = Batch()
         self.post.next_batch(self.batch)
-        while len(self.loaded) > self.config.max_loaded_workflows:
-            self.unload(next(iter(self.loaded)))
+        self.evict()
         if len(self._ids) > 2 * len(self.loaded) + 1000:
             self._ids = {loaded.record.id: key for key, loaded in self.loaded.items()}

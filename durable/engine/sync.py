@@ -5,6 +5,7 @@ Not a second implementation: a loop in a thread of its own (anyio's portal), and
 
 from __future__ import annotations
 
+import atexit
 import builtins
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import ExitStack
@@ -159,11 +160,15 @@ class SyncWorkflowEngine:
             stack.callback(setattr, self._line, "portal", None)
             stack.enter_context(self._line.portal.wrap_async_context_manager(self._engine))
             self._stack = stack.pop_all()
+        # A program may end without leaving the block. The loop's thread is then joined by whoever collects it, for
+        # ever; so the engine is closed while threads still run.
+        atexit.register(self._stack.close)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        atexit.unregister(self._stack.close)
         self._stack.close()
 
     def start(

@@ -46,6 +46,10 @@ class Interpreter(Ambient):
         self._end: SessionResult | None = None
         self._cancel_reason: str | None = None
 
+    def withdrawn(self) -> list[WaitCondition]:
+        """The waits that a body which has ended gave up on its way out."""
+        return self._progress.withdrawn
+
     def _progress_since(self) -> SessionResult:
         progress, self._progress = self._progress, Suspended()
         return progress
