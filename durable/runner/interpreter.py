@@ -54,9 +54,12 @@ class Interpreter(Ambient):
         progress, self._progress = self._progress, Suspended()
         return progress
 
-    def _advance(self) -> SessionResult:
+    def _advance(self, fiber: Fiber | None = None, outcome: Outcome | None = None) -> SessionResult:
+        """Run a fiber, and all that become ready by it, until everything waits."""
         token = STEPPING.set(self)
         try:
+            if fiber is not None:
+                self._step(fiber, outcome)
             while self._ready:
                 fiber, outcome = self._ready.popleft()
                 if fiber.is_live:

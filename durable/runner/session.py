@@ -52,8 +52,7 @@ class WorkflowSessionRunner(Interpreter):
         """Run the body to its first wait."""
         fn, args, kwargs = self._call
         self._root = Fiber(fn(*args, **kwargs), "", None, 0)
-        self._ready.append((self._root, Returned(None)))
-        return self._advance()
+        return self._advance(self._root, Returned(None))
 
     def feed(self, entry: HistoryEntry, value: Any = _UNREAD) -> SessionResult:
         """Give the body what is recorded next, and run it to its next wait.
@@ -78,9 +77,10 @@ class WorkflowSessionRunner(Interpreter):
         else:
             outcome = Returned(self._read(wait.op, entry) if value is _UNREAD else value)
         self._drop(wait)
-        self._learn(entry)
-        self._ready.append((wait.fiber, outcome))
-        return self._advance()
+        if entry.at_us > self.now:
+            # The wall clock may have been set back between two entries; a workflow's own time never is.
+            self.now = entry.at_us
+        return self._advance(wait.fiber, outcome)
 
     def replay(self, entries: Iterable[HistoryEntry]) -> SessionResult:
         """Start, and feed everything that is recorded. What the body then waits for stands in `waits`."""
@@ -135,11 +135,6 @@ class WorkflowSessionRunner(Interpreter):
             return self._codec.coder(op.event.payload_type, op.event.label).unpack(entry.outcome)
         return to_datetime(entry.at_us)
 
-    def _learn(self, entry: HistoryEntry) -> None:
-        # The wall clock may have been set back between two entries; a workflow's own time never is.
-        if entry.at_us > self.now:
-            self.now = entry.at_us
-
     def _diverged(self, entry: HistoryEntry) -> HistoryDiverged:
         recorded = f"{entry.kind.value} {entry.name}"
         if (wait := self.waits.get(entry.position)) is not None:
@@ -152,7 +147,7 @@ class WorkflowSessionRunner(Interpreter):
 
     def _cancel(self, entry: HistoryEntry) -> SessionResult:
         """Raise `Cancelled` at every open wait; groups end when all their branches have cleaned up."""
-        self._learn(entry)
+        self.now = max(self.now, entry.at_us)
         self._cancel_reason = self._codec.coder(str | None, "reason of a cancellation").unpack(entry.outcome)
         for wait in list(self.waits.values()):
             self._withdraw(wait)

@@ -96,3 +96,15 @@ def test_child_end_parks_a_parent_without_code() -> None:
     assert (desk.status(), desk.status("w/0")) == (WorkflowStatus.PARKED, WorkflowStatus.SUCCEEDED)
     desk.restart(*EVERY)
     assert desk.result() == 5
+
+
+@TOGETHER
+@pytest.mark.parametrize("child_first", [True, False])
+def test_child_against_cancel_of_its_parent(together: bool, child_first: bool) -> None:
+    """A parent that is cancelled around the end of its child ends cancelled, unless the child had ended it before."""
+    desk = Desk(*EVERY)
+    desk.start(parent_of_waiter())
+    child, cancel = event_of(go, 5, to="w/0"), CancelWorkflow("w")
+    desk.two(*((child, cancel) if child_first else (cancel, child)), together=together)
+    expected = WorkflowStatus.SUCCEEDED if child_first else WorkflowStatus.CANCELLED
+    assert (desk.status(), desk.status("w/0")) == (expected, expected)

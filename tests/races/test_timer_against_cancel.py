@@ -7,7 +7,7 @@ import pytest
 from durable import WorkflowStatus
 from durable.engine.operations import CancelWorkflow, TerminateWorkflow, WakeWorkflow
 from tests.engine.desk import Desk
-from tests.engine.flows import EVERY, sleeper
+from tests.engine.flows import EVERY, parent, sleeper
 from tests.races.kit import TOGETHER
 
 END = pytest.mark.parametrize("end", [CancelWorkflow("w", "why"), TerminateWorkflow("w", "why")])
@@ -37,3 +37,17 @@ def test_timer_before_the_cancel(end: CancelWorkflow, together: bool) -> None:
     desk, wake = _desk()
     assert desk.two(wake, end, together=together) == [None, False]
     assert desk.status() is WorkflowStatus.SUCCEEDED
+
+
+@TOGETHER
+@pytest.mark.parametrize("cancel_first", [True, False])
+def test_timer_of_a_child_against_cancel_of_its_parent(together: bool, cancel_first: bool) -> None:
+    """A child's timer and its parent's cancellation end both workflows in the same way, whichever is first."""
+    desk = Desk(*EVERY)
+    desk.start(parent(60))
+    desk.clock.advance(60)
+    wake = WakeWorkflow(desk.record("w/0").key)
+    pair = (CancelWorkflow("w"), wake) if cancel_first else (wake, CancelWorkflow("w"))
+    desk.two(*pair, together=together)
+    expected = WorkflowStatus.CANCELLED if cancel_first else WorkflowStatus.SUCCEEDED
+    assert (desk.status("w"), desk.status("w/0")) == (expected, expected)

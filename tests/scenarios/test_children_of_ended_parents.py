@@ -1,4 +1,4 @@
-"""BUG 2. Children, and workflows that go on as another round under the same id."""
+"""Children whose parent ends before they do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BUGS 3 to 10, 12 and 13: shutdown, broken stores, cancelled scopes, shared stores, bad inputs, purge, recovery."""
+"""The edges of an engine: shutdown, broken and shared stores, bad inputs, purge, recovery."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def quick(number: int) -> Durable[int]:
 
 
 async def test_callers_without_room_are_told_at_a_shutdown() -> None:
-    """BUG 3: a caller that waits for room in the inbox gets `EngineClosed` when the engine closes meanwhile."""
+    """A caller that waits for room in the inbox gets `EngineClosed` when the engine closes meanwhile."""
     told: list[str] = []
 
     async def start(engine: WorkflowEngine, number: int) -> None:
@@ -83,7 +83,7 @@ async def test_callers_without_room_are_told_at_a_shutdown() -> None:
 
 
 async def test_engine_that_may_not_open_leaves_the_first_one_alone(file: Path) -> None:
-    """BUG 7: a second engine on the same backend object is refused, and the first goes on."""
+    """A second engine on the same backend object is refused, and the first goes on."""
     backend = SqliteBackend(file)
     async with WorkflowEngine(backend) as engine:
         with pytest.raises((StoreInUse, ExceptionGroup)):
@@ -93,7 +93,7 @@ async def test_engine_that_may_not_open_leaves_the_first_one_alone(file: Path) -
 
 
 async def test_engine_that_is_open_cannot_be_opened_again(file: Path) -> None:
-    """BUG 7: entering an open engine is refused, and it goes on."""
+    """Entering an open engine is refused, and it goes on."""
     with anyio.fail_after(SOON):
         async with WorkflowEngine(file) as engine:
             with pytest.raises((DurableError, ExceptionGroup)):
@@ -104,7 +104,7 @@ async def test_engine_that_is_open_cannot_be_opened_again(file: Path) -> None:
 
 @pytest.mark.parametrize("delay", [-1, float("nan"), "5", timedelta.max, timedelta(days=365 * 7990)])
 async def test_senseless_retry_after_fails_the_activity(delay: Any) -> None:
-    """BUG 8: a delay that makes no sense is a failure of the activity, and the workflow does not hang."""
+    """A delay that makes no sense is a failure of the activity, and the workflow does not hang."""
 
     @activity(retry=Retry(max_attempts=2))
     async def confused() -> None:
@@ -123,7 +123,7 @@ async def test_senseless_retry_after_fails_the_activity(delay: Any) -> None:
 
 @pytest.mark.parametrize("reason", [object(), b"x", "\ud800", "x" * 2000])
 async def test_handle_refuses_a_bad_reason(file: Path, reason: Any) -> None:
-    """BUG 9: `handle.cancel` checks its reason like `engine.cancel`, and the engine lives."""
+    """`handle.cancel` checks its reason like `engine.cancel`, and the engine lives."""
     async with WorkflowEngine(file) as engine:
         handle = await engine.start(wait_for_answer(), id="a")
         before = contents(file)
@@ -135,7 +135,7 @@ async def test_handle_refuses_a_bad_reason(file: Path, reason: Any) -> None:
 
 @pytest.mark.parametrize("letter", [[1], "x", b"x", 2**70, None, 1.5, True])
 async def test_dead_letters_refuse_a_bad_id(file: Path, letter: Any) -> None:
-    """BUG 9: what is no id of a letter is refused, and the engine lives."""
+    """What is no id of a letter is refused, and the engine lives."""
     async with WorkflowEngine(file) as engine:
         for use in (engine.dead_letters.remove, engine.dead_letters.replay):
             with pytest.raises(DurableError) as caught:
@@ -147,7 +147,7 @@ async def test_dead_letters_refuse_a_bad_id(file: Path, letter: Any) -> None:
 
 
 async def test_generator_exit_in_a_thread_fails_the_activity_alone() -> None:
-    """BUG 10: a `def` activity that raises GeneratorExit fails like any other (asyncio)."""
+    """A `def` activity that raises GeneratorExit fails like any other (asyncio)."""
 
     @activity(retry=Retry.never())
     def fails() -> None:
@@ -164,7 +164,7 @@ async def test_generator_exit_in_a_thread_fails_the_activity_alone() -> None:
 
 
 async def test_purge_passes_over_children_of_a_living_parent() -> None:
-    """BUG 12: five hundred children that must stay do not keep newer workflows from being purged."""
+    """Five hundred children that must stay do not keep newer workflows from being purged."""
 
     @workflow(name="large-family")
     def body() -> Durable[None]:
@@ -179,7 +179,7 @@ async def test_purge_passes_over_children_of_a_living_parent() -> None:
 
 
 async def test_recover_again_counts_no_crash_again(file: Path) -> None:
-    """BUG 13: repeated after an unclean stop, recovery blames nobody twice, however few bodies fit in memory."""
+    """Repeated after an unclean stop, recovery blames nobody twice, however few bodies fit in memory."""
     async with WorkflowEngine(file) as engine:
         for number in range(5):
             await engine.start(run_endless(), id=f"w{number}")
@@ -199,7 +199,7 @@ async def test_recover_again_counts_no_crash_again(file: Path) -> None:
 
 
 async def test_looking_at_workflows_keeps_memory_bounded(file: Path) -> None:
-    """BUG 14: bodies that were rebuilt only to be looked at are let go of like all others."""
+    """Bodies that were rebuilt only to be looked at are let go of like all others."""
     async with WorkflowEngine(file) as engine:
         for number in range(50):
             await engine.start(wait_for_answer(), id=f"w{number}")
