@@ -116,6 +116,7 @@ class WorkflowStateCoordinator:
         self.state.serial = opened.serial
         self.state.trials.unclean = not opened.clean
         self.state.trials.opened_at = self._clock.now()
+        self.state.trials.opened_serial = opened.serial
         self._sweep_at = self._clock.monotonic()
 
     def run(self) -> None:
@@ -158,6 +159,8 @@ class WorkflowStateCoordinator:
             raise
         except DurableError as error:
             envelope.error = error
+            if envelope.wake is None:
+                _log.error("an operation of the engine itself was refused: %s: %s", envelope.operation, error)
             release.answered.append(envelope)
             return
         if envelope.wake is None:

@@ -58,9 +58,11 @@ def follow_up(turn: Turn) -> None:
         if turn.checks:
             _check(turn, *turn.checks.popleft())
         elif turn.cancels:
-            child = turn.state.find((cancel := turn.cancels.popleft())[0])
-            if child is not None:
-                lifecycle.cancel_workflow(turn, child, cancel[1])
+            id, parent_key, where, reason = turn.cancels.popleft()
+            child = turn.state.find(id)
+            # An id that the workflow has chosen may be a stranger's.
+            if child is not None and (child.parent_key, child.parent_place) == (parent_key, where):
+                lifecycle.cancel_workflow(turn, child, reason)
         else:
             delivery.reoffer(turn, turn.offers.popleft())
 

@@ -6,6 +6,8 @@ who may take it; both are looked up in the decision that would break the rule.
 
 from __future__ import annotations
 
+import json
+
 from durable.backends.base import Letters, Sent, StaleEvents
 from durable.clock import from_duration
 from durable.codec import payload_size
@@ -54,7 +56,7 @@ def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
     if op.event_id is not None and (known := state.post.sent(op.event_id)) is not None:
         if known.digest != fingerprint:
             raise EventConflict(op.event_id)
-        return Queued() if known.reply == "" else Delivered(tuple(known.reply.split("\n")))
+        return Queued() if known.reply == "" else Delivered(tuple(json.loads(known.reply)))
     target, unstarted = _address(turn, op)
     event = PendingEvent(
         serial=state.next_serial(),
@@ -69,7 +71,7 @@ def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
     )
     reply = _send(turn, event, target)
     if op.event_id is not None:
-        told = "" if isinstance(reply, Queued) else "\n".join(reply.to)
+        told = "" if isinstance(reply, Queued) else json.dumps(reply.to)
         state.batch.sent_put[op.event_id] = SentEvent(event_id=op.event_id, digest=fingerprint, reply=told, at=turn.now)
     return reply
 
@@ -133,7 +135,9 @@ def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> bool
     rows = loaded.rows if loaded is not None else turn.state.post.waits_of(target.key)
     matching = [row for row in rows.values() if (row.name, row.event_key) == (event.name, event.event_key)]
     for row in sorted(matching, key=lambda row: row.serial):
-        if _fits(target, row, event) and _hand_over(turn, target, row, event):
+        # Read again: an event that one wait cannot read parks the workflow.
+        record = turn.state.by_key(target.key)
+        if record is not None and _fits(record, row, event) and _hand_over(turn, record, row, event):
             return True
     return False
 
@@ -144,17 +148,24 @@ def _hand_over(turn: Turn, record: WorkflowRecord, row: EventWait, event: Pendin
     if loaded is None:
         return False
     wait = loaded.session.waits.get(row.position)
-    return wait is not None and _take(turn, loaded, wait, event)
+    # Under new code the body may wait for something else at this position.
+    return wait is not None and loaded.rows.get(row.position) == row and _take(turn, loaded, wait, event)
 
 
 def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool:
-    if not event.consume:
-        # Noted before the body goes on: its next wait must not take the same broadcast again.
-        record = loaded.record
-        others = tuple(row for row in record.cursors if row[:2] != (event.name, event.event_key))
-        cursors = (*others, (event.name, event.event_key, event.serial))
-        turn.state.put(record.with_status(record.status, cursors=cursors), record)
-    return feed(turn, loaded, wait, EntryStatus.OK, event.payload)
+    if event.consume:
+        return feed(turn, loaded, wait, EntryStatus.OK, event.payload)
+    # Noted before the body goes on: its next wait must not take the same broadcast again.
+    record = loaded.record
+    others = tuple(row for row in record.cursors if row[:2] != (event.name, event.event_key))
+    cursors = (*others, (event.name, event.event_key, event.serial))
+    turn.state.put(record.with_status(record.status, cursors=cursors), record)
+    if feed(turn, loaded, wait, EntryStatus.OK, event.payload):
+        return True
+    # The body could not take it and is parked; it gets the broadcast when its code can.
+    parked = turn.state.by_key(record.key) or record
+    turn.state.put(parked.with_status(parked.status, cursors=record.cursors), parked)
+    return False
 
 
 def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -232,7 +243,12 @@ def reoffer(turn: Turn, event: PendingEvent) -> Delivered | Queued:
         sent_at=event.sent_at,
         expires_at=event.expires_at,
     )
-    return _send(turn, again, None)
+    takers = offer(turn, again)
+    if takers:
+        return Delivered(takers)
+    # Not `keep`: it was accepted before, and a limit that is lower today must not lose it.
+    turn.state.post.put_event(again)
+    return Queued()
 
 
 # --- dead letters -------------------------------------------------------------------------------------------------
@@ -273,7 +289,8 @@ def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
     oldest = turn.now - from_duration("event_retention", state.config.event_retention)
     stale = state.backend.find(StaleEvents(expired_at=turn.now, sent_before=oldest, limit=op.limit))
     for event in stale:
-        if event.serial not in state.batch.events_dropped:
+        # What this batch has dropped is gone, and what it has put was given a mailbox just now.
+        if event.serial not in state.batch.events_dropped and event.serial not in state.batch.events_put:
             state.post.drop_event(event)
     sent = state.backend.find(Sent(before=oldest, limit=op.limit))
     state.batch.sent_dropped.update(row.event_id for row in sent)

@@ -8,7 +8,7 @@ from durable.codec import payload_size
 from durable.engine.operations import Ended, Follow, ResumeWorkflow, StopActivity
 from durable.engine.turn import Turn
 from durable.errors import CodecError, PayloadTooLarge
-from durable.ids import child_id
+from durable.ids import child_id, place
 from durable.outcomes import pack_error
 from durable.records import DeadLetter, DeadLetterPolicy, EntryKind, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.runner.definitions import WorkflowCall
@@ -77,7 +77,9 @@ def leave_work(turn: Turn, record: WorkflowRecord) -> None:
         return
     for wait in loaded.session.waits.values():
         if wait.kind is EntryKind.CHILD:
-            turn.cancels.append((child_id_of(record, wait.op, wait.position), f"parent {record.id!r} has ended"))
+            child = child_id_of(record, wait.op, wait.position)
+            where = place(record.round, wait.position)
+            turn.cancels.append((child, record.key, where, f"parent {record.id!r} has ended"))
 
 
 def child_id_of(record: WorkflowRecord, op: Any, position: str) -> str:
@@ -92,11 +94,13 @@ def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str) ->
     for position, flight in state.in_flight.pop(record.key, {}).items():
         turn.effects.append(StopActivity(record.key, flight.round, position))
     state.unload(record.key)
-    if record.status is WorkflowStatus.PARKED and record.park_reason is reason and record.park_detail == detail:
-        return
-    state.put(
-        record.with_status(WorkflowStatus.PARKED, park_reason=reason, park_detail=detail[:8000], wake_at=None), record
+    # It could be looked at without taking the process down, so it is not a suspect.
+    crashes = record.crashes if reason is ParkReason.CRASHED else 0
+    parked = record.with_status(
+        WorkflowStatus.PARKED, park_reason=reason, park_detail=detail[:8000], wake_at=None, crashes=crashes
     )
+    if parked != record:
+        state.put(parked, record)
 
 
 def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> None:
@@ -115,6 +119,7 @@ def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> No
     except Exception as error:
         mark_finished(turn, record, WorkflowStatus.FAILED, error=pack_error(error))
         return
+    leave_work(turn, record)
     state.clear_history(record.key)
     state.unload(record.key)
     state.put(

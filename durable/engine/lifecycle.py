@@ -6,7 +6,7 @@ from typing import Any
 
 from durable.clock import LATEST, later
 from durable.engine.delivery import adopt_mail
-from durable.engine.endings import check_payload, child_id_of, mark_finished
+from durable.engine.endings import check_payload, child_id_of, mark_finished, park
 from durable.engine.operations import (
     CancelWorkflow,
     RecordActivity,
@@ -22,11 +22,12 @@ from durable.errors import (
     ChildDepthExceeded,
     ChildWorkflowCancelled,
     ChildWorkflowFailed,
+    CodecError,
     WorkflowAlreadyExists,
 )
 from durable.ids import digest, place
 from durable.outcomes import error_summary, pack_error, unpack_error
-from durable.records import EntryKind, EntryStatus, WorkflowRecord, WorkflowStatus
+from durable.records import EntryKind, EntryStatus, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.retry import is_permanent, next_delay
 from durable.runner.definitions import WorkflowCall, WorkflowDef
 from durable.runner.fibers import WaitCondition
@@ -133,8 +134,10 @@ def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
 
 
 def decide_resume_workflow(turn: Turn, op: ResumeWorkflow) -> None:
-    """Load a workflow and let it go on."""
-    _reload(turn, op.key)
+    """Load a workflow and let it go on, also a parked one that may fit again."""
+    record = turn.state.by_key(op.key)
+    if record is not None and not record.status.is_terminal and record.park_reason is not ParkReason.CRASHED:
+        load(turn, record)
 
 
 # --- children -----------------------------------------------------------------------------------------------------
@@ -174,8 +177,12 @@ def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: Work
         return
     error: Exception
     if child.status is WorkflowStatus.FAILED and child.error is not None:
-        error = ChildWorkflowFailed(child.id, *error_summary(child.error))
-        error.__cause__ = unpack_error(child.error)
+        try:
+            error = ChildWorkflowFailed(child.id, *error_summary(child.error))
+            error.__cause__ = unpack_error(child.error)
+        except CodecError as problem:
+            park(turn, loaded.record, ParkReason.UNREADABLE, f"the error of child {child.id!r}: {problem}")
+            return
     else:
         error = ChildWorkflowCancelled(child.id, child.cancel_reason)
     feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
@@ -199,8 +206,7 @@ def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None) -> b
     if record.cancel_requested:
         return True
     state = turn.state
-    is_unstarted = record.wake_at == record.start_at and record.start_at > turn.now
-    loaded = None if is_unstarted or record.status is WorkflowStatus.PARKED else load(turn, record)
+    loaded = None if _is_unstarted(turn, record) or record.status is WorkflowStatus.PARKED else load(turn, record)
     if loaded is None:
         # Loading it may have parked it, or shown that under new code it has nothing left to do.
         current = state.by_key(record.key) or record
@@ -220,5 +226,15 @@ def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:
     record = turn.state.record(op.id)
     if record.status.is_terminal:
         return False
+    if not _is_unstarted(turn, record) and record.status is not WorkflowStatus.PARKED:
+        # Only the body knows which children it waits for.
+        load(turn, record)
+        record = turn.state.by_key(record.key) or record
+        if record.status.is_terminal:
+            return False
     mark_finished(turn, record, WorkflowStatus.CANCELLED, cancel_requested=True, cancel_reason=op.reason)
     return True
+
+
+def _is_unstarted(turn: Turn, record: WorkflowRecord) -> bool:
+    return record.wake_at == record.start_at and record.start_at > turn.now

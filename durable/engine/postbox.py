@@ -14,6 +14,7 @@ from durable.backends.base import Backend, Batch, EventsFor, Mailbox, PendingCou
 from durable.records import DeadLetter, EventWait, PendingEvent, SentEvent
 
 _PAGE = 100
+_ALL = 1 << 40
 
 
 class HasMail(Protocol):
@@ -111,8 +112,8 @@ class Postbox:
 
     def mailbox(self, target: int | None = None, unstarted: str | None = None) -> list[PendingEvent]:
         """Everything that was sent to a workflow and not taken, or kept for an id that is not started yet."""
-        limit = self._max_pending
-        stored = self.backend.find(Mailbox(target=target, unstarted=unstarted, limit=limit))
+        # No limit in effect: what was accepted must not be left behind; each name is bounded by `keep`.
+        stored = self.backend.find(Mailbox(target=target, unstarted=unstarted, limit=_ALL))
         batch = self.batch
         found = [e for e in stored if e.serial not in batch.events_dropped and e.serial not in batch.events_put]
         found += [e for e in batch.events_put.values() if (e.target, e.unstarted) == (target, unstarted)]

@@ -14,7 +14,8 @@ from durable.engine.endings import child_id_of, end_workflow, park
 from durable.engine.operations import RunActivity, StopActivity
 from durable.engine.state import Flight, Loaded
 from durable.engine.turn import Turn
-from durable.errors import CodecError, HistoryDiverged, InvariantViolated, UnknownWorkflow
+from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError, UnknownWorkflow
+from durable.ids import place
 from durable.records import (
     EntryKind,
     EntryStatus,
@@ -57,7 +58,8 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         park(turn, record, ParkReason.DIVERGED, str(error))
     except CodecError as error:
         park(turn, record, ParkReason.UNREADABLE, str(error))
-    except InvariantViolated:
+    except (InvariantViolated, StorageError):
+        # A bug of ours, or a store that cannot be read, says nothing about this workflow.
         raise
     except Exception:
         # A body that cannot even be rebuilt must not take the others down.
@@ -67,8 +69,10 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         turn.state.load(loaded)
         if record.status is WorkflowStatus.PARKED:
             turn.state.put(record.with_status(WorkflowStatus.RUNNING, park_reason=None, park_detail=None), record)
-        for position in [position for position in rows if position not in session.waits]:
-            _forget(turn, loaded, position)
+        for position in list(rows):
+            wait = session.waits.get(position)
+            if wait is None or wait.kind is not EntryKind.EVENT:
+                _forget(turn, loaded, position)
         if isinstance(result, Suspended):
             result = Suspended(list(session.waits.values()))
         advance(turn, loaded, result)
@@ -102,6 +106,7 @@ def feed_retry(turn: Turn, loaded: Loaded, wait: WaitCondition, outcome: str, de
     entry = _entry(turn, loaded, wait, EntryStatus.RETRY, outcome, retry_at=turn.now + delay)
     loaded.session.feed(entry)
     turn.state.append(loaded, entry)
+    _acquit(turn, loaded)
     dispatch(turn, loaded, wait)
     settle(turn, loaded)
 
@@ -201,11 +206,16 @@ def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
     state.append(loaded, entry)
     if entry.position in loaded.rows:
         _forget(turn, loaded, entry.position)
-    if loaded.record.crashes:
-        # It made progress, so it is not what takes the process down.
-        state.put(loaded.record.with_status(loaded.record.status, crashes=0), loaded.record)
+    _acquit(turn, loaded)
     advance(turn, loaded, result)
     return True
+
+
+def _acquit(turn: Turn, loaded: Loaded) -> None:
+    """It made progress, so it is not what takes the process down."""
+    record = loaded.record
+    if record.crashes:
+        turn.state.put(record.with_status(record.status, crashes=0), record)
 
 
 def _register(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -237,7 +247,8 @@ def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
             turn.effects.append(StopActivity(record.key, flight.round, wait.position))
     elif wait.kind is EntryKind.CHILD:
         child_id = child_id_of(record, wait.op, wait.position)
-        turn.cancels.append((child_id, f"workflow {record.id!r} no longer waits for it"))
+        reason = f"workflow {record.id!r} no longer waits for it"
+        turn.cancels.append((child_id, record.key, place(record.round, wait.position), reason))
 
 
 def _forget(turn: Turn, loaded: Loaded, position: str) -> None:

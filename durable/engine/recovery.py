@@ -41,13 +41,24 @@ def decide_recover_workflows(turn: Turn, op: RecoverWorkflows) -> RecoveryReport
 def _recover(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
     if record.status is WorkflowStatus.PARKED:
         # A workflow that took the process down stays parked until an operator decides.
-        if record.park_reason is ParkReason.CRASHED or load(turn, record) is None:
+        if record.park_reason is ParkReason.CRASHED:
+            return RecoveryReport(parked=1)
+        if _must_count(turn, record):
+            # Rebuilding it may be what takes the process down, so this is counted first as well.
+            return _count_crash(turn, record)
+        if load(turn, record) is None:
             return RecoveryReport(parked=1)
         return RecoveryReport(unparked=1)
-    if not turn.state.trials.unclean:
+    if not _must_count(turn, record):
         turn.effects.append(Follow(ResumeWorkflow(record.key)))
         return RecoveryReport(resumed=1)
     return _count_crash(turn, record)
+
+
+def _must_count(turn: Turn, record: WorkflowRecord) -> bool:
+    """Whether this workflow was there at an unclean stop; one that began later did not cause it."""
+    trials = turn.state.trials
+    return trials.unclean and record.key <= trials.opened_serial
 
 
 def _count_crash(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
@@ -73,8 +84,8 @@ def _blame(turn: Turn, record: WorkflowRecord) -> None:
         return
     turn.state.put(record.with_status(record.status, crashes=crashes), record)
     turn.state.trials.vetted.add(record.key)
-    is_running = record.status is WorkflowStatus.RUNNING
-    turn.effects.append(Follow(ResumeWorkflow(record.key) if is_running else WakeWorkflow(record.key)))
+    is_asleep = record.status is WorkflowStatus.SUSPENDED
+    turn.effects.append(Follow(WakeWorkflow(record.key) if is_asleep else ResumeWorkflow(record.key)))
 
 
 def must_wait(turn: Turn, op: WakeWorkflow) -> bool:
@@ -93,7 +104,7 @@ def must_wait(turn: Turn, op: WakeWorkflow) -> bool:
 
 
 def _is_in_work(record: WorkflowRecord) -> bool:
-    return record.status in (WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED)
+    return not record.status.is_terminal and record.park_reason is not ParkReason.CRASHED
 
 
 def admit_suspect(turn: Turn) -> None:

@@ -74,9 +74,10 @@ class Trials:
     So the one that takes the process down is known, and those that were merely there are not blamed.
     """
 
-    # Whether the last engine on this store stopped without saying so, and when this one opened.
+    # Whether the last engine on this store stopped without saying so, when this one opened, and the last key then.
     unclean: bool = False
     opened_at: int = 0
+    opened_serial: int = 0
     waiting: deque[int] = attrs.field(factory=deque)
     current: int | None = None
     until: int = 0
@@ -115,7 +116,8 @@ class State:
     def find(self, id: str) -> WorkflowRecord | None:
         """The workflow with this id, if there is one."""
         key = self._ids.get(id)
-        return self.backend.workflow(id) if key is None else self.by_key(key)
+        found = self.backend.workflow(id) if key is None else self.by_key(key)
+        return None if found is not None and found.key in self.batch.workflows_purged else found
 
     def record(self, id: str) -> WorkflowRecord:
         """The workflow with this id. Raises `WorkflowNotFound`."""
@@ -128,6 +130,8 @@ class State:
         """The workflow with this key, if it is still stored."""
         if (loaded := self.loaded.get(key)) is not None:
             return loaded.record
+        if key in self.batch.workflows_purged:
+            return None
         changed = self.batch.workflows_new.get(key) or self.batch.workflows_changed.get(key)
         return changed or self.backend.workflow_by_key(key)
 

@@ -106,6 +106,7 @@ class Desk:
         self.state.serial = opened.serial
         self.state.trials.unclean = not opened.clean
         self.state.trials.opened_at = self.clock.now()
+        self.state.trials.opened_serial = opened.serial
 
     # --- operations -----------------------------------------------------------------------------------------------
 

@@ -73,12 +73,12 @@ async def test_callers_without_room_are_told_at_a_shutdown() -> None:
             told.append("closed")
 
     with anyio.fail_after(SOON):
-        async with WorkflowEngine("memory://", config=EngineConfig(max_inbox=1)) as engine:
-            async with anyio.create_task_group() as tasks:
-                for number in range(20):
-                    tasks.start_soon(start, engine, number)
-                await anyio.lowlevel.checkpoint()
-                await engine.shutdown()
+        config = EngineConfig(max_inbox=1)
+        async with WorkflowEngine("memory://", config=config) as engine, anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(start, engine, number)
+            await anyio.lowlevel.checkpoint()
+            await engine.shutdown()
     assert len(told) == 20
 
 
