@@ -10,9 +10,10 @@ a restart recovers.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -48,10 +49,10 @@ _NAP = 5.0
 
 @attrs.define(eq=False)
 class Envelope:
-    """An operation on its way, and the answer on its way back. Nobody waits for those without `wake`."""
+    """An operation on its way, and the answer on its way back to the caller, whom `wake` tells."""
 
     operation: Operation[Any]
-    wake: Callable[[], None] | None = None
+    wake: Callable[[], None]
     reply: Any = None
     error: BaseException | None = None
     # A caller that no longer waits (a timeout) says so here, and is forgotten.
@@ -87,10 +88,10 @@ class WorkflowStateCoordinator:
         self._config = config
         self._clock = clock
         self._release = release
-        self._inbox: SimpleQueue[Envelope | None] = SimpleQueue()
-        self._next: deque[Envelope] = deque()
+        self._inbox: SimpleQueue[Envelope | Operation[Any] | None] = SimpleQueue()
+        self._next: deque[Operation[Any]] = deque()
         # The batch that is being decided; if it cannot be committed its callers must be told.
-        self._taken: list[Envelope] = []
+        self._taken: list[Envelope | Operation[Any]] = []
         self._watchers: dict[int, list[Envelope]] = {}
         self._batch_number = 0
         self._sweep_at = 0.0
@@ -99,9 +100,9 @@ class WorkflowStateCoordinator:
 
     # --- from any thread ------------------------------------------------------------------------------------------
 
-    def submit(self, envelope: Envelope) -> None:
-        """Put an operation into the queue."""
-        self._inbox.put(envelope)
+    def submit(self, item: Envelope | Operation[Any]) -> None:
+        """Put an operation into the queue, in an envelope if somebody waits for the answer."""
+        self._inbox.put(item)
 
     def stop(self) -> None:
         """End after what is queued now, and mark the stop as clean."""
@@ -135,12 +136,15 @@ class WorkflowStateCoordinator:
             _log.critical("the engine has stopped: %s", error, exc_info=not isinstance(error, StorageError))
         self._leave(end)
 
-    def process(self, envelopes: list[Envelope]) -> None:
-        """Decide a batch, commit it, release it."""
+    def process(self, items: Sequence[Envelope | Operation[Any]]) -> None:
+        """Decide a batch, commit it, release it. What comes in an envelope has somebody who waits for the answer."""
         turn = Turn(self.state, self._clock.now())
         release = Release()
-        for envelope in envelopes:
-            self._decide(turn, envelope, release)
+        for item in items:
+            if isinstance(item, Envelope):
+                self._decide(turn, item, release)
+            else:
+                self._decide_own(turn, item)
         if self.state.trials.unclean:
             admit_suspect(turn)
             follow_up(turn)
@@ -152,24 +156,27 @@ class WorkflowStateCoordinator:
     def _decide(self, turn: Turn, envelope: Envelope, release: Release) -> None:
         try:
             reply = decide_in(turn, envelope.operation)
-        except InvariantViolated:
-            raise
-        except StorageUnavailable:
-            # A read failed half-way; the state may be half changed. Crash-only: throw it away and start again.
+        except (InvariantViolated, StorageUnavailable):
+            # The state may be half changed. Crash-only: throw it away and start again.
             raise
         except DurableError as error:
             envelope.error = error
-            if envelope.wake is None:
-                _log.error("an operation of the engine itself was refused: %s: %s", envelope.operation, error)
             release.answered.append(envelope)
-            return
-        if envelope.wake is None:
             return
         if isinstance(reply, Pending):
             self._watch(reply.key, envelope)
         else:
             envelope.reply = reply
             release.answered.append(envelope)
+
+    def _decide_own(self, turn: Turn, operation: Operation[Any]) -> None:
+        """Decide an operation of the engine itself: an answer of an activity, a timer, what follows from others."""
+        try:
+            decide_in(turn, operation)
+        except (InvariantViolated, StorageUnavailable):
+            raise
+        except DurableError as error:
+            _log.error("an operation of the engine itself was refused: %s: %s", operation, error)
 
     def _watch(self, key: int, envelope: Envelope) -> None:
         others = [other for other in self._watchers.get(key, ()) if not other.is_abandoned]
@@ -181,7 +188,7 @@ class WorkflowStateCoordinator:
             if isinstance(effect, RunActivity | StopActivity):
                 release.activities.append(effect)
             elif isinstance(effect, Follow):
-                self._next.append(Envelope(effect.operation))
+                self._next.append(effect.operation)
             elif isinstance(effect, Ended):
                 for envelope in self._watchers.pop(effect.record.key, ()):
                     envelope.reply = effect.record
@@ -189,7 +196,7 @@ class WorkflowStateCoordinator:
 
     # --- taking work ----------------------------------------------------------------------------------------------
 
-    def _take(self) -> list[Envelope]:
+    def _take(self) -> list[Envelope | Operation[Any]]:
         """Everything that waits, up to the limit; timers and the engine's own operations come before new calls."""
         limit = self._config.max_batch
         taken = self._due(limit)
@@ -204,21 +211,21 @@ class WorkflowStateCoordinator:
             pass
         return taken
 
-    def _accept(self, envelope: Envelope | None) -> Envelope:
-        if envelope is None:
+    def _accept(self, item: Envelope | Operation[Any] | None) -> Envelope | Operation[Any]:
+        if item is None:
             self._stopping = True
             raise StopIteration
-        return envelope
+        return item
 
-    def _due(self, limit: int) -> list[Envelope]:
+    def _due(self, limit: int) -> list[Envelope | Operation[Any]]:
         state = self.state
         if state.timers.needs_refill():
             state.timers.refill(self._backend.find(Timers(limit=self._config.timer_window)))
         due = state.timers.pop_due(self._clock.now(), limit)
-        found = [Envelope(WakeWorkflow(key)) for key in due]
+        found: list[Envelope | Operation[Any]] = [WakeWorkflow(key) for key in due]
         if self._clock.monotonic() >= self._sweep_at:
             self._sweep_at = self._clock.monotonic() + from_duration("sweep_every", self._config.sweep_every) / SECOND
-            found.append(Envelope(SweepEvents()))
+            found.append(SweepEvents())
         return found
 
     def _nap(self) -> float:
@@ -266,17 +273,14 @@ class WorkflowStateCoordinator:
             self._backend.close()
         except StorageError as error:
             _log.error("the store could not be closed: %s", error)
-        release = Release(end=end, is_last=True)
         waiting = [*self._taken, *(envelope for watchers in self._watchers.values() for envelope in watchers)]
-        while True:
-            try:
-                envelope = self._inbox.get_nowait()
-            except Empty:
-                break
-            if envelope is not None:
-                waiting.append(envelope)
-        for envelope in waiting:
-            envelope.error = end or EngineClosed()
-            if envelope.wake is not None:
-                release.answered.append(envelope)
+        with contextlib.suppress(Empty):
+            while True:
+                if (item := self._inbox.get_nowait()) is not None:
+                    waiting.append(item)
+        release = Release(end=end, is_last=True)
+        for one in waiting:
+            if isinstance(one, Envelope):
+                one.error = end or EngineClosed()
+                release.answered.append(one)
         self._release(release)

@@ -176,7 +176,7 @@ class Core:
 
     def _report(self, answer: RecordActivity) -> None:
         assert self._coordinator is not None
-        self._coordinator.submit(Envelope(answer))
+        self._coordinator.submit(answer)
 
     def _receive(self, release: Release) -> None:
         """In the loop: hand out what one commit has released."""
@@ -184,8 +184,7 @@ class Core:
             self._is_open, self._is_over = False, True
             self._closed = release.end or self._closed
         for envelope in release.answered:
-            if envelope.wake is not None:
-                envelope.wake()
+            envelope.wake()
         if release.activities:
             self._activities += release.activities
         if (release.activities or release.is_last) and self._arrived is not None:

@@ -105,8 +105,10 @@ def feed_retry(turn: Turn, loaded: Loaded, wait: WaitCondition, outcome: str, de
     """Record a failed attempt and when the next one is due; the body does not learn of it."""
     entry = _entry(turn, loaded, wait, EntryStatus.RETRY, outcome, retry_at=turn.now + delay)
     loaded.session.feed(entry)
-    turn.state.append(loaded, entry)
-    _acquit(turn, loaded)
+    loaded.seq = entry.seq
+    turn.state.batch.history.append((loaded.record.key, entry))
+    if loaded.record.crashes:
+        _acquit(turn, loaded)
     dispatch(turn, loaded, wait)
     settle(turn, loaded)
 
@@ -203,10 +205,12 @@ def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
         return False
     finally:
         state.watch.leave()
-    state.append(loaded, entry)
+    loaded.seq = entry.seq
+    state.batch.history.append((loaded.record.key, entry))
     if entry.position in loaded.rows:
         _forget(turn, loaded, entry.position)
-    _acquit(turn, loaded)
+    if loaded.record.crashes:
+        _acquit(turn, loaded)
     advance(turn, loaded, result)
     return True
 
@@ -214,8 +218,7 @@ def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
 def _acquit(turn: Turn, loaded: Loaded) -> None:
     """It made progress, so it is not what takes the process down."""
     record = loaded.record
-    if record.crashes:
-        turn.state.put(record.with_status(record.status, crashes=0), record)
+    turn.state.put(record.with_status(record.status, crashes=0), record)
 
 
 def _register(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:

@@ -176,11 +176,6 @@ class State:
 
     # --- history --------------------------------------------------------------------------------------------------
 
-    def append(self, loaded: Loaded, entry: HistoryEntry) -> None:
-        """Record one more entry."""
-        loaded.seq = entry.seq
-        self.batch.history.append((loaded.record.key, entry))
-
     def history(self, key: int) -> list[HistoryEntry]:
         """All that is recorded of a workflow."""
         stored = [] if key in self.batch.history_cleared else self.backend.history(key)

@@ -30,12 +30,6 @@ class Fiber:
         self.wait: WaitCondition | None = None
         self.group: Group | None = None
 
-    def next_position(self) -> str:
-        """The position of the operation that this fiber has just asked for."""
-        position = f"{self.prefix}{self.count}"
-        self.count += 1
-        return position
-
 
 class Group:
     """Branches that run at once, and the fiber that waits for them."""

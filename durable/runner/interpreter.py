@@ -104,7 +104,8 @@ class Interpreter(Ambient):
         announced, self.announced = self.announced, None
         if op is not announced or announced is None:
             return Raised(OperationMisused(self._describe_misuse(fiber, op)))
-        position = fiber.next_position()
+        position = f"{fiber.prefix}{fiber.count}"
+        fiber.count += 1
         if isinstance(announced, Branches):
             return self._branch(fiber, announced, position)
         assert isinstance(announced, Leaf)

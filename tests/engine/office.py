@@ -58,7 +58,6 @@ class Office:
         self.released.append(release)
         self.log.append("release")
         for envelope in release.answered:
-            assert envelope.wake is not None
             envelope.wake()
 
     def letter(self, operation: Operation[Any], name: str = "caller") -> Envelope:

@@ -216,7 +216,7 @@ def test_operations_nobody_waits_for_are_not_answered() -> None:
     office = Office()
     office.ask(call_of(sleeper(60), "w"))
     office.released.clear()
-    office.coordinator.process([Envelope(ResumeWorkflow(1)), Envelope(DescribeWorkflow("w"))])
+    office.coordinator.process([ResumeWorkflow(1), DescribeWorkflow("w")])
     assert office.released == []
 
 
