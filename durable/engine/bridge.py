@@ -6,10 +6,19 @@ So this takes anyio's token for the running loop and uses that loop's own fire-a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, cast
 
+import anyio
 from anyio.lowlevel import current_token
+
+
+class Waiter(NamedTuple):
+    """Something to wait for in the loop, and the call that ends the wait, made in the loop as well."""
+
+    wait: Callable[[], Awaitable[object]]
+    wake: Callable[[], None]
 
 
 class LoopBridge:
@@ -17,8 +26,13 @@ class LoopBridge:
 
     def __init__(self) -> None:
         native = cast("Any", current_token().native_token)
-        # asyncio's loop, or trio's token.
-        self._post: Callable[..., object] = getattr(native, "call_soon_threadsafe", None) or native.run_sync_soon
+        self._asyncio: asyncio.AbstractEventLoop | None = None
+        self._post: Callable[..., object]
+        if isinstance(native, asyncio.AbstractEventLoop):
+            self._asyncio = native
+            self._post = native.call_soon_threadsafe
+        else:
+            self._post = native.run_sync_soon
 
     def post(self, fn: Callable[[Any], None], argument: object) -> bool:
         """Have the loop call `fn(argument)` soon. False if the loop is gone."""
@@ -28,3 +42,12 @@ class LoopBridge:
             # asyncio: the loop is closed. trio: RunFinishedError, a RuntimeError as well.
             return False
         return True
+
+    def waiter(self) -> Waiter:
+        """A one-time wait. Under asyncio a bare future: every call of the engine makes one, an event costs four times
+        as much."""
+        if self._asyncio is None:
+            event = anyio.Event()
+            return Waiter(event.wait, event.set)
+        future: asyncio.Future[None] = self._asyncio.create_future()
+        return Waiter(lambda: future, lambda: None if future.done() else future.set_result(None))

@@ -67,6 +67,7 @@ class Core:
     _pid: int = 0
     _coordinator: WorkflowStateCoordinator | None = None
     _pool: ActivityPool | None = None
+    _bridge: LoopBridge | None = None
     _room: anyio.Semaphore | None = None
     _closed: BaseException = attrs.field(factory=lambda: EngineClosed("the engine is not open yet"))
     _is_open: bool = False
@@ -84,7 +85,7 @@ class Core:
 
     async def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Start the thread and have it take the store. Raises a `StorageError`."""
-        bridge = LoopBridge()
+        bridge = self._bridge = LoopBridge()
         self._opened, self._gone, self._arrived = anyio.Event(), anyio.Event(), anyio.Event()
         self._is_over = False
         self._coordinator = WorkflowStateCoordinator(
@@ -161,8 +162,9 @@ class Core:
 
     async def _answer(self, operation: Operation[A]) -> A:
         assert self._coordinator is not None
-        arrived = anyio.Event()
-        envelope = Envelope(operation, arrived.set)
+        assert self._bridge is not None
+        arrived = self._bridge.waiter()
+        envelope = Envelope(operation, arrived.wake)
         self._coordinator.submit(envelope)
         try:
             await arrived.wait()
