@@ -117,9 +117,6 @@ class Leaf(Op[T_co]):
     kind: ClassVar[EntryKind]
     name: str
 
-    def __str__(self) -> str:
-        return f"{self.kind.value} {self.name}"
-
 
 class Timer(Leaf[datetime]):
     """Wait until an instant, or for a duration from now."""

@@ -101,11 +101,11 @@ def test_close_runs_pure_cleanup_of_every_branch() -> None:
 
 
 def stubborn_generator(log: list[str]) -> WorkflowDef[[], Any]:
-    """A body that swallows everything for ever, as a generator."""
+    """A body that swallows everything, as a generator; not for ever, or Python could not end the process."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
-        while True:
+        for _ in range(10):
             try:
                 yield from sleep(60)
             except BaseException as error:
@@ -119,7 +119,7 @@ def stubborn_coroutine(log: list[str]) -> WorkflowDef[[], Any]:
 
     @workflow(name="w")
     async def body() -> None:
-        while True:
+        for _ in range(10):
             try:
                 await sleep(60)
             except BaseException as error:
