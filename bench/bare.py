@@ -57,6 +57,7 @@ class Writer:
         connection = sqlite3.connect(self._path, isolation_level=None)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA wal_autocheckpoint=4000")
         while (first := self._inbox.get()) is not None:
             batch = [first]
             while len(batch) < 1000 and not self._inbox.empty():

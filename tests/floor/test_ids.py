@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from durable.errors import InvalidValue, WrongType
-from durable.ids import ID_LENGTH_MAX, check_text, child_id, digest, new_id, place, seed
+from durable.ids import ID_LENGTH_MAX, check_reason, check_text, child_id, digest, new_id, place, seed
 
 REFUSED: list[tuple[Any, type[Exception], str]] = [
     ("", InvalidValue, "must not be empty"),
@@ -46,6 +46,15 @@ def test_check_text_takes_another_limit() -> None:
     assert len(check_text("detail", "x" * 300, length_max=300)) == 300
     with pytest.raises(InvalidValue):
         check_text("detail", "x" * 301, length_max=300)
+
+
+def test_check_reason_takes_a_text_or_nothing() -> None:
+    """A reason may be absent or long, but it is a text that every store can hold."""
+    assert check_reason(None) is None
+    assert check_reason("x" * 1_000) == "x" * 1_000
+    for bad in ("", "x" * 1_001, "\ud800", 5):
+        with pytest.raises((InvalidValue, WrongType), match="reason"):
+            check_reason(bad)
 
 
 def test_new_id_is_random() -> None:

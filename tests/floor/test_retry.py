@@ -112,6 +112,12 @@ def test_retry_after_sets_the_delay(delay: Any, expected: float, kind: type[Retr
     assert next_delay(policy, kind(delay), 3, "w-1 0") is None
 
 
+@pytest.mark.parametrize("delay", [-1, math.nan, math.inf, timedelta.max, "5", None])
+def test_retry_after_a_senseless_delay_is_final(delay: Any) -> None:
+    """A delay that makes no sense is a mistake that no later attempt mends."""
+    assert next_delay(PLAIN, RetryAfter(delay), 1, "w-1 0") is None
+
+
 @pytest.mark.parametrize("error", [NonRetryable("no"), Fatal("no"), Fatal()])
 def test_non_retryable_is_final(error: Exception) -> None:
     """NonRetryable and its subclasses end the attempts, whatever the policy allows."""

@@ -203,6 +203,20 @@ def test_race_raises_a_failure_that_is_first() -> None:
     assert type(error_of(run(body, activity_error(1, "0.1.0", "charge", Declined("no"))))) is Declined
 
 
+def test_race_that_ends_the_workflow_tells_its_losers() -> None:
+    """The waits that a body gives up with its end are known afterwards, and none is open."""
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        return (yield from race(charge(1), gather(sleep(5), approval.wait())))
+
+    session = a_session(body)
+    session.start()
+    assert value_of(session.feed(activity_ok(1, "0.0.0", "charge", 7))) == Won(0, 7)
+    assert [wait.position for wait in session.withdrawn()] == ["0.1.0.0.0", "0.1.0.1.0"]
+    assert session.waits == {}
+
+
 def test_race_with_an_immediate_winner_never_starts_the_rest() -> None:
     """A branch that is finished at once wins before the branches after it have asked for anything."""
 
