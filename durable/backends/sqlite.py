@@ -147,7 +147,7 @@ class SqliteBackend:
         connection.execute("PRAGMA foreign_keys = OFF")
         # A WAL that one great batch has blown up is cut back at the next checkpoint.
         connection.execute("PRAGMA journal_size_limit = 67108864")
-        # A checkpoint writes every changed page once, so fewer of them write less; 16 MB of WAL are read back in no time.
+        # A checkpoint writes every changed page once, so fewer of them write less; 16 MB of WAL are read quickly.
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("BEGIN IMMEDIATE")
         if not schema.is_current(connection):

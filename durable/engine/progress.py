@@ -98,12 +98,17 @@ def feed(
 ) -> bool:
     """Record what has come of a wait, and go on. False if the body cannot take it: then it is parked, nothing is
     recorded, and whatever was to be fed is still there."""
-    return _feed(turn, loaded, _entry(turn, loaded, wait, status, outcome), value)
+    # The wall clock may have been set back; a timer must not be seen to fire before its deadline.
+    at = max(loaded.session.now, turn.now)
+    entry = HistoryEntry(loaded.seq + 1, wait.position, wait.kind, wait.name, status, outcome, at)
+    return _feed(turn, loaded, entry, value)
 
 
 def feed_retry(turn: Turn, loaded: Loaded, wait: WaitCondition, outcome: str, delay: int) -> None:
     """Record a failed attempt and when the next one is due; the body does not learn of it."""
-    entry = _entry(turn, loaded, wait, EntryStatus.RETRY, outcome, retry_at=turn.now + delay)
+    at = max(turn.now, loaded.session.now)
+    retry_at = turn.now + delay
+    entry = HistoryEntry(loaded.seq + 1, wait.position, wait.kind, wait.name, EntryStatus.RETRY, outcome, at, retry_at)
     loaded.session.feed(entry)
     loaded.seq = entry.seq
     turn.state.batch.history.append((loaded.record.key, entry))
@@ -185,14 +190,6 @@ def _session(turn: Turn, record: WorkflowRecord) -> WorkflowSessionRunner:
         tags=record.tags,
     )
     return WorkflowSessionRunner(definition, args, kwargs, info=info, start_at=record.start_at, codec=state.codec)
-
-
-def _entry(
-    turn: Turn, loaded: Loaded, wait: WaitCondition, status: EntryStatus, outcome: str, *, retry_at: int | None = None
-) -> HistoryEntry:
-    # The wall clock may have been set back; a timer must not be seen to fire before its deadline.
-    at = max(turn.now, loaded.session.now)
-    return HistoryEntry(loaded.seq + 1, wait.position, wait.kind, wait.name, status, outcome, at, retry_at)
 
 
 def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:

@@ -43,15 +43,20 @@ class Interpreter(Ambient):
         self._ready: deque[tuple[Fiber, Outcome]] = deque()
         self._token = Resume()
         self._progress = Suspended()
+        self._withdrawn: list[WaitCondition] = []
         self._end: SessionResult | None = None
         self._cancel_reason: str | None = None
 
-    def withdrawn(self) -> list[WaitCondition]:
+    def withdrawn(self) -> tuple[WaitCondition, ...]:
         """The waits that a body which has ended gave up on its way out."""
-        return self._progress.withdrawn
+        return tuple(self._withdrawn)
 
     def _progress_since(self) -> SessionResult:
-        progress, self._progress = self._progress, Suspended()
+        progress = self._progress
+        self._progress = Suspended()
+        if self._withdrawn:
+            progress.withdrawn = tuple(self._withdrawn)
+            self._withdrawn.clear()
         return progress
 
     def _advance(self, fiber: Fiber | None = None, outcome: Outcome | None = None) -> SessionResult:
@@ -111,7 +116,12 @@ class Interpreter(Ambient):
         assert isinstance(announced, Leaf)
         wait = WaitCondition(position, announced, fiber, self.now)
         try:
-            if (known := self._prepare(wait, announced)) is not None:
+            if isinstance(announced, ActivityCall):
+                coder = announced.definition.coder(self._codec)
+                coder.check(announced.args, announced.kwargs)
+                wait.args, wait.kwargs = coder.copy_arguments(announced.args, announced.kwargs)
+                self.open_activities += 1
+            elif (known := self._prepare(wait, announced)) is not None:
                 return known
         except Exception as error:
             return Raised(error)
@@ -121,12 +131,7 @@ class Interpreter(Ambient):
 
     def _prepare(self, wait: WaitCondition, op: Leaf[Any]) -> Outcome | None:
         """Fill in what the engine needs to know of a wait; the outcome, if there is nothing to wait for."""
-        if isinstance(op, ActivityCall):
-            coder = op.definition.coder(self._codec)
-            coder.check(op.args, op.kwargs)
-            wait.args, wait.kwargs = coder.copy_arguments(op.args, op.kwargs)
-            self.open_activities += 1
-        elif isinstance(op, Timer):
+        if isinstance(op, Timer):
             wait.deadline = op.until if op.duration is None else later("sleep", self.now, op.duration)
             if op.eager and wait.deadline is not None and wait.deadline <= self.now:
                 return Returned(to_datetime(self.now))
@@ -190,7 +195,7 @@ class Interpreter(Ambient):
 
     def _withdraw(self, wait: WaitCondition) -> None:
         self._drop(wait)
-        self._progress.withdrawn.append(wait)
+        self._withdrawn.append(wait)
 
     def _close(self, fiber: Fiber) -> None:
         """End a fiber and all below it, without running any operation of theirs."""

@@ -39,7 +39,7 @@ class Suspended:
 
     def __init__(self, opened: list[WaitCondition] | None = None) -> None:
         self.opened: list[WaitCondition] = [] if opened is None else opened
-        self.withdrawn: list[WaitCondition] = []
+        self.withdrawn: tuple[WaitCondition, ...] = ()
 
 
 SessionResult: TypeAlias = Completed | Failed | ContinueAs | Suspended
