@@ -144,6 +144,25 @@ def test_dropped_operation_in_a_branch_fails_the_branch() -> None:
     assert "in branch but never yielded" in value_of(run(body))
 
 
+def test_dropped_operation_of_a_failed_branch_is_not_told_to_others() -> None:
+    """A branch that fails with its own error takes its dropped operations along: who catches it goes on."""
+
+    def branch() -> Durable[None]:
+        charge(1)  # type: ignore[unused-awaitable]
+        raise Declined("mine")
+        yield from sleep(1)
+
+    @workflow(name="w")
+    def body() -> Durable[str]:
+        try:
+            yield from gather(branch())
+        except Declined:
+            yield from sleep(0)
+        return "on"
+
+    assert value_of(run(body)) == "on"
+
+
 def test_operation_that_is_dropped_outside_a_workflow_is_nobodys_mistake() -> None:
     """Operations are values: making one outside a workflow and forgetting it is no error."""
     made = [charge(1), sleep(1), gather(charge(2))]
