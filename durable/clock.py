@@ -60,7 +60,10 @@ def from_datetime(what: str, value: object) -> int:
         raise WrongType(what, f"must be an aware datetime, not {type(value).__name__}")
     if value.tzinfo is None or value.utcoffset() is None:
         raise WrongType(what, "is a naive datetime; say which zone, for example datetime.now(timezone.utc)")
-    return (value - _EPOCH) // _MICROSECOND
+    instant = (value - _EPOCH) // _MICROSECOND
+    if instant > LATEST:
+        raise InvalidValue(what, f"{value} lies after the year 9999 in UTC")
+    return instant
 
 
 def from_duration(what: str, value: object) -> int:
@@ -68,9 +71,10 @@ def from_duration(what: str, value: object) -> int:
     if isinstance(value, timedelta):
         micros = value // _MICROSECOND
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        if not math.isfinite(value):
+        # Compared before it is multiplied: a float may overflow to infinity, and a huge int fits in no float.
+        if value != value or value in (math.inf, -math.inf):
             raise InvalidValue(what, f"must be finite, not {value}")
-        micros = round(value * SECOND)
+        micros = round(min(value, LATEST) * SECOND) if value >= 0 else -1
     else:
         raise WrongType(what, f"must be a timedelta or a number of seconds, not {type(value).__name__}")
     if micros < 0:

@@ -125,7 +125,8 @@ class ActivityDef(Definition, Generic[P, R_co]):
     ) -> ActivityDef[P, R_co]:
         """The same activity with other settings; what is not given stays."""
         kept = None if self.timeout_us is None else timedelta(microseconds=self.timeout_us)
-        return ActivityDef(self.fn, name or self.name, retry or self.retry, kept if timeout is None else timeout)
+        named = self.name if name is None else check_text("activity name", name)
+        return ActivityDef(self.fn, named, retry or self.retry, kept if timeout is None else timeout)
 
     def __repr__(self) -> str:
         return f"<activity {self.name}>"
@@ -199,7 +200,8 @@ def _activity_name(fn: Callable[..., Any], name: str | None) -> str:
     if not callable(fn):
         raise WrongType("activity", f"must be a function, not {type(fn).__name__}")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
-        raise WrongType(f"activity {fn.__name__}", "is a generator; an activity is a plain def or async def function")
+        what = f"activity {getattr(fn, '__name__', fn)!s}"
+        raise WrongType(what, "is a generator; an activity is a plain def or async def function")
     found = name if name is not None else getattr(fn, "__qualname__", type(fn).__name__).rpartition("<locals>.")[2]
     if found == "<lambda>":
         raise InvalidValue("activity", "a lambda has no stable name; give name=")
@@ -268,6 +270,8 @@ def _define_workflow(fn: Callable[P, Any], name: str | None, version: int) -> Wo
             f"workflow {getattr(fn, '__name__', fn)!s}",
             "must be a generator function (with 'yield from') or an 'async def' function (with 'await')",
         )
+    if not hasattr(fn, "__qualname__"):
+        raise WrongType(f"workflow {fn!s}", "has no name of its own, as a function has: wrap it in one")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise InvalidValue(f"workflow {fn.__name__}", f"version must be an int from 1 up, not {version!r}")
     is_nested = "<locals>" in fn.__qualname__

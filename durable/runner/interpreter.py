@@ -6,6 +6,7 @@ stack. What drives it on (entries, cancellation, replay) is the session's busine
 
 from __future__ import annotations
 
+import ctypes
 import logging
 from collections import deque
 from typing import Any
@@ -21,8 +22,6 @@ from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Re
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
 
 _log = logging.getLogger("durable")
-# Bodies that refuse to be closed are kept: collecting one would throw GeneratorExit into it again.
-_abandoned: list[Any] = []
 
 
 class Interpreter(Ambient):
@@ -214,7 +213,10 @@ class Interpreter(Ambient):
             pass
         except BaseException as error:
             _log.error("workflow %s (%s) could not be closed in order: %r", self.info.id, self.info.name, error)
-            _abandoned.append(fiber.body)
+            if (getattr(fiber.body, "gi_frame", None) or getattr(fiber.body, "cr_frame", None)) is not None:
+                # It refuses to end. Collecting it would throw GeneratorExit into it again, at the latest when the
+                # process ends, and one that loops would never let it end: so it is never collected.
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(fiber.body))
         finally:
             self.closing = 0
             self.dropped.clear()

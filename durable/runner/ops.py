@@ -7,6 +7,7 @@ operation elsewhere, or forgets to yield it, gets a sentence that says so.
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections.abc import Generator
 from contextvars import ContextVar
@@ -17,6 +18,7 @@ from durable.clock import SECOND, from_datetime, from_duration
 from durable.errors import OperationMisused, SessionClosed, TimedOut
 from durable.records import EntryKind
 
+_POP_TOP = dis.opmap["POP_TOP"]
 T_co = TypeVar("T_co", covariant=True)
 S = TypeVar("S")
 
@@ -68,6 +70,7 @@ class Op(Generic[T_co]):
         session.announced = self
         token = yield self
         if type(token) is not Resume:
+            session.announced = None
             raise OperationMisused(f"{self} is an operation, not a sequence: write 'yield from' (or 'await') before it")
         result: T_co = token.value
         return result
@@ -84,8 +87,12 @@ class Op(Generic[T_co]):
 
     def __del__(self) -> None:
         if not self._used and (session := STEPPING.get()) is not None and not session.closing:
-            # Reference counting brings us here at the very statement that dropped the operation.
+            # Reference counting brings us here at the very statement that dropped the operation. Whatever else may
+            # (the garbage collector at any moment, an error that passes by, a local that was not needed after all)
+            # blames nobody: only a statement that throws its value away does.
             frame = sys._getframe(1)
+            if frame.f_code.co_code[frame.f_lasti] != _POP_TOP:
+                return
             where = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
             session.dropped.append(
                 f"{self} was created at {where} but never yielded: did you forget 'yield from' (or 'await')?"
@@ -190,6 +197,8 @@ class Within(Branches[T_co]):
     verb = "within"
 
     def __init__(self, op: Op[T_co], limit: timedelta | float) -> None:
+        # First: an operation whose limit is refused was not forgotten.
+        use(op, "within")
         micros = from_duration(f"{op}.within", limit)
         super().__init__((op, Timer(micros, eager=False)))
         self.op = op
@@ -203,7 +212,9 @@ class Within(Branches[T_co]):
 
     def finished(self, index: int, outcome: Outcome) -> Outcome | None:
         """The operation's own end, or `TimedOut` when the timer is first."""
-        return outcome if index == 0 else Raised(TimedOut(str(self.op), self.seconds))
+        if index == 0 or isinstance(outcome, Raised):
+            return outcome
+        return Raised(TimedOut(str(self.op), self.seconds))
 
     def __str__(self) -> str:
         return f"{self.op} within {self.seconds:g} s"

@@ -147,8 +147,8 @@ class WorkflowSessionRunner(Interpreter):
 
     def _cancel(self, entry: HistoryEntry) -> SessionResult:
         """Raise `Cancelled` at every open wait; groups end when all their branches have cleaned up."""
-        self.now = max(self.now, entry.at_us)
         self._cancel_reason = self._codec.coder(str | None, "reason of a cancellation").unpack(entry.outcome)
+        self.now = max(self.now, entry.at_us)
         for wait in list(self.waits.values()):
             self._withdraw(wait)
             self._ready.append((wait.fiber, Raised(Cancelled(self._cancel_reason))))

@@ -1,0 +1,198 @@
+"""What the runner once got wrong: each test is a fault that was mended."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import math
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from types import GeneratorType
+from typing import Any
+
+import pytest
+
+from durable.clock import LATEST, from_datetime, from_duration
+from durable.errors import CodecError, InvalidValue, OperationMisused, TimedOut, WrongType
+from durable.runner.combinators import gather
+from durable.runner.definitions import Durable, activity, workflow
+from durable.runner.ops import Op, sleep
+from tests.runner.builders import (
+    START,
+    Declined,
+    a_session,
+    activity_error,
+    approval,
+    cancellation,
+    charge,
+    error_of,
+    opened,
+    run,
+    seconds,
+    value_of,
+    with_outcome,
+)
+
+
+def test_garbage_of_a_failed_workflow_does_not_fail_another() -> None:
+    """An operation that a failed workflow had prepared and never reached is nobody's mistake"""
+
+    @workflow(name="a")
+    def first() -> Durable[Any]:
+        one, two = charge(1), charge(2)
+        return (yield from one), (yield from two)
+
+    @workflow(name="b")
+    def second() -> Durable[Any]:
+        gc.collect()  # as Python does by itself, at any moment
+        yield from sleep(1)
+
+    gc.disable()
+    try:
+        assert type(error_of(run(first, activity_error(1, "0", "charge", Declined("no"))))) is Declined
+        assert opened(run(second)) == ["0"]
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("limit", [-1, math.nan, math.inf, "5", timedelta.max])
+def test_senseless_limit_is_refused_in_the_body(limit: Any) -> None:
+    """A senseless limit raises in the body, which may catch it and go on."""
+
+    @workflow(name="w")
+    def body() -> Durable[str]:
+        try:
+            yield from approval.wait().within(limit)
+        except (ValueError, TypeError):
+            yield from sleep(0)
+        return "on"
+
+    assert value_of(run(body)) == "on"
+
+
+@pytest.mark.parametrize("make", [lambda: approval.wait(5), lambda: gather(charge(1), 5)])  # type: ignore[arg-type, call-overload]
+def test_refused_operation_can_be_caught(make: Any) -> None:
+    """An operation that was refused when it was made does not count as dropped."""
+
+    @workflow(name="w")
+    def body() -> Durable[str]:
+        try:
+            yield from make()
+        except TypeError:
+            yield from sleep(0)
+        return "on"
+
+    assert value_of(run(body)) == "on"
+
+
+def test_limit_beyond_the_calendar_is_no_timeout() -> None:
+    """A limit that ends after the year 9999 is a ValueError, not a timeout that happens at once."""
+
+    @workflow(name="w")
+    def body() -> Durable[str]:
+        try:
+            yield from approval.wait().within(timedelta(microseconds=LATEST - START + 1))
+        except TimedOut:
+            return "timed out"
+        except ValueError:
+            return "refused"
+        return "approved"
+
+    assert value_of(run(body)) == "refused"
+
+
+@pytest.mark.parametrize("value", [1e303, 1.7e308, 10**400, -(10**400), -1e-7, -5e-324])
+def test_durations_far_out_are_refused(value: Any) -> None:
+    """Any number that is no duration is an InvalidValue."""
+    with pytest.raises(InvalidValue):
+        from_duration("limit", value)
+
+
+def test_instant_after_the_calendar_is_refused() -> None:
+    """An instant that is after the year 9999 in UTC is refused, for it could never be shown."""
+    with pytest.raises(InvalidValue):
+        from_datetime("until", datetime.max.replace(tzinfo=timezone(timedelta(hours=-12))))
+
+
+def test_body_that_failed_while_closing_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a body that refuses to end is kept; one that raised has ended."""
+    # A captured line keeps its error, and with it the frames.
+    monkeypatch.setattr(logging.getLogger("durable"), "disabled", True)
+
+    @workflow(name="w")
+    def body() -> Durable[None]:
+        try:
+            yield from sleep(60)
+        finally:
+            raise ValueError("broken cleanup")
+
+    session = a_session(body)
+    session.start()
+    session.close()
+    code = body.fn.__code__
+    del session
+    gc.collect()
+    assert not [one for one in gc.get_objects() if isinstance(one, GeneratorType) and one.gi_code is code]
+
+
+def test_operation_that_was_not_needed_after_all_blames_nobody() -> None:
+    """A local that is never yielded, and a branch whose neighbour could not be made, are no dropped operations."""
+
+    @workflow(name="w")
+    def body() -> Durable[int]:
+        spare = charge(1)
+        try:
+            yield from gather(charge(1), charge(int("x")))
+        except ValueError:
+            yield from sleep(0)
+        del spare
+        return 1
+
+    assert value_of(run(body)) == 1
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", 5, "x" * 256])
+def test_options_refuse_a_senseless_name(name: Any) -> None:
+    """A name that is given later is checked like one that is given at first."""
+    with pytest.raises((InvalidValue, WrongType)):
+        charge.options(name=name)
+
+
+def test_partial_of_a_generator_function_is_refused() -> None:
+    """What cannot be an activity or has no name is refused with a sentence."""
+
+    def steps(amount: int) -> Durable[int]:
+        return (yield from charge(amount))
+
+    with pytest.raises(WrongType):
+        activity(partial(steps, 1))
+    with pytest.raises((WrongType, InvalidValue)):
+        workflow(partial(steps, 1))
+
+
+def test_cancellation_that_cannot_be_read_teaches_nothing() -> None:
+    """An unreadable reason is a CodecError, and the workflow's time stays."""
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        yield from sleep(60)
+
+    session = a_session(body)
+    session.start()
+    with pytest.raises(CodecError):
+        session.feed(with_outcome(cancellation(5), "{"))
+    assert session.now == seconds(0)
+
+
+def test_bare_yield_after_a_refusal_is_refused() -> None:
+    """A bare yield is refused also when the same operation was refused just before."""
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        op: Op[int] = charge(1)
+        try:
+            list(op)
+        except OperationMisused:
+            yield op
+
+    assert "bare 'yield charge(...)'" in str(error_of(run(body)))
