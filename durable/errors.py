@@ -256,22 +256,25 @@ class ChildDepthExceeded(DurableError):
     )
 
 
-@attrs.frozen(slots=False)
 class NonRetryable(DurableError):
     """Raise it, or a subclass, in an activity to stop retrying."""
 
-    message: str = ""
+    # Not frozen: a subclass may have fields and an __init__ of its own.
+    def __init__(self, message: str = "", *more: object) -> None:
+        super().__init__(message, *more)
+        self.message = message
 
     def __str__(self) -> str:
         return self.message
 
 
-@attrs.frozen(slots=False)
 class RetryAfter(DurableError):
-    """Raise it in an activity to say when the next attempt may run."""
+    """Raise it, or a subclass, in an activity to say when the next attempt may run."""
 
-    delay: timedelta | float
-    message: str = ""
+    def __init__(self, delay: timedelta | float, message: str = "") -> None:
+        self.delay = delay.total_seconds() if isinstance(delay, timedelta) else delay
+        self.message = message
+        super().__init__(self.delay, message)
 
     def __str__(self) -> str:
         return self.message or f"retry after {self.delay}"

@@ -75,7 +75,7 @@ def _stored(error: BaseException, codec: Codec, trace: str) -> _Stored:
 def _message(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception as problem:
+    except BaseException as problem:
         text = f"<the message cannot be shown: {type(problem).__name__} in __str__>"
     return _bounded(text, MESSAGE_LENGTH_MAX)
 
@@ -83,7 +83,7 @@ def _message(error: BaseException) -> str:
 def _traceback(error: BaseException) -> str:
     try:
         text = "".join(traceback.format_exception(error))
-    except Exception as problem:
+    except BaseException as problem:
         text = f"<the traceback cannot be shown: {type(problem).__name__}>"
     return _bounded(text, TRACEBACK_LENGTH_MAX)
 
@@ -96,7 +96,7 @@ def _args(error: BaseException, codec: Codec) -> list[Any] | None:
             # An OSError takes the names of its files out of its arguments; the 4th is for Windows.
             args += [error.filename] if error.filename2 is None else [error.filename, None, error.filename2]
         text, back = codec.coder(list[Any], "the arguments of an error").pack(args)
-    except Exception:
+    except BaseException:
         return None
     return back if len(text) <= ARGS_LENGTH_MAX else None
 
@@ -133,7 +133,7 @@ def _original(stored: _Stored) -> BaseException | None:
         return None
     try:
         error = cls(*stored.args)
-    except Exception:
+    except BaseException:
         return None
     if type(error) is not cls or _message(error) != stored.message:
         return None

@@ -16,6 +16,7 @@ import os
 import platform
 import sys
 import threading
+from collections.abc import Iterator
 
 from durable.errors import StoreInUse, StoreUnusable
 
@@ -65,12 +66,23 @@ class Owner:
         self.release()
 
 
-def take(path: str) -> Owner:
-    """Own the store at this real path. Raises `StoreInUse` naming the holder, `StoreUnusable` where locks fail."""
+@contextlib.contextmanager
+def unowned(path: str) -> Iterator[None]:
+    """While this lasts, no engine of this process takes the store at this real path. Raises `StoreInUse` if one has.
+
+    Whoever closes a descriptor of a file drops every POSIX lock that the process has on it. For the sidecar that is
+    our own; for the store it is SQLite's, and then the next reader from outside takes itself for the last one and
+    deletes the WAL under the engine that works on it.
+    """
     with _guard:
         if _owned.get(path) == os.getpid():
-            # Before anything is opened: closing a descriptor of the sidecar would free the lock that we hold.
             raise StoreInUse(path, f"another engine in this process, {os.getpid()}")
+        yield
+
+
+def take(path: str) -> Owner:
+    """Own the store at this real path. Raises `StoreInUse` naming the holder, `StoreUnusable` where locks fail."""
+    with unowned(path):
         sidecar = f"{path}-owner"
         try:
             descriptor = os.open(sidecar, os.O_RDWR | os.O_CREAT, 0o644)

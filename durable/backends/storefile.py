@@ -11,7 +11,7 @@ import pathlib
 import sqlite3
 import stat
 
-from durable.backends import schema
+from durable.backends import owner, schema
 from durable.errors import StorageError, StorageUnavailable, StoreUnusable
 
 _MAGIC = b"SQLite format 3\0"
@@ -39,7 +39,8 @@ def check(path: str) -> str:
         return real
     except OSError as error:
         raise StoreUnusable(path, f"it cannot be looked at: {error.strerror}") from error
-    _check_file(path, real, found)
+    with owner.unowned(real):
+        _check_file(path, real, found)
     return real
 
 

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Callable
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import Any
 
 import anyio
@@ -93,8 +93,11 @@ class ActivityPool:
         self._unlimited = anyio.CapacityLimiter(math.inf)
         self._waiting: deque[RunActivity] = deque()
         self._running: dict[_Name, anyio.CancelScope] = {}
-        # Those that were cancelled because nobody wants their answer; the others that are cut off have timed out.
-        self._unwanted: set[_Name] = set()
+        # Scopes that were cancelled because nobody wants the answer; the others that are cut off have timed out. By
+        # scope and not by name: an activity that is slow to stop may have a successor of the same name.
+        self._unwanted: set[anyio.CancelScope] = set()
+        # Workers start in this context and not in that of a worker which has just ended.
+        self._context = copy_context()
         self._idle: list[Worker] = []
         self._workers = 0
         # Whether a worker was started or woken that has not taken anything yet.
@@ -104,11 +107,19 @@ class ActivityPool:
 
     def apply(self, effects: list[RunActivity | StopActivity]) -> None:
         """Take what the coordinator has released."""
+        stopped: set[_Name] = set()
         for effect in effects:
+            name = (effect.key, effect.round, effect.position)
             if isinstance(effect, RunActivity):
+                if name in stopped:
+                    self._forget(stopped)
                 self._waiting.append(effect)
+            elif name in self._running:
+                self._cancel(name)
             else:
-                self._stop(effect)
+                stopped.add(name)
+        if stopped:
+            self._forget(stopped)
         self._call_worker()
 
     async def drain(self, seconds: float) -> None:
@@ -137,18 +148,20 @@ class ActivityPool:
         elif self._workers < self._limit:
             self._is_called = True
             self._workers += 1
-            self._tasks.start_soon(self._work)
+            self._context.run(self._start_worker)
 
-    def _stop(self, effect: StopActivity) -> None:
-        name = (effect.key, effect.round, effect.position)
-        if name in self._running:
-            self._cancel(name)
-        else:
-            self._waiting = deque(one for one in self._waiting if (one.key, one.round, one.position) != name)
+    def _start_worker(self) -> None:
+        self._tasks.start_soon(self._work)
+
+    def _forget(self, names: set[_Name]) -> None:
+        """Take what is to be stopped out of the queue; all at once, or a great gather that fails holds up the loop."""
+        self._waiting = deque(one for one in self._waiting if (one.key, one.round, one.position) not in names)
+        names.clear()
 
     def _cancel(self, name: _Name) -> None:
-        self._unwanted.add(name)
-        self._running[name].cancel()
+        scope = self._running[name]
+        self._unwanted.add(scope)
+        scope.cancel()
 
     async def _work(self) -> None:
         worker = Worker()
@@ -191,22 +204,23 @@ class ActivityPool:
         """Run one activity and report it; whether the worker can be used again."""
         name = (effect.key, effect.round, effect.position)
         timeout = effect.definition.timeout_us
-        scope = worker.scope if timeout is None else anyio.move_on_after(timeout / SECOND)
+        scope = worker.scope if timeout is None else anyio.CancelScope()
         context = copy_context()
         token = IN_ACTIVITY.set(effect)
         self._running[name] = scope
         answer: RecordActivity | None = None
         try:
             if timeout is None:
-                answer = await self._attempt(effect)
+                answer = await self._attempt(effect, scope)
             else:
                 with scope:
-                    answer = await self._attempt(effect)
+                    answer = await self._attempt(effect, scope)
         finally:
             IN_ACTIVITY.reset(token)
-            del self._running[name]
-            is_wanted = name not in self._unwanted
-            self._unwanted.discard(name)
+            if self._running.get(name) is scope:
+                del self._running[name]
+            is_wanted = scope not in self._unwanted
+            self._unwanted.discard(scope)
         if is_wanted:
             if answer is None and timeout is not None:
                 answer = self._failed(effect, ActivityTimedOut(effect.definition.name, timeout / SECOND))
@@ -214,15 +228,16 @@ class ActivityPool:
                 self._report(answer)
         # A cancellation that came too late for this activity must not hit the next one, and context variables that it
         # has set must not reach the next one: such a worker is not used again.
-        return not worker.scope.cancel_called and copy_context() == context
+        return not worker.scope.cancel_called and _is_same(copy_context(), context)
 
-    async def _attempt(self, effect: RunActivity) -> RecordActivity:
+    async def _attempt(self, effect: RunActivity, scope: anyio.CancelScope) -> RecordActivity:
         definition = effect.definition
         try:
             if definition.is_async:
+                _set_deadline(effect, scope)
                 value = await definition.fn(*effect.args, **effect.kwargs)
             else:
-                value = await self._in_thread(effect)
+                value = await self._in_thread(effect, scope)
             text, value = definition.coder(self._codec).result.pack(value)
             if (size := payload_size(text)) > self._max_payload:
                 raise PayloadTooLarge(f"{definition.label}: result", size, self._max_payload)
@@ -244,7 +259,7 @@ class ActivityPool:
             value=value,
         )
 
-    async def _in_thread(self, effect: RunActivity) -> Any:
+    async def _in_thread(self, effect: RunActivity, scope: anyio.CancelScope) -> Any:
         def call() -> Any:
             try:
                 return effect.definition.fn(*effect.args, **effect.kwargs)
@@ -254,6 +269,8 @@ class ActivityPool:
                 raise ActivityFailed(f"builtins.{type(error).__name__}", str(error)) from error
 
         async with self._threads:
+            # Not before: an attempt that waits for a thread has not begun.
+            _set_deadline(effect, scope)
             return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._unlimited)
 
     def _failed(self, effect: RunActivity, error: BaseException) -> RecordActivity:
@@ -265,3 +282,13 @@ class ActivityPool:
             outcome=pack_error(error),
             error=error,
         )
+
+
+def _set_deadline(effect: RunActivity, scope: anyio.CancelScope) -> None:
+    if effect.definition.timeout_us is not None:
+        scope.deadline = anyio.current_time() + effect.definition.timeout_us / SECOND
+
+
+def _is_same(one: Context, other: Context) -> bool:
+    """Whether two contexts hold the same objects. Not `==`, which asks the values, and they may be anything."""
+    return len(one) == len(other) and all(other.get(variable, _is_same) is value for variable, value in one.items())

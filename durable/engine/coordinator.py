@@ -104,6 +104,17 @@ class WorkflowStateCoordinator:
         """Put an operation into the queue, in an envelope if somebody waits for the answer."""
         self._inbox.put(item)
 
+    def refuse_rest(self, end: BaseException | None) -> list[Envelope]:
+        """Everything that is queued, with why it is refused. Once more by whoever has seen the last release: calls may
+        have come in since."""
+        refused: list[Envelope] = []
+        with contextlib.suppress(Empty):
+            while True:
+                if isinstance(item := self._inbox.get_nowait(), Envelope):
+                    item.error = end or EngineClosed()
+                    refused.append(item)
+        return refused
+
     def stop(self) -> None:
         """End after what is queued now, and mark the stop as clean."""
         self._clean = True
@@ -182,6 +193,11 @@ class WorkflowStateCoordinator:
         others = [other for other in self._watchers.get(key, ()) if not other.is_abandoned]
         self._watchers[key] = [*others, envelope]
 
+    def _forget_abandoned(self) -> None:
+        """A workflow may go on for months after the last caller has stopped waiting for its end."""
+        left = {key: [one for one in watchers if not one.is_abandoned] for key, watchers in self._watchers.items()}
+        self._watchers = {key: watchers for key, watchers in left.items() if watchers}
+
     def _apply(self, effects: list[Effect], release: Release) -> None:
         """The commit has happened: sort what leaves from what is to be done next."""
         for effect in effects:
@@ -226,6 +242,7 @@ class WorkflowStateCoordinator:
         if self._clock.monotonic() >= self._sweep_at:
             self._sweep_at = self._clock.monotonic() + from_duration("sweep_every", self._config.sweep_every) / SECOND
             found.append(SweepEvents())
+            self._forget_abandoned()
         return found
 
     def _nap(self) -> float:
@@ -273,13 +290,8 @@ class WorkflowStateCoordinator:
             self._backend.close()
         except StorageError as error:
             _log.error("the store could not be closed: %s", error)
-        waiting = [*self._taken, *(envelope for watchers in self._watchers.values() for envelope in watchers)]
-        with contextlib.suppress(Empty):
-            while True:
-                if (item := self._inbox.get_nowait()) is not None:
-                    waiting.append(item)
-        release = Release(end=end, is_last=True)
-        for one in waiting:
+        release = Release(self.refuse_rest(end), end=end, is_last=True)
+        for one in [*self._taken, *(envelope for watchers in self._watchers.values() for envelope in watchers)]:
             if isinstance(one, Envelope):
                 one.error = end or EngineClosed()
                 release.answered.append(one)

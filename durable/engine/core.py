@@ -29,7 +29,7 @@ from durable.engine.watchdog import Watchdog
 from durable.errors import EngineClosed, EngineForked, OperationMisused
 from durable.registry import Registry
 from durable.runner.definitions import WorkflowDef
-from durable.runner.ops import STEPPING
+from durable.runner.ops import STEPPING, caller
 
 _log = logging.getLogger("durable")
 P = ParamSpec("P")
@@ -47,7 +47,7 @@ def service_call(
         if STEPPING.get() is not None:
             raise OperationMisused(
                 f"{method.__qualname__}() was called inside a workflow body, which must not talk to the engine: "
-                "yield a workflow call for a child, or do it in an activity"
+                f"yield a workflow call for a child, or do it in an activity ({caller()})"
             )
         return method(self, *args, **kwargs)
 
@@ -71,6 +71,8 @@ class Core:
     _room: anyio.Semaphore | None = None
     _closed: BaseException = attrs.field(factory=lambda: EngineClosed("the engine is not open yet"))
     _is_open: bool = False
+    # From the moment it is being opened until its thread has gone.
+    _is_taken: bool = False
     _opened: anyio.Event | None = None
     _gone: anyio.Event | None = None
     _is_over: bool = False
@@ -80,11 +82,17 @@ class Core:
 
     def check_closed(self) -> None:
         """Raises `OperationMisused` if the engine is open: it can be entered only once at a time."""
-        if self._is_open:
+        if self._is_taken:
             raise OperationMisused("this engine is open already: use the one that 'async with' gave you")
 
     async def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Start the thread and have it take the store. Raises a `StorageError`."""
+        await self._open()
+        self._is_open = True
+        self._pool = ActivityPool(tasks, self._report, self.codec, self.config)
+        tasks.start_soon(self._start_activities, self._pool)
+
+    async def _open(self) -> None:
         bridge = self._bridge = LoopBridge()
         self._opened, self._gone, self._arrived = anyio.Event(), anyio.Event(), anyio.Event()
         self._is_over = False
@@ -103,14 +111,17 @@ class Core:
             target=self._run_thread, args=(self._coordinator, bridge), name="durable-coordinator", daemon=True
         )
         thread.start()
+        self._is_taken = True
         # Once the thread works on the store it must be waited for, or a cancelled start leaves the store locked.
-        with anyio.CancelScope(shield=True):
-            await self._opened.wait()
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._opened.wait()
+        except BaseException:
+            # A bare asyncio task.cancel(), as of asyncio.timeout, gets through the shield.
+            self._coordinator.stop()
+            raise
         if self._failure is not None:
             raise self._failure
-        self._is_open = True
-        self._pool = ActivityPool(tasks, self._report, self.codec, self.config)
-        tasks.start_soon(self._start_activities, self._pool)
 
     async def ask(self, operation: Operation[A]) -> A:
         """Have an operation done; the answer comes after its commit."""
@@ -147,11 +158,18 @@ class Core:
                 await pool.drain(0.0)
                 return
             self._closed = EngineClosed()
-            await pool.drain(drain)
-            self._coordinator.stop()
+            try:
+                await pool.drain(drain)
+            finally:
+                # Also when asyncio's own cancel() gets through the shield: the thread holds the store until it is told.
+                self._coordinator.stop()
             with anyio.move_on_after(max(drain, 1.0)):
                 await self._gone.wait()
         if not self._gone.is_set():
+            # Nothing more is taken from it, or the task group would wait for it without end.
+            self._is_over = True
+            if self._arrived is not None:
+                self._arrived.set()
             _log.error("the coordinator did not come back in time; what was acknowledged is stored, a restart recovers")
 
     def _check_open(self) -> None:
@@ -183,8 +201,10 @@ class Core:
     def _receive(self, release: Release) -> None:
         """In the loop: hand out what one commit has released."""
         if release.is_last:
-            self._is_open, self._is_over = False, True
+            self._is_open, self._is_over, self._is_taken = False, True, False
             self._closed = release.end or self._closed
+            assert self._coordinator is not None
+            release.answered += self._coordinator.refuse_rest(release.end)
         for envelope in release.answered:
             envelope.wake()
         if release.activities:
@@ -218,7 +238,13 @@ class Core:
             return
         watchdog = Watchdog(self.clock, self.config)
         coordinator.state.watch = watchdog
-        watchdog.start()
+        try:
+            watchdog.start()
+        except BaseException as error:
+            # No more threads, say. Somebody waits for this answer in any case.
+            self.backend.close()
+            bridge.post(self._set_opened, error)
+            return
         bridge.post(self._set_opened, None)
         try:
             coordinator.run()
@@ -227,6 +253,8 @@ class Core:
 
     def _set_opened(self, failure: BaseException | None) -> None:
         self._failure = failure
+        if failure is not None:
+            self._is_taken = False
         assert self._opened is not None
         self._opened.set()
 

@@ -59,12 +59,16 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
     state.unload(record.key)
     if mail != 0:
         _bury_mail(turn, record)
+    turn.effects.append(Ended(ended))
     if record.parent_key is not None and record.parent_place is not None:
-        parent = state.by_key(record.parent_key)
+        try:
+            parent = state.by_key(record.parent_key)
+        except CodecError:
+            # A parent whose row is damaged cannot be woken; that must not keep its child from ending.
+            parent = None
         round_number, _, position = record.parent_place.rpartition(":")
         if parent is not None and not parent.status.is_terminal and parent.round == int(round_number or 0):
             turn.checks.append((parent.key, position))
-    turn.effects.append(Ended(ended))
 
 
 def leave_work(turn: Turn, record: WorkflowRecord) -> None:

@@ -62,12 +62,17 @@ class WorkflowEngine:
             clock=clock or SystemClock(),
             new_id=new_id,
         )
+        self._takes_all = workflows is None
         self._tasks: anyio.abc.TaskGroup | None = None
         self.runs = Runs(self._core)
         self.dead_letters = DeadLetters(self._core)
 
     async def __aenter__(self) -> Self:
         self._core.check_closed()
+        if self._takes_all:
+            # Also those that were imported after this object was made.
+            for definition in REGISTRY:
+                self._core.registry.add(definition)
         self._tasks = await anyio.create_task_group().__aenter__()
         try:
             await self._core.open(self._tasks)

@@ -14,6 +14,8 @@ from durable.backends.base import Backend, Batch, EventsFor, Mailbox, PendingCou
 from durable.records import DeadLetter, EventWait, PendingEvent, SentEvent
 
 _PAGE = 100
+# A wait takes one event, so the first page is short.
+_FIRST_PAGE = 4
 _ALL = 1 << 40
 
 
@@ -33,6 +35,9 @@ class Postbox:
         self._max_pending = max_pending
         self._loaded = loaded
         self._pending: dict[str | None, int] = {}
+        # The stored events up to this serial, by name, key and target, were all taken in this batch. Without this a
+        # body that takes thousands in one decision would read all those before it again for each of them.
+        self._passed: dict[tuple[str, str, int | None], int] = {}
 
     # --- event waits ----------------------------------------------------------------------------------------------
 
@@ -98,13 +103,19 @@ class Postbox:
         """Pending events of a mailbox, or of the untargeted queue, in the order in which they were sent."""
         if not self.pending_count(name):
             return
-        after = 0
-        query = EventsFor(name=name, event_key=event_key, target=target, limit=_PAGE)
+        place = (name, event_key, target)
+        after = self._passed.get(place, 0)
+        is_front = True
+        query = EventsFor(name=name, event_key=event_key, target=target, limit=_FIRST_PAGE)
         while page := self.backend.find(attrs.evolve(query, after_serial=after)):
+            query = EventsFor(name=name, event_key=event_key, target=target, limit=_PAGE)
             after = page[-1].serial
             for event in page:
                 if event.serial not in self.batch.events_dropped and event.serial not in self.batch.events_put:
+                    is_front = False
                     yield event
+                elif is_front:
+                    self._passed[place] = event.serial
         for event in list(self.batch.events_put.values()):
             same = (event.name, event.event_key, event.target) == (name, event_key, target)
             if same and event.unstarted is None and event.serial in self.batch.events_put:
@@ -154,5 +165,7 @@ class Postbox:
     def next_batch(self, batch: Batch) -> None:
         """A new batch is open."""
         self.batch = batch
+        if self._passed:
+            self._passed = {}
         if len(self._pending) > 10_000:
             self._pending.clear()

@@ -173,6 +173,9 @@ class State:
         """Throw a live body away; it can be rebuilt at any time."""
         if (loaded := self.loaded.pop(key, None)) is not None:
             loaded.session.close()
+            if not self.in_flight.get(key, True):
+                # A workflow that sleeps costs a row, not an empty dict.
+                del self.in_flight[key]
 
     # --- history --------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,13 @@ from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Re
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
 
 _log = logging.getLogger("durable")
+# How asyncio, trio, anyio and sniffio say that no loop is running.
+_NO_LOOP = {
+    "no running event loop",
+    "must be called from async context",
+    "NoEventLoopError",
+    "AsyncLibraryNotFoundError",
+}
 
 
 class Interpreter(Ambient):
@@ -92,7 +99,7 @@ class Interpreter(Ambient):
                 return
             except BaseException as error:
                 self.dropped.clear()
-                self._finish(fiber, Raised(error))
+                self._finish(fiber, Raised(self._foreign(error) or error))
                 return
             outcome = self._misuse() if self.dropped else self._take(fiber, op)
 
@@ -150,6 +157,21 @@ class Interpreter(Ambient):
             f"workflow {self.info.name} yielded or awaited {type(op).__name__}, which is no durable operation: "
             f"do I/O in an activity ({where})"
         )
+
+    def _foreign(self, error: BaseException) -> OperationMisused | None:
+        """What a body did that awaited an awaitable of an event loop: there is no loop here, so that has failed."""
+        if not isinstance(error, RuntimeError) or not {type(error).__name__, str(error)} & _NO_LOOP:
+            return None
+        trace = error.__traceback__
+        # The frame below ours is the body's.
+        trace = trace.tb_next or trace if trace is not None else None
+        where = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})" if trace is not None else ""
+        misused = OperationMisused(
+            f"workflow {self.info.name} used something that needs an event loop, which is no durable operation: "
+            f"do I/O in an activity, and wait with durable's own sleep(){where}"
+        )
+        misused.__cause__ = error
+        return misused
 
     def _branch(self, fiber: Fiber, op: Branches[Any], position: str) -> Outcome | None:
         group = Group(op, fiber, position)

@@ -8,6 +8,7 @@ operation elsewhere, or forgets to yield it, gets a sentence that says so.
 from __future__ import annotations
 
 import dis
+import gc
 import sys
 from collections.abc import Generator
 from contextvars import ContextVar
@@ -19,6 +20,21 @@ from durable.errors import OperationMisused, SessionClosed, TimedOut
 from durable.records import EntryKind
 
 _POP_TOP = dis.opmap["POP_TOP"]
+
+
+class _Collector:
+    """Whether the garbage collector is at work; it may bring operations that other workflows rightly never reached."""
+
+    is_at_work = False
+
+    def note(self, phase: str, _info: dict[str, int]) -> None:
+        """Told by the collector when it begins and when it has done."""
+        self.is_at_work = phase == "start"
+
+
+_collector = _Collector()
+gc.callbacks.append(_collector.note)
+
 T_co = TypeVar("T_co", covariant=True)
 S = TypeVar("S")
 
@@ -71,7 +87,9 @@ class Op(Generic[T_co]):
         token = yield self
         if type(token) is not Resume:
             session.announced = None
-            raise OperationMisused(f"{self} is an operation, not a sequence: write 'yield from' (or 'await') before it")
+            raise OperationMisused(
+                f"{caller()}: {self} is an operation, not a sequence: write 'yield from' (or 'await') before it"
+            )
         result: T_co = token.value
         return result
 
@@ -86,17 +104,20 @@ class Op(Generic[T_co]):
         return OrDefault(self, default)
 
     def __del__(self) -> None:
-        if not self._used and (session := STEPPING.get()) is not None and not session.closing:
-            # Reference counting brings us here at the very statement that dropped the operation. Whatever else may
-            # (the garbage collector at any moment, an error that passes by, a local that was not needed after all)
-            # blames nobody: only a statement that throws its value away does.
-            frame = sys._getframe(1)
-            if frame.f_code.co_code[frame.f_lasti] != _POP_TOP:
-                return
-            where = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
-            session.dropped.append(
-                f"{self} was created at {where} but never yielded: did you forget 'yield from' (or 'await')?"
-            )
+        session = STEPPING.get()
+        if self._used or _collector.is_at_work or session is None or session.closing:
+            return
+        # Reference counting brings us here at the statement that dropped the operation, or when a body returns that
+        # has it in a local. An error that passes by drops operations too, and that is no mistake.
+        frame = sys._getframe(1)
+        if frame.f_code.co_code[frame.f_lasti] == _POP_TOP:
+            where = f" at {frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+        elif frame.f_globals.get("__name__") == "durable.runner.interpreter":
+            where = ", kept in a variable,"
+        else:
+            return
+        problem = f"{self} was created{where} but never yielded: did you forget 'yield from' (or 'await')?"
+        session.dropped.append(problem)
 
     def __repr__(self) -> str:
         return str(self)
@@ -114,8 +135,19 @@ def use(op: object, taker: str) -> Any:
 
 def _outside(op: Op[Any]) -> str:
     if IN_ACTIVITY.get() is not None:
-        return f"{op} is an operation for workflows and cannot run inside an activity: call the plain function (.fn)"
-    return f"{op} is an operation: only a workflow can run it, with 'yield from' (or 'await')"
+        return (
+            f"{op} is an operation for workflows and cannot run inside an activity: "
+            f"call the plain function (.fn) ({caller()})"
+        )
+    return f"{op} is an operation: only a workflow can run it, with 'yield from' (or 'await') ({caller()})"
+
+
+def caller() -> str:
+    """File, line and function of the code outside durable that has called us."""
+    frame = sys._getframe(1)
+    while str(frame.f_globals.get("__name__")).partition(".")[0] == "durable" and frame.f_back is not None:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
 
 
 class Leaf(Op[T_co]):

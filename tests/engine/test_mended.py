@@ -10,8 +10,8 @@ import pytest
 from durable import DeadLetterPolicy, Durable, EngineConfig, Event, gather, race, sleep, workflow
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine import operations as ops
-from durable.errors import StorageUnavailable
-from durable.records import WorkflowStatus
+from durable.errors import CodecError, StorageUnavailable
+from durable.records import WorkflowRecord, WorkflowStatus
 from durable.testing.faults import FaultyBackend
 from tests.engine.desk import Desk, call_of
 from tests.engine.flows import (
@@ -19,6 +19,7 @@ from tests.engine.flows import (
     collector,
     go,
     other,
+    parent_of_waiter,
     racer,
     sleeper,
     waiter,
@@ -249,3 +250,35 @@ def test_start_after_the_purge_of_its_id_in_one_batch() -> None:
     _, begun = desk.two(ops.PurgeWorkflows(desk.clock.now()), call_of(waiter(), "w"), together=True)
     assert begun.status is WorkflowStatus.RUNNING
     assert desk.status() is WorkflowStatus.SUSPENDED
+
+
+class Damaged(MemoryBackend):
+    """A store in which one row cannot be read."""
+
+    bad_key = 0
+
+    def workflow_by_key(self, key: int) -> WorkflowRecord | None:
+        if key == self.bad_key:
+            raise CodecError(f"workflow key {key}", "it is damaged")
+        return super().workflow_by_key(key)
+
+
+def test_child_ends_although_its_parents_row_is_damaged() -> None:
+    """A parent that cannot be read is not woken, and its child ends all the same."""
+    backend = Damaged()
+    desk = Desk(*EVERY, make=lambda: backend, checks=False)
+    parent = desk.start(parent_of_waiter())
+    desk.state.unload(parent.key)
+    backend.bad_key = parent.key
+    desk.send(go, 7, to="w/0")
+    assert desk.status("w/0") is WorkflowStatus.SUCCEEDED
+
+
+def test_taken_event_behind_one_that_waits_is_passed_over() -> None:
+    """What this batch has taken is not given out again, also where an older event of the queue stays."""
+    desk = Desk(*EVERY)
+    for payload in (1, 2):
+        desk.send(go, payload)
+    first, second = desk.state.post.events_for(go.name, "", None)
+    desk.state.post.drop_event(second)
+    assert list(desk.state.post.events_for(go.name, "", None)) == [first]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -334,3 +335,25 @@ def test_event_waits_are_shown_by_name_and_key() -> None:
     assert str(Event[int]("paid").wait("k")) == "event paid[k]"
     assert str(approval.wait()) == "event approval"
     assert repr(approval) == "<event approval>"
+
+
+def test_await_of_an_event_loops_own_sleep_is_refused() -> None:
+    """A body that calls into an event loop is told that there is none, where, and what to use instead."""
+
+    @workflow(name="runner.guards.loop")
+    async def loop() -> None:
+        await asyncio.sleep(1)
+
+    told = misuse(loop)
+    assert "needs an event loop" in told
+    assert line_of(loop, "asyncio.sleep") in told
+
+
+def test_other_runtime_errors_are_left_alone() -> None:
+    """Only the error of a missing loop is replaced."""
+
+    @workflow(name="runner.guards.runtime")
+    async def broken() -> None:
+        raise RuntimeError("my own")
+
+    assert str(error_of(run(broken))) == "my own"

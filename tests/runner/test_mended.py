@@ -135,20 +135,33 @@ def test_body_that_failed_while_closing_is_not_kept(monkeypatch: pytest.MonkeyPa
     assert not [one for one in gc.get_objects() if isinstance(one, GeneratorType) and one.gi_code is code]
 
 
-def test_operation_that_was_not_needed_after_all_blames_nobody() -> None:
-    """A local that is never yielded, and a branch whose neighbour could not be made, are no dropped operations."""
+def test_operation_that_an_error_passed_by_blames_nobody() -> None:
+    """A branch whose neighbour could not be made is no dropped operation."""
 
     @workflow(name="w")
     def body() -> Durable[int]:
-        spare = charge(1)
         try:
             yield from gather(charge(1), charge(int("x")))
         except ValueError:
             yield from sleep(0)
-        del spare
         return 1
 
     assert value_of(run(body)) == 1
+
+
+def test_forgotten_local_is_told_at_the_return() -> None:
+    """An operation that was kept and never yielded fails the workflow, and durable's own code is not blamed."""
+
+    @workflow(name="w")
+    def body() -> Durable[int]:
+        yield from sleep(0)
+        payment = charge(1)  # noqa: F841
+        return 1
+
+    error = error_of(run(body))
+    assert isinstance(error, OperationMisused)
+    assert "never yielded" in str(error)
+    assert "interpreter.py" not in str(error)
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", 5, "x" * 256])
