@@ -154,8 +154,13 @@ class WorkflowStateCoordinator:
         for item in items:
             if isinstance(item, Envelope):
                 self._decide(turn, item, release)
-            else:
-                self._decide_own(turn, item)
+                continue
+            try:
+                decide_in(turn, item)
+            except (InvariantViolated, StorageUnavailable):
+                raise
+            except DurableError as error:
+                _log.error("an operation of the engine itself was refused: %s: %s", item, error)
         if self.state.trials.unclean:
             admit_suspect(turn)
             follow_up(turn)
@@ -179,15 +184,6 @@ class WorkflowStateCoordinator:
         else:
             envelope.reply = reply
             release.answered.append(envelope)
-
-    def _decide_own(self, turn: Turn, operation: Operation[Any]) -> None:
-        """Decide an operation of the engine itself: an answer of an activity, a timer, what follows from others."""
-        try:
-            decide_in(turn, operation)
-        except (InvariantViolated, StorageUnavailable):
-            raise
-        except DurableError as error:
-            _log.error("an operation of the engine itself was refused: %s: %s", operation, error)
 
     def _watch(self, key: int, envelope: Envelope) -> None:
         others = [other for other in self._watchers.get(key, ()) if not other.is_abandoned]
@@ -218,20 +214,15 @@ class WorkflowStateCoordinator:
         taken = self._due(limit)
         while self._next and len(taken) < limit:
             taken.append(self._next.popleft())
-        try:
-            if not taken:
-                taken.append(self._accept(self._inbox.get(timeout=self._nap())))
-            while len(taken) < 2 * limit:
-                taken.append(self._accept(self._inbox.get_nowait()))
-        except (Empty, StopIteration):
-            pass
-        return taken
-
-    def _accept(self, item: Envelope | Operation[Any] | None) -> Envelope | Operation[Any]:
-        if item is None:
+        with contextlib.suppress(Empty):
+            item = self._inbox.get_nowait() if taken else self._inbox.get(timeout=self._nap())
+            while item is not None:
+                taken.append(item)
+                if len(taken) >= 2 * limit:
+                    return taken
+                item = self._inbox.get_nowait()
             self._stopping = True
-            raise StopIteration
-        return item
+        return taken
 
     def _due(self, limit: int) -> list[Envelope | Operation[Any]]:
         state = self.state

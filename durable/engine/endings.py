@@ -75,7 +75,7 @@ def leave_work(turn: Turn, record: WorkflowRecord) -> None:
     """Stop the activities that run for a workflow, and cancel the children that it waits for."""
     state = turn.state
     for position, flight in state.in_flight.pop(record.key, {}).items():
-        turn.effects.append(StopActivity(record.key, flight.round, position))
+        turn.effects.append(StopActivity(record.key, flight[0], position))
     loaded = state.loaded.get(record.key)
     if loaded is None:
         return
@@ -96,7 +96,7 @@ def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str) ->
     """Set a workflow aside until its code or its data fits again. Nothing is appended and nothing is lost."""
     state = turn.state
     for position, flight in state.in_flight.pop(record.key, {}).items():
-        turn.effects.append(StopActivity(record.key, flight.round, position))
+        turn.effects.append(StopActivity(record.key, flight[0], position))
     state.unload(record.key)
     # It could be looked at without taking the process down, so it is not a suspect.
     crashes = record.crashes if reason is ParkReason.CRASHED else 0

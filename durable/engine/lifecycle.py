@@ -83,7 +83,7 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
     """
     state = turn.state
     flight = state.in_flight.get(op.key, _NONE).get(op.position)
-    if flight is None or flight.round != op.round or flight.attempt != op.attempt:
+    if flight != (op.round, op.attempt):
         return
     loaded = state.touch(op.key) or _reload(turn, op.key)
     # Not before: what is in flight is not dispatched again by loading its workflow.

@@ -12,7 +12,7 @@ from typing import Any
 from durable.clock import to_datetime
 from durable.engine.endings import child_id_of, end_workflow, park
 from durable.engine.operations import RunActivity, StopActivity
-from durable.engine.state import Flight, Loaded
+from durable.engine.state import Loaded
 from durable.engine.turn import Turn
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError, UnknownWorkflow
 from durable.ids import place
@@ -160,7 +160,7 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         return
     op = wait.op
     assert isinstance(op, ActivityCall)
-    flights[wait.position] = Flight(record.round, wait.attempt)
+    flights[wait.position] = (record.round, wait.attempt)
     turn.effects.append(
         RunActivity(
             record.key, record.id, record.round, wait.position, wait.attempt, op.definition, wait.args, wait.kwargs
@@ -244,7 +244,7 @@ def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     elif wait.kind is EntryKind.ACTIVITY:
         flight = turn.state.in_flight.get(record.key, {}).pop(wait.position, None)
         if flight is not None:
-            turn.effects.append(StopActivity(record.key, flight.round, wait.position))
+            turn.effects.append(StopActivity(record.key, flight[0], wait.position))
     elif wait.kind is EntryKind.CHILD:
         child_id = child_id_of(record, wait.op, wait.position)
         reason = f"workflow {record.id!r} no longer waits for it"

@@ -8,7 +8,7 @@ them also notes the change in the batch that will be committed.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import attrs
 
@@ -38,11 +38,9 @@ class Loaded:
     mail: int | None = None
 
 
-class Flight(NamedTuple):
-    """An activity that was handed to the loop: the round and attempt it was decided for."""
-
-    round: int
-    attempt: int
+# An activity that was handed to the loop: the round and attempt it was decided for. A plain pair of numbers, which the
+# garbage collector soon leaves alone: there is one for every activity that runs.
+Flight = tuple[int, int]
 
 
 class Watch(Protocol):

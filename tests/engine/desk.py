@@ -337,6 +337,6 @@ class Desk:
             flights = self.state.in_flight.get(key, {})
             works = {p for p, wait in session.waits.items() if wait.kind is EntryKind.ACTIVITY}
             assert set(flights) <= works, "what is in flight is not waited for"
-            assert all(flight.round == record.round for flight in flights.values())
+            assert all(flight[0] == record.round for flight in flights.values())
             assert (record.status is WorkflowStatus.RUNNING) == bool(works)
             assert record.wake_at == session.wake_at(flights)
