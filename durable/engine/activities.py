@@ -114,10 +114,11 @@ class ActivityPool:
                 if name in stopped:
                     self._forget(stopped)
                 self._waiting.append(effect)
-            elif name in self._running:
+                continue
+            if name in self._running:
                 self._cancel(name)
-            else:
-                stopped.add(name)
+            # Also when one of this name runs: that may be a predecessor, and what is to be stopped still waits.
+            stopped.add(name)
         if stopped:
             self._forget(stopped)
         self._call_worker()

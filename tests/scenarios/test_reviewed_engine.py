@@ -1,0 +1,267 @@
+"""Faults of the engine that a review found: its opening, its end, and callers in between."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from durable import (
+    Durable,
+    EngineConfig,
+    Event,
+    OperationMisused,
+    StorageUnavailable,
+    WorkflowEngine,
+    activity,
+    sleep,
+    workflow,
+)
+from durable.backends.base import Opened
+from durable.backends.memory import MemoryBackend
+from durable.backends.sqlite import SqliteBackend
+from durable.engine.watchdog import Watchdog
+from durable.testing.clock import ManualClock
+from durable.testing.faults import Fault, FaultyBackend
+from tests.scenarios.kit import SOON, Store, move, waiting
+
+pytestmark = pytest.mark.anyio
+answer = Event[int]("reviewed.answer")
+on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+
+
+@activity
+async def echo(number: int) -> int:
+    """The number."""
+    return number
+
+
+@workflow(name="reviewed.echo-and-wait")
+def echo_and_wait(number: int) -> Durable[int]:
+    """Run an activity, then wait for a number."""
+    yield from echo(number)
+    return (yield from answer.wait())
+
+
+def coordinators() -> set[threading.Thread]:
+    """The threads of all engines that are open or did not come back."""
+    return {thread for thread in threading.enumerate() if thread.name == "durable-coordinator"}
+
+
+async def ended(threads: set[threading.Thread]) -> bool:
+    """Whether these threads come to their ends."""
+    for thread in threads:
+        await anyio.to_thread.run_sync(thread.join, SOON)
+    return not any(thread.is_alive() for thread in threads)
+
+
+class SlowToOpen(SqliteBackend):
+    """A store that opens when the test says so."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.begun, self.may_open = threading.Event(), threading.Event()
+
+    def open(self, incarnation: str) -> Opened:
+        """Wait, then open."""
+        self.begun.set()
+        self.may_open.wait(SOON)
+        return super().open(incarnation)
+
+
+async def test_call_after_the_coordinators_end_is_answered() -> None:
+    """A call that is made when the thread has died and the loop has not learnt of it yet gets the reason."""
+    others = coordinators()
+    backend = FaultyBackend(MemoryBackend())
+    async with WorkflowEngine(backend) as engine:
+        (thread,) = coordinators() - others
+
+        async def start() -> None:
+            with pytest.raises(StorageUnavailable):
+                await engine.start(echo_and_wait(1))
+
+        backend.plan = {backend.commits + 1: Fault.CRASH_BEFORE}
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(start)
+            await anyio.lowlevel.checkpoint()
+            await anyio.lowlevel.checkpoint()
+            # The loop is busy while the coordinator dies.
+            thread.join(SOON)
+            assert not thread.is_alive()
+            with anyio.fail_after(SOON), pytest.raises(StorageUnavailable):
+                await engine.query_status("x")
+
+
+@on_asyncio
+async def test_native_cancel_while_opening_frees_the_store(file: Path) -> None:
+    """asyncio's own cancel() around the opening, as of asyncio.timeout, leaves no thread that holds the store."""
+    others = coordinators()
+    backend = SlowToOpen(file)
+
+    async def serve() -> None:
+        async with WorkflowEngine(backend):
+            await anyio.sleep_forever()
+
+    task = asyncio.create_task(serve())
+    assert await anyio.to_thread.run_sync(backend.begun.wait, SOON)
+    threads = coordinators() - others
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    backend.may_open.set()
+    assert await ended(threads)
+    async with WorkflowEngine(file) as engine:
+        assert await engine.query_status("x") is None
+
+
+@on_asyncio
+async def test_native_cancel_while_draining_frees_the_store(file: Path) -> None:
+    """A second cancel() while activities may finish leaves no thread that holds the store."""
+    others = coordinators()
+    begun = anyio.Event()
+
+    @activity
+    async def endless() -> None:
+        begun.set()
+        await anyio.sleep_forever()
+
+    @workflow(name="reviewed.drained")
+    def body() -> Durable[None]:
+        yield from endless()
+
+    async def serve(engine: WorkflowEngine) -> None:
+        async with engine:
+            await engine.start(body())
+            await anyio.sleep_forever()
+
+    engine = WorkflowEngine(file)
+    task = asyncio.create_task(serve(engine))
+    with anyio.fail_after(SOON):
+        await begun.wait()
+        threads = coordinators() - others
+        task.cancel()
+        while engine._core._pool is not None:
+            await anyio.lowlevel.checkpoint()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert await ended(threads)
+    async with WorkflowEngine(file) as engine:
+        assert await engine.query_status("x") is None
+
+
+async def test_two_tasks_that_enter_one_engine(store: Store) -> None:
+    """Of two tasks that enter one engine at once one is refused, and the other works and leaves."""
+    engine = WorkflowEngine(store)
+    refused = anyio.Event()
+    told: list[str] = []
+
+    async def enter() -> None:
+        try:
+            async with engine:
+                await refused.wait()
+                assert await engine.query_status("x") is None
+                told.append("worked")
+        except OperationMisused:
+            told.append("refused")
+            refused.set()
+
+    with anyio.fail_after(SOON):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(enter)
+            tasks.start_soon(enter)
+    assert told == ["refused", "worked"]
+
+
+async def test_engine_without_a_watchdog_does_not_open(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the watchdog's thread cannot be started the caller gets the error, and the store is free."""
+
+    def no_threads(self: Watchdog) -> None:
+        raise RuntimeError("can't start new thread")
+
+    engine = WorkflowEngine(store)
+    with anyio.fail_after(SOON):
+        with monkeypatch.context() as patch:
+            patch.setattr(Watchdog, "start", no_threads)
+            with pytest.raises((RuntimeError, ExceptionGroup)):
+                async with engine:
+                    pass
+        async with engine:
+            assert await engine.query_status("x") is None
+
+
+async def test_stuck_body_does_not_hold_up_the_leaving() -> None:
+    """An engine whose body does not come back is left as soon as the shutdown has given up on it."""
+    others = coordinators()
+    entered, left = threading.Event(), threading.Event()
+    was_left: list[bool] = []
+
+    @workflow(name="reviewed.stuck")
+    def body() -> Durable[None]:
+        entered.set()
+        was_left.append(left.wait(SOON))
+        yield from sleep(0)
+
+    async with WorkflowEngine("memory://") as engine, anyio.create_task_group() as tasks:
+        threads = coordinators() - others
+        tasks.start_soon(engine.start, body())
+        assert await anyio.to_thread.run_sync(entered.wait, SOON)
+        await engine.shutdown(drain=0)
+        tasks.cancel_scope.cancel()
+    left.set()
+    assert await ended(threads)
+    assert was_left == [True]
+
+
+async def test_workflow_that_is_defined_after_the_engine_is_known(file: Path, anyio_backend_name: str) -> None:
+    """An engine knows the workflows that were imported after it was made and before it was opened."""
+    late = WorkflowEngine(file)
+
+    def body() -> Durable[int]:
+        return (yield from answer.wait())
+
+    # As if a module had been imported: what is defined inside a function is not entered by itself.
+    body.__qualname__ = "body"
+    defined = workflow(name=f"reviewed.late-{anyio_backend_name}")(body)
+    async with WorkflowEngine(file) as engine:
+        await engine.start(defined(), id="a")
+    async with late as engine:
+        await engine.send_event(answer, 7, to="a")
+        assert await engine.handle("a").result(timeout=SOON) == 7
+
+
+async def test_workflow_that_waits_costs_no_memory() -> None:
+    """Of bodies that were let go of not even an empty table of their activities is kept."""
+    async with WorkflowEngine("memory://", config=EngineConfig(max_loaded_workflows=1)) as engine:
+        for number in range(20):
+            await engine.start(echo_and_wait(number), id=f"w{number}")
+        for number in range(20):
+            await waiting(engine, f"w{number}", "event")
+        await engine.query_status("x")
+        coordinator = engine._core._coordinator
+        assert coordinator is not None
+        assert len(coordinator.state.in_flight) <= 3
+
+
+async def test_abandoned_waits_for_a_result_are_forgotten() -> None:
+    """Callers who stopped waiting for a workflow's end are kept no longer than until the next sweep."""
+    clock = ManualClock()
+    async with WorkflowEngine("memory://", config=EngineConfig(sweep_every=60), clock=clock) as engine:
+        coordinator = engine._core._coordinator
+        assert coordinator is not None
+        for number in range(5):
+            handle = await engine.start(echo_and_wait(number), id=f"w{number}")
+            with pytest.raises(TimeoutError):
+                await handle.result(timeout=0)
+        await engine.query_status("x")
+        assert len(coordinator._watchers) == 5
+        await move(engine, clock, 61)
+        await engine.query_status("x")
+        assert not coordinator._watchers
+        await engine.send_event(answer, 7, to="w0")
+        assert await engine.handle("w0").result(timeout=SOON) == 7
