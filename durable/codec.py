@@ -123,6 +123,7 @@ class FunctionCoder:
         self._parameters = self._signature.parameters
         simple = all(one.kind is Parameter.POSITIONAL_OR_KEYWORD for one in self._parameters.values())
         self._most = len(self._parameters) if simple else -1
+        self._keys = {name: encode(name).decode() for name in self._parameters}
         self._least = sum(one.default is Parameter.empty for one in self._parameters.values())
 
     @functools.cached_property
@@ -140,14 +141,16 @@ class FunctionCoder:
 
     def pack_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """A JSON object of every argument by the name of its parameter, defaults included."""
-        return (
-            "{"
-            + ",".join(
-                f"{encode(name).decode()}:{self._coders[name].pack(value)[0]}"
-                for name, value in self._bind(args, kwargs).items()
-            )
-            + "}"
-        )
+        return self.pack_call(args, kwargs)[0]
+
+    def pack_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, Arguments]:
+        """The same, and the arguments as they are read back."""
+        texts: list[str] = []
+        values: dict[str, Any] = {}
+        for name, value in self._bind(args, kwargs).items():
+            text, values[name] = self._coders[name].pack(value)
+            texts.append(f"{self._keys[name]}:{text}")
+        return f"{{{','.join(texts)}}}", self._spread(values)
 
     def unpack_arguments(self, text: str) -> Arguments:
         """The arguments of a stored call. Raises `CodecError` if they do not fit the function of today."""
@@ -216,6 +219,8 @@ class FunctionCoder:
         return parameter.default
 
     def _spread(self, values: Mapping[str, Any]) -> Arguments:
+        if self._most >= 0:
+            return tuple([values[name] for name in self._parameters]), {}
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         for name, parameter in self._parameters.items():

@@ -227,6 +227,10 @@ class SqliteBackend:
         return rows.WORKFLOW.record(found[0]) if found else None
 
     def _rows(self, sql: str, params: queries.Params) -> list[rows.Row]:
+        if self._connection is not None:
+            # The short way first: what goes wrong is asked once more below, where errors are told in our words.
+            with contextlib.suppress(sqlite3.Error):
+                return self._connection.execute(sql, params).fetchall()
         with self._translated() as connection:
             try:
                 return connection.execute(sql, params).fetchall()

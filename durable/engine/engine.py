@@ -121,11 +121,13 @@ class WorkflowEngine:
         definition: WorkflowDef[Any, Any] = call.definition
         coder = definition.coder(self._core.codec)
         coder.check(call.args, call.kwargs)
+        text, arguments = coder.pack_call(call.args, call.kwargs)
         record = await self._core.ask(
             StartWorkflow(
                 id=found or self._core.new_id(),
                 definition=definition,
-                input=coder.pack_arguments(call.args, call.kwargs),
+                input=text,
+                arguments=arguments,
                 delay=0 if delay is None else from_duration("start: delay", delay),
                 tags=_tags(tags),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from durable.clock import LATEST, later
+from durable.codec import Arguments
 from durable.engine.delivery import adopt_mail
 from durable.engine.endings import check_payload, child_id_of, mark_finished, park
 from durable.engine.operations import (
@@ -46,11 +47,20 @@ def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
     check_payload(turn, f"{op.definition.label}: arguments", op.input)
     state.registry.add(op.definition)
     start_at = later("start: delay", turn.now, op.delay)
-    return register_workflow(turn, op.id, op.definition, op.input, start_at=start_at, tags=op.tags)
+    return register_workflow(
+        turn, op.id, op.definition, op.input, start_at=start_at, arguments=op.arguments, tags=op.tags
+    )
 
 
 def register_workflow(
-    turn: Turn, id: str, definition: WorkflowDef[Any, Any], input: str, *, start_at: int, **more: Any
+    turn: Turn,
+    id: str,
+    definition: WorkflowDef[Any, Any],
+    input: str,
+    *,
+    start_at: int,
+    arguments: Arguments | None = None,
+    **more: Any,
 ) -> WorkflowRecord:
     """Store a new workflow and run its body, unless it is to start later."""
     state = turn.state
@@ -71,7 +81,7 @@ def register_workflow(
     state.put_new(record)
     mail = adopt_mail(turn, record)
     if not is_delayed:
-        begin(turn, record, mail)
+        begin(turn, record, mail, arguments)
     return record
 
 

@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import attrs
 
 from durable.backends.base import Workflows
+from durable.codec import Arguments
 from durable.engine.views import Description, RecoveryReport
 from durable.records import DeadLetter, HistoryEntry, WorkflowRecord
 from durable.runner.definitions import ActivityDef, WorkflowDef
@@ -46,6 +47,8 @@ class StartWorkflow(Operation[WorkflowRecord]):
     id: str
     definition: WorkflowDef[Any, Any]
     input: str
+    # The same arguments as read back from the text, where the caller has them at hand.
+    arguments: Arguments | None = attrs.field(default=None, eq=False)
     delay: int = 0
     tags: tuple[str, ...] = ()
 

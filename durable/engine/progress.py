@@ -10,6 +10,7 @@ import traceback
 from typing import Any
 
 from durable.clock import to_datetime
+from durable.codec import Arguments
 from durable.engine.endings import child_id_of, end_workflow, park
 from durable.engine.operations import RunActivity, StopActivity
 from durable.engine.state import Loaded
@@ -80,9 +81,9 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
     return None
 
 
-def begin(turn: Turn, record: WorkflowRecord, mail: int) -> None:
+def begin(turn: Turn, record: WorkflowRecord, mail: int, arguments: Arguments | None) -> None:
     """Run the body of a workflow that is new, and has no history yet."""
-    session = _session(turn, record)
+    session = _session(turn, record, arguments)
     loaded = Loaded(record, session, 0, mail=mail)
     turn.state.load(loaded)
     turn.state.watch.enter(record, session)
@@ -177,10 +178,10 @@ def settle(turn: Turn, loaded: Loaded) -> None:
         turn.state.put(record.with_status(status, wake_at=wake_at), record)
 
 
-def _session(turn: Turn, record: WorkflowRecord) -> WorkflowSessionRunner:
+def _session(turn: Turn, record: WorkflowRecord, arguments: Arguments | None = None) -> WorkflowSessionRunner:
     state = turn.state
     definition = state.registry.get(record.name, record.version)
-    args, kwargs = definition.coder(state.codec).unpack_arguments(record.input)
+    args, kwargs = arguments or definition.coder(state.codec).unpack_arguments(record.input)
     info = WorkflowInfo(
         id=record.id,
         name=record.name,
