@@ -5,7 +5,7 @@ not touched: their timers are in the store's index, and by the rule of `delivery
 pending.
 
 After an unclean stop every workflow that was in work has its crash counted, in a commit of its own, before it is
-loaded. One that had a crash counted before is a suspect, and suspects are tried one at a time.
+loaded. One that had a crash counted before is a suspect, and suspects are tried one at a time, after the others.
 """
 
 from __future__ import annotations
@@ -68,10 +68,13 @@ def _count_crash(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
         # Counted for this start already; its body was only let go of since.
         turn.effects.append(Follow(ResumeWorkflow(record.key)))
         return RecoveryReport(resumed=1)
-    if record.crashes:
+    if record.crashes or trials.current is not None:
+        # Also one without a crash while another is on trial: whoever dies then must have been alone.
         if record.key not in trials.waiting and record.key != trials.current:
             trials.waiting.append(record.key)
         return RecoveryReport(suspects=1)
+    trials.fresh.append(record.key)
+    trials.until = turn.now + _TRIAL
     _blame(turn, record)
     return RecoveryReport(resumed=1)
 
@@ -107,13 +110,24 @@ def _is_in_work(record: WorkflowRecord) -> bool:
     return not record.status.is_terminal and record.park_reason is not ParkReason.CRASHED
 
 
+def _is_untried(turn: Turn, key: int) -> bool:
+    """Whether a workflow that may be to blame has not shown yet that it is not."""
+    record = turn.state.by_key(key)
+    return record is not None and record.crashes > 0 and _is_in_work(record)
+
+
 def admit_suspect(turn: Turn) -> None:
     """Let the next suspect go on trial once the last one has made progress, ended, or had its time."""
     trials = turn.state.trials
+    if not trials.waiting:
+        return
+    # Those that came back together have their chance first: one of them may be what takes the process down.
+    while trials.fresh and not (_is_untried(turn, trials.fresh[0]) and turn.now < trials.until):
+        trials.fresh.popleft()
+    if trials.fresh:
+        return
     if trials.current is not None:
-        record = turn.state.by_key(trials.current)
-        is_open = record is not None and record.crashes > 0 and _is_in_work(record)
-        if is_open and turn.now < trials.until:
+        if _is_untried(turn, trials.current) and turn.now < trials.until:
             return
         trials.current = None
     while trials.waiting and trials.current is None:

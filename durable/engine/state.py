@@ -76,6 +76,8 @@ class Trials:
     unclean: bool = False
     opened_at: int = 0
     opened_serial: int = 0
+    # Who came back with the others at this start, and who waits to be tried alone.
+    fresh: deque[int] = attrs.field(factory=deque)
     waiting: deque[int] = attrs.field(factory=deque)
     current: int | None = None
     until: int = 0

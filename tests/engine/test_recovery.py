@@ -256,3 +256,34 @@ def test_one_bad_workflow_does_not_stop_the_others(clean: bool) -> None:
     desk.restart(worker, clean=clean)
     assert [effect.workflow_id for effect in desk.activities] == ["a", "c"]
     assert desk.record("b").park_reason is ParkReason.UNKNOWN_CODE
+
+
+def test_suspect_is_not_tried_beside_one_that_may_be_to_blame() -> None:
+    """A suspect waits until those that came back with it for the first time have shown that they are harmless."""
+    desk = Desk(*EVERY)
+    desk.start(late_waiter(), "old")
+    desk.restart(*EVERY, clean=False)
+    desk.start(late_waiter(), "new")
+    desk.restart(*EVERY, clean=False)
+    assert [effect.workflow_id for effect in desk.activities] == ["new"]
+    assert _crashes(desk, "old", "new") == [1, 1]
+    desk.finish(desk.activities[0], 1)
+    desk.settle()
+    assert [effect.workflow_id for effect in desk.activities] == ["old"]
+    assert _crashes(desk, "old", "new") == [2, 0]
+
+
+def test_overdue_timer_does_not_fire_beside_a_suspect() -> None:
+    """A timer that was overdue at an unclean start waits while somebody is on trial."""
+    desk = Desk(*EVERY)
+    desk.start(late_waiter(), "suspect")
+    desk.start(sleeper(5), "asleep")
+    desk.restart(*EVERY, clean=False)
+    desk.clock.advance(10)
+    desk.restart(*EVERY, clean=False)
+    assert [effect.workflow_id for effect in desk.activities] == ["suspect"]
+    desk.advance(0)
+    assert desk.status("asleep") is WorkflowStatus.SUSPENDED
+    desk.finish(desk.activities[0], 1)
+    desk.settle()
+    assert desk.status("asleep") is WorkflowStatus.SUCCEEDED
