@@ -98,30 +98,33 @@ async def test_cancelled_child_is_raised_in_the_parent(store: Store) -> None:
         assert isinstance(caught.value.__cause__, ChildWorkflowCancelled)
 
 
-async def test_terminating_a_parent_cancels_the_child_it_awaits(store: Store) -> None:
-    """A parent that is ended at once takes the child that it waits for with it."""
+@pytest.mark.parametrize("how", ["cancel", "terminate"])
+async def test_ending_a_parent_cancels_the_child_it_awaits(store: Store, how: str) -> None:
+    """However a parent is ended, the child that it waits for is cancelled too."""
     async with WorkflowEngine(store) as engine:
         await engine.start(parent(1), id="p")
-        assert await engine.terminate("p")
+        assert await (engine.cancel("p") if how == "cancel" else engine.terminate("p"))
         for id in ("p", "p/0"):
             assert await engine.query_status(id) is WorkflowStatus.CANCELLED
 
 
-async def test_child_that_lost_a_race_is_cancelled(store: Store) -> None:
-    """The losing branch's child is cancelled; the winner's result is the race's."""
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_child_that_lost_a_race_is_cancelled(store: Store, goes_on: bool) -> None:
+    """The losing branch's child is cancelled, whether its parent ends with the race or goes on."""
 
     @workflow(name="race-of-children")
-    def body() -> Durable[int]:
+    def body(goes_on: bool) -> Durable[int]:
         won = yield from race(slow=ask(1), quick=ask(2).with_id("quick"))
         assert won.key == "quick"
-        return int(won.value) + (yield from answer.wait())
+        return int(won.value) + ((yield from answer.wait()) if goes_on else 0)
 
     async with WorkflowEngine(store) as engine:
-        handle = await engine.start(body(), id="p")
+        handle = await engine.start(body(goes_on), id="p")
         await engine.send_event(answer, 5, to="quick")
         assert await engine.query_status("p/0.0.0") is WorkflowStatus.CANCELLED
-        await engine.send_event(answer, 1, to="p")
-        assert await handle.result(timeout=SOON) == 11
+        if goes_on:
+            await engine.send_event(answer, 1, to="p")
+        assert await handle.result(timeout=SOON) == 10 + goes_on
 
 
 async def test_child_id_that_is_taken_is_refused(store: Store) -> None:
