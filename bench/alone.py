@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.steps import step
 from bench.stopwatch import Stopwatch
 from durable import Durable, WorkflowEngine, workflow
-from durable.backends.rows import HISTORY, history_row
+from durable.backends.rows import HISTORY, history_rows
 from durable.backends.sqlite import SqliteBackend
 from durable.records import EntryKind, EntryStatus, HistoryEntry
 
@@ -41,6 +41,6 @@ async def bare_alone(folder: Path, count: int, stopwatch: Stopwatch) -> None:
             for seq in (1, 2):
                 entry = HistoryEntry(seq, "0", EntryKind.ACTIVITY, "step", EntryStatus.OK, "1", time.time_ns() // 1000)
                 connection.execute("BEGIN IMMEDIATE")
-                connection.execute(insert, history_row(number, entry))
+                connection.executemany(insert, history_rows([(number, entry)]))
                 connection.execute("COMMIT")
     connection.close()

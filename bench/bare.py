@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from bench.stopwatch import Stopwatch
-from durable.backends.rows import HISTORY, WORKFLOW, history_row, workflow_row
+from durable.backends.rows import HISTORY, WORKFLOW, workflow_row
 from durable.backends.sqlite import SqliteBackend
-from durable.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord, WorkflowStatus
+from durable.records import WorkflowRecord, WorkflowStatus
 
 STEPS = 10
 AT_ONCE = 100
@@ -94,8 +94,7 @@ async def _workflow(writer: Writer, number: int) -> None:
     for place in range(STEPS):
         value = await asyncio.create_task(_one_step(value))
         text = msgspec.json.encode(value).decode()
-        entry = HistoryEntry(place + 1, str(place), EntryKind.ACTIVITY, "step", EntryStatus.OK, text, 0)
-        await writer.write(STEP, history_row(record.key, entry))
+        await writer.write(STEP, (record.key, place + 1, str(place), "activity", "step", "ok", text, 0, None))
         value = msgspec.json.decode(text)
     await writer.write(END, ("succeeded", msgspec.json.encode(value).decode(), 0, record.key))
 

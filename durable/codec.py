@@ -29,6 +29,8 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 # Both caches are emptied when they are full: functions and names may be made without end, `call(lambda: ...)` say.
 CACHED_MAX = 10_000
+# Scalars of which every value can be stored and none can change.
+_PLAIN = SCALARS - {str, float}
 
 
 class Codec:
@@ -167,10 +169,16 @@ class FunctionCoder:
         return self._spread(values)
 
     def copy_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-        """The arguments as they will be read, so that caller and callee share nothing that can change."""
+        """The arguments as they will be read, so that caller and callee share nothing that can change.
+
+        Raises `TypeError` if the function cannot be called like this.
+        """
+        if kwargs or not self._least <= len(args) <= self._most:
+            self._bind(args, kwargs)
         if not kwargs or all(map(_is_constant, kwargs.values())):
             for one in args:
-                if not _is_constant(one):
+                # A number or None needs no closer look, and every step of every workflow comes by here.
+                if type(one) not in _PLAIN and not _is_constant(one):
                     break
             else:
                 return args, kwargs

@@ -97,6 +97,13 @@ class Workflows(Query[WorkflowRecord]):
     limit: int
 
 
+@attrs.frozen
+class TakenIds(Query[str]):
+    """Those of some ids that a workflow has, in no order."""
+
+    ids: tuple[str, ...]
+
+
 @attrs.frozen(kw_only=True)
 class Timers(Query[tuple[int, int]]):
     """(wake_at, key) of the workflows that wake first, in that order."""

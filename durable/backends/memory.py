@@ -24,6 +24,7 @@ from durable.backends.base import (
     R,
     Sent,
     StaleEvents,
+    TakenIds,
     Timers,
     WaitsFor,
     WaitsOf,
@@ -281,6 +282,10 @@ def _workflows(store: MemoryStore, query: Workflows) -> list[WorkflowRecord]:
     return list(islice(found, query.limit))
 
 
+def _taken_ids(store: MemoryStore, query: TakenIds) -> list[str]:
+    return [id for id in dict.fromkeys(query.ids) if id in store.keys]
+
+
 def _timers(store: MemoryStore, query: Timers) -> list[tuple[int, int]]:
     return list(islice(store.timers, query.limit))
 
@@ -339,6 +344,7 @@ _ANSWERS = cast(
     dict[type[Query[Any]], Callable[[MemoryStore, Query[Any]], list[Any]]],
     {
         Workflows: _workflows,
+        TakenIds: _taken_ids,
         Timers: _timers,
         WaitsOf: _waits_of,
         WaitsFor: _waits_for,

@@ -21,6 +21,7 @@ from durable.backends.base import (
     R,
     Sent,
     StaleEvents,
+    TakenIds,
     Timers,
     WaitsFor,
     WaitsOf,
@@ -111,6 +112,12 @@ def _workflows(query: Workflows) -> Select:
     return Select(rows.WORKFLOW, sql, params, query.limit)
 
 
+def _taken_ids(query: TakenIds) -> Select:
+    # CROSS JOIN: for each id one search of the index, and never the other way round.
+    sql = "SELECT w.id FROM json_each(:ids) AS asked CROSS JOIN workflow AS w ON w.id = asked.value LIMIT :limit"
+    return Select(rows.ID, sql, {"ids": rows.to_json(query.ids)}, None)
+
+
 def _timers(query: Timers) -> Select:
     sql = "SELECT wake_at, key FROM workflow WHERE wake_at IS NOT NULL ORDER BY wake_at, key LIMIT :limit"
     return Select(rows.TIMER, sql, {}, query.limit)
@@ -189,6 +196,7 @@ _SELECTS = cast(
     dict[type[Query[Any]], Callable[[Query[Any]], Select]],
     {
         Workflows: _workflows,
+        TakenIds: _taken_ids,
         Timers: _timers,
         WaitsOf: _waits_of,
         WaitsFor: _waits_for,

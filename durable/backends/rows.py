@@ -84,7 +84,8 @@ _OUTCOMES = _by_value(EntryStatus)
 _MODES = _by_value(DeliveryMode)
 
 
-def _json(value: Iterable[object]) -> str:
+def to_json(value: Iterable[object]) -> str:
+    """A list as JSON text."""
     return json.dumps(list(value), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -134,13 +135,13 @@ def workflow_row(record: WorkflowRecord) -> Row:
         record.parent_place,
         record.depth,
         record.round,
-        _json(record.tags) if record.tags else "[]",
+        to_json(record.tags) if record.tags else "[]",
         int(record.cancel_requested),
         record.cancel_reason,
         record.crashes,
         None if record.park_reason is None else record.park_reason._value_,
         record.park_detail,
-        _json(record.cursors) if record.cursors else "[]",
+        to_json(record.cursors) if record.cursors else "[]",
     )
 
 
@@ -202,19 +203,12 @@ WORKFLOW = Table(
 # --- history ------------------------------------------------------------------------------------------------------
 
 
-def history_row(key: int, entry: HistoryEntry) -> Row:
-    """The row of an entry; the hottest one of all."""
-    return (
-        key,
-        entry.seq,
-        entry.position,
-        entry.kind._value_,
-        entry.name,
-        entry.status._value_,
-        entry.outcome,
-        entry.at_us,
-        entry.retry_at_us,
-    )
+def history_rows(entries: Iterable[tuple[int, HistoryEntry]]) -> list[Row]:
+    """The rows of some entries, each with its workflow's key; all at once, because these are the hottest of all."""
+    return [
+        (key, seq, position, kind._value_, name, status._value_, outcome, at, retry_at)
+        for key, (seq, position, kind, name, status, outcome, at, retry_at) in entries
+    ]
 
 
 def _history(row: Row) -> HistoryEntry:
@@ -349,5 +343,6 @@ def _timer(row: Row) -> tuple[int, int]:
     return (wake_at, key)
 
 
-# Not a table of its own: the deadlines that stand in `workflow`.
+# No tables of their own: the deadlines and the ids that stand in `workflow`.
 TIMER = Table("workflow", ("wake_at", "key"), ("key",), _timer)
+ID: Table[str] = Table("workflow", ("id",), ("id",), lambda row: row[0])

@@ -229,8 +229,10 @@ class SqliteBackend:
     def _rows(self, sql: str, params: queries.Params) -> list[rows.Row]:
         if self._connection is not None:
             # The short way first: what goes wrong is asked once more below, where errors are told in our words.
-            with contextlib.suppress(sqlite3.Error):
+            try:
                 return self._connection.execute(sql, params).fetchall()
+            except sqlite3.Error:
+                pass
         with self._translated() as connection:
             try:
                 return connection.execute(sql, params).fetchall()
@@ -317,7 +319,7 @@ def _put(connection: sqlite3.Connection, batch: Batch) -> None:
     if batch.workflows_changed:
         _update_workflows(connection, batch)
     if batch.history:
-        run(_INSERT_HISTORY, [rows.history_row(key, entry) for key, entry in batch.history])
+        run(_INSERT_HISTORY, rows.history_rows(batch.history))
     if batch.waits_put:
         run(_PUT_WAIT, [rows.wait_row(wait) for wait in batch.waits_put.values()])
     if batch.events_put:

@@ -30,6 +30,7 @@ from durable.engine.operations import (
     Follow,
     Operation,
     RunActivity,
+    StartWorkflow,
     StopActivity,
     SweepEvents,
     WakeWorkflow,
@@ -45,6 +46,8 @@ from durable.runner.definitions import WorkflowDef
 _log = logging.getLogger("durable")
 # Longest sleep of the thread: how soon it notices that the wall clock was set forward.
 _NAP = 5.0
+# A tuple: `isinstance` takes three times as long with a union.
+_FOR_THE_LOOP = (RunActivity, StopActivity)
 
 
 @attrs.define(eq=False)
@@ -151,6 +154,10 @@ class WorkflowStateCoordinator:
         """Decide a batch, commit it, release it. What comes in an envelope has somebody who waits for the answer."""
         turn = Turn(self.state, self._clock.now())
         release = Release()
+        calls = [item.operation for item in items if isinstance(item, Envelope)]
+        starts = [call.id for call in calls if isinstance(call, StartWorkflow)]
+        if len(starts) > 1:
+            self.state.look_up(starts)
         for item in items:
             if isinstance(item, Envelope):
                 self._decide(turn, item, release)
@@ -197,7 +204,7 @@ class WorkflowStateCoordinator:
     def _apply(self, effects: list[Effect], release: Release) -> None:
         """The commit has happened: sort what leaves from what is to be done next."""
         for effect in effects:
-            if isinstance(effect, RunActivity | StopActivity):
+            if isinstance(effect, _FOR_THE_LOOP):
                 release.activities.append(effect)
             elif isinstance(effect, Follow):
                 self._next.append(effect.operation)

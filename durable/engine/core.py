@@ -24,7 +24,7 @@ from durable.engine.activities import ActivityPool
 from durable.engine.bridge import LoopBridge
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinator
-from durable.engine.operations import AwaitEnd, Operation, RecordActivity, RunActivity, StopActivity
+from durable.engine.operations import AwaitEnd, Operation, RunActivity, StopActivity
 from durable.engine.watchdog import Watchdog
 from durable.errors import EngineClosed, EngineForked, OperationMisused
 from durable.registry import Registry
@@ -89,7 +89,8 @@ class Core:
         """Start the thread and have it take the store. Raises a `StorageError`."""
         await self._open()
         self._is_open = True
-        self._pool = ActivityPool(tasks, self._report, self.codec, self.config)
+        assert self._coordinator is not None
+        self._pool = ActivityPool(tasks, self._coordinator.submit, self.codec, self.config)
         tasks.start_soon(self._start_activities, self._pool)
 
     async def _open(self) -> None:
@@ -193,10 +194,6 @@ class Core:
             raise envelope.error.with_traceback(None)
         answer: A = envelope.reply
         return answer
-
-    def _report(self, answer: RecordActivity) -> None:
-        assert self._coordinator is not None
-        self._coordinator.submit(answer)
 
     def _receive(self, release: Release) -> None:
         """In the loop: hand out what one commit has released."""

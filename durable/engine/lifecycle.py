@@ -17,7 +17,7 @@ from durable.engine.operations import (
     WakeWorkflow,
 )
 from durable.engine.progress import begin, dispatch, feed, feed_cancel, feed_retry, load, settle
-from durable.engine.state import Flight, Loaded
+from durable.engine.state import Loaded
 from durable.engine.turn import Turn
 from durable.errors import (
     ChildDepthExceeded,
@@ -32,8 +32,6 @@ from durable.records import EntryKind, EntryStatus, ParkReason, WorkflowRecord, 
 from durable.retry import is_permanent, next_delay
 from durable.runner.definitions import WorkflowCall, WorkflowDef
 from durable.runner.fibers import WaitCondition
-
-_NONE: dict[str, Flight] = {}
 
 
 def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
@@ -92,13 +90,14 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
     then the answer is late, and late answers change nothing.
     """
     state = turn.state
-    flight = state.in_flight.get(op.key, _NONE).get(op.position)
-    if flight != (op.round, op.attempt):
+    key, position = op.key, op.position
+    flights = state.in_flight.get(key)
+    if flights is None or flights.get(position) != (op.round, op.attempt):
         return
-    loaded = state.touch(op.key) or _reload(turn, op.key)
+    loaded = state.touch(key) or _reload(turn, key)
     # Not before: what is in flight is not dispatched again by loading its workflow.
-    state.in_flight.get(op.key, {}).pop(op.position, None)
-    wait = loaded.session.waits.get(op.position) if loaded is not None else None
+    flights.pop(position, None)
+    wait = loaded.session.waits.get(position) if loaded is not None else None
     if loaded is None or wait is None or wait.attempt != op.attempt:
         return
     if op.error is None:

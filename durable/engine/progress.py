@@ -34,6 +34,8 @@ from durable.runner.results import SessionResult, Suspended
 from durable.runner.session import WorkflowSessionRunner
 
 _UNREAD: Any = object()
+# What a NamedTuple does when it is called, without the call in between: every step makes two of them.
+new_tuple = tuple.__new__
 
 
 def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
@@ -100,8 +102,10 @@ def feed(
     """Record what has come of a wait, and go on. False if the body cannot take it: then it is parked, nothing is
     recorded, and whatever was to be fed is still there."""
     # The wall clock may have been set back; a timer must not be seen to fire before its deadline.
-    at = max(loaded.session.now, turn.now)
-    entry = HistoryEntry(loaded.seq + 1, wait.position, wait.kind, wait.name, status, outcome, at)
+    at = loaded.session.now
+    if at < turn.now:
+        at = turn.now
+    entry = new_tuple(HistoryEntry, (loaded.seq + 1, wait.position, wait.kind, wait.name, status, outcome, at, None))
     return _feed(turn, loaded, entry, value)
 
 
@@ -135,9 +139,10 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         return
     for wait in result.withdrawn:
         _withdraw(turn, loaded, wait)
+    waits = loaded.session.waits
     for wait in result.opened:
         # A wait may have been opened and withdrawn between two answers.
-        if loaded.session.waits.get(wait.position) is not wait:
+        if waits.get(wait.position) is not wait:
             continue
         if wait.kind is EntryKind.ACTIVITY:
             dispatch(turn, loaded, wait)
@@ -162,10 +167,9 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     op = wait.op
     assert isinstance(op, ActivityCall)
     flights[wait.position] = (record.round, wait.attempt)
+    round, position, attempt = record.round, wait.position, wait.attempt
     turn.effects.append(
-        RunActivity(
-            record.key, record.id, record.round, wait.position, wait.attempt, op.definition, wait.args, wait.kwargs
-        )
+        new_tuple(RunActivity, (record.key, record.id, round, position, attempt, op.definition, wait.args, wait.kwargs))
     )
 
 
@@ -173,7 +177,7 @@ def settle(turn: Turn, loaded: Loaded) -> None:
     """Bring the record in line with what the body waits for."""
     record = loaded.record
     status = WorkflowStatus.RUNNING if loaded.session.open_activities else WorkflowStatus.SUSPENDED
-    wake_at = loaded.session.wake_at(turn.state.in_flight.get(record.key, ()))
+    wake_at = loaded.session.wake_at(turn.state.in_flight.get(record.key, ())) if loaded.session.timed else None
     if status is not record.status or wake_at != record.wake_at:
         turn.state.put(record.with_status(status, wake_at=wake_at), record)
 
@@ -195,9 +199,10 @@ def _session(turn: Turn, record: WorkflowRecord, arguments: Arguments | None = N
 
 def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
     state = turn.state
-    state.watch.enter(loaded.record, loaded.session)
+    session = loaded.session
+    state.watch.enter(loaded.record, session)
     try:
-        result = loaded.session.feed(entry) if value is _UNREAD else loaded.session.feed(entry, value)
+        result = session.feed(entry) if value is _UNREAD else session.feed(entry, value)
     except (CodecError, HistoryDiverged) as error:
         park(turn, loaded.record, ParkReason.UNREADABLE, str(error))
         return False

@@ -8,11 +8,12 @@ them also notes the change in the batch that will be committed.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import attrs
 
-from durable.backends.base import Backend, Batch
+from durable.backends.base import Backend, Batch, TakenIds
 from durable.codec import Codec
 from durable.engine.config import EngineConfig
 from durable.engine.postbox import Postbox
@@ -103,6 +104,8 @@ class State:
         self.watch: Watch = Unwatched()
         self.trials = Trials()
         self._ids: dict[str, int] = {}
+        # Ids that the store did not have when the open batch began.
+        self._free: set[str] = set()
         self.post = Postbox(backend, config.max_pending_events, self.loaded)
         self.post.next_batch(self.batch)
 
@@ -116,8 +119,15 @@ class State:
     def find(self, id: str) -> WorkflowRecord | None:
         """The workflow with this id, if there is one."""
         key = self._ids.get(id)
+        if key is None and id in self._free:
+            return None
         found = self.backend.workflow(id) if key is None else self.by_key(key)
         return None if found is not None and found.key in self.batch.workflows_purged else found
+
+    def look_up(self, ids: Iterable[str]) -> None:
+        """Ask the store once which of some ids are free, before the operations of a batch ask for each."""
+        unknown = {id for id in ids if id not in self._ids}
+        self._free = unknown.difference(self.backend.find(TakenIds(tuple(unknown))))
 
     def record(self, id: str) -> WorkflowRecord:
         """The workflow with this id. Raises `WorkflowNotFound`."""
@@ -205,6 +215,7 @@ class State:
     def next_batch(self) -> None:
         """The batch is committed: open the next one, and let go of the bodies that were not used for longest."""
         self.batch = Batch()
+        self._free.clear()
         self.post.next_batch(self.batch)
         self.evict()
         if len(self._ids) > 2 * len(self.loaded) + 1000:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import logging
 from collections import deque
-from typing import Any
+from typing import Any, cast
 
 from durable.clock import later, to_datetime
 from durable.codec import Codec
@@ -39,7 +39,7 @@ class Interpreter(Ambient):
         # Open waits by position, in the order in which they were opened.
         self.waits: dict[str, WaitCondition] = {}
         # Those of them that have a deadline.
-        self._timed: dict[str, WaitCondition] = {}
+        self.timed: dict[str, WaitCondition] = {}
         # How many of them are activities.
         self.open_activities = 0
         self.announced: Op[Any] | None = None
@@ -57,14 +57,6 @@ class Interpreter(Ambient):
         """The waits that a body which has ended gave up on its way out."""
         return tuple(self._withdrawn)
 
-    def _progress_since(self) -> SessionResult:
-        progress = self._progress
-        self._progress = Suspended()
-        if self._withdrawn:
-            progress.withdrawn = tuple(self._withdrawn)
-            self._withdrawn.clear()
-        return progress
-
     def _advance(self, fiber: Fiber | None = None, outcome: Outcome | None = None) -> SessionResult:
         """Run a fiber, and all that become ready by it, until everything waits."""
         token = STEPPING.set(self)
@@ -77,7 +69,14 @@ class Interpreter(Ambient):
                     self._step(fiber, outcome)
         finally:
             STEPPING.reset(token)
-        return self._end if self._end is not None else self._progress_since()
+        if self._end is not None:
+            return self._end
+        progress = self._progress
+        self._progress = Suspended()
+        if self._withdrawn:
+            progress.withdrawn = tuple(self._withdrawn)
+            self._withdrawn.clear()
+        return progress
 
     def _step(self, fiber: Fiber, outcome: Outcome | None) -> None:
         """Run one fiber until it waits or ends."""
@@ -119,15 +118,13 @@ class Interpreter(Ambient):
         fiber.count += 1
         if isinstance(announced, Branches):
             return self._branch(fiber, announced, position)
-        assert isinstance(announced, Leaf)
-        wait = WaitCondition(position, announced, fiber, self.now)
+        wait = WaitCondition(position, cast("Leaf[Any]", announced), fiber, self.now)
         try:
             if isinstance(announced, ActivityCall):
                 coder = announced.definition.coder(self._codec)
-                coder.check(announced.args, announced.kwargs)
                 wait.args, wait.kwargs = coder.copy_arguments(announced.args, announced.kwargs)
                 self.open_activities += 1
-            elif (known := self._prepare(wait, announced)) is not None:
+            elif (known := self._prepare(wait, wait.op)) is not None:
                 return known
         except Exception as error:
             return Raised(error)
@@ -141,7 +138,7 @@ class Interpreter(Ambient):
             wait.deadline = op.until if op.duration is None else later("sleep", self.now, op.duration)
             if op.eager and wait.deadline is not None and wait.deadline <= self.now:
                 return Returned(to_datetime(self.now))
-            self._timed[wait.position] = wait
+            self.timed[wait.position] = wait
         elif isinstance(op, WorkflowCall):
             coder = op.definition.coder(self._codec)
             coder.check(op.args, op.kwargs)
@@ -210,8 +207,8 @@ class Interpreter(Ambient):
         del self.waits[wait.position]
         if wait.kind is EntryKind.ACTIVITY:
             self.open_activities -= 1
-        if self._timed:
-            self._timed.pop(wait.position, None)
+        if self.timed:
+            self.timed.pop(wait.position, None)
         wait.fiber.wait = None
 
     def _withdraw(self, wait: WaitCondition) -> None:

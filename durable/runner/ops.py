@@ -104,8 +104,11 @@ class Op(Generic[T_co]):
         return OrDefault(self, default)
 
     def __del__(self) -> None:
+        # First, because nearly all are used and every operation comes by here.
+        if self._used:
+            return
         session = STEPPING.get()
-        if self._used or _collector.is_at_work or session is None or session.closing:
+        if _collector.is_at_work or session is None or session.closing:
             return
         # Reference counting brings us here at the statement that dropped the operation, or when a body returns that
         # has it in a local. An error that passes by drops operations too, and that is no mistake.

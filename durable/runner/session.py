@@ -24,7 +24,7 @@ from durable.runner.events import EventOp
 from durable.runner.fibers import Fiber, WaitCondition, source_line
 from durable.runner.interpreter import Interpreter
 from durable.runner.ops import STEPPING, Leaf, Outcome, Raised, Returned
-from durable.runner.results import SessionResult
+from durable.runner.results import SessionResult, Suspended
 
 _UNREAD: Any = object()
 
@@ -69,8 +69,8 @@ class WorkflowSessionRunner(Interpreter):
             wait.attempt += 1
             wait.retry_at = entry.retry_at_us
             wait.error = entry.outcome
-            self._timed[entry.position] = wait
-            return self._progress_since()
+            self.timed[entry.position] = wait
+            return Suspended()
         outcome: Outcome
         if entry.status is EntryStatus.ERROR:
             outcome = Raised(unpack_error(entry.outcome))
@@ -103,14 +103,14 @@ class WorkflowSessionRunner(Interpreter):
 
     def wake_at(self, in_flight: Container[str] = ()) -> int | None:
         """The earliest open deadline: a timer's, or that of a retry that is not in flight yet."""
-        if not self._timed:
+        if not self.timed:
             return None
-        open_deadlines = (wait.due for wait in self._timed.values() if wait.position not in in_flight)
+        open_deadlines = (wait.due for wait in self.timed.values() if wait.position not in in_flight)
         return min((due for due in open_deadlines if due is not None), default=None)
 
     def due(self, now: int) -> list[WaitCondition]:
         """The timers and retries whose time has come, the earliest first."""
-        found = [wait for wait in self._timed.values() if wait.due is not None and wait.due <= now]
+        found = [wait for wait in self.timed.values() if wait.due is not None and wait.due <= now]
         return sorted(found, key=lambda wait: wait.due or 0)
 
     def source(self, position: str) -> str | None:

@@ -62,6 +62,20 @@ def test_batch_without_anything_releases_nothing() -> None:
     assert office.log == []
 
 
+def test_starts_of_one_batch_ask_the_store_once() -> None:
+    """Whether ids are taken is asked for all starts of a batch at once; the first of two equal ones begins it."""
+    office = Office()
+    office.ask(call_of(waiter(), "old"))
+    before = office.backend.calls
+    fresh, again, known, other = office.ask(
+        call_of(waiter(), "new"), call_of(waiter(), "new"), call_of(waiter(), "old"), call_of(worker(), "new")
+    )
+    assert office.backend.calls - before == 2, "the ids and the commit"
+    assert fresh.reply.key == again.reply.key
+    assert known.reply.id == "old"
+    assert type(other.error).__name__ == "WorkflowAlreadyExists"
+
+
 def test_refusal_is_the_callers_alone() -> None:
     """An operation that is refused does not keep the others of its batch from being done."""
     office = Office()

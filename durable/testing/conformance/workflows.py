@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from durable.backends.base import EventsFor, Mailbox, PendingCount, Timers, WaitsFor, WaitsOf, Workflows
+from durable.backends.base import EventsFor, Mailbox, PendingCount, TakenIds, Timers, WaitsFor, WaitsOf, Workflows
 from durable.errors import InvariantViolated
 from durable.records import (
     EntryKind,
@@ -68,6 +68,16 @@ def check_workflow_round_trip(make: BackendFactory) -> None:
             same(store.backend.workflow(record.id), record)
             same(store.backend.workflow_by_key(record.key), record)
         same(store.backend.find(Workflows(limit=ALL)), [plain, _FULL])
+
+
+def check_taken_ids(make: BackendFactory) -> None:
+    """Of many ids those that a workflow has are told, each once, whatever characters they hold."""
+    odd = ["it's", 'a "quoted" one', "[]", "naïve 🎈", "null", "1", " "]
+    with Store(make) as store:
+        store.save(workflows_new=by_key(*(workflow(key, id=id) for key, id in enumerate(odd, start=1))))
+        asked = (*odd, *(f"free {id}" for id in odd), "NULL", "2", odd[0])
+        same(sorted(set(store.backend.find(TakenIds(asked)))), sorted(odd))
+        same(store.backend.find(TakenIds(())), [])
 
 
 def check_every_enum_value(make: BackendFactory) -> None:
@@ -244,6 +254,7 @@ def check_purge(make: BackendFactory) -> None:
 
 CHECKS: tuple[Check, ...] = (
     check_workflow_round_trip,
+    check_taken_ids,
     check_every_enum_value,
     check_update,
     check_continued_workflow,
