@@ -265,7 +265,7 @@ class NonRetryable(DurableError):
         self.message = message
 
     def __str__(self) -> str:
-        return self.message
+        return str(self.message)  # `raise NonRetryable(error)` is written too
 
 
 class RetryAfter(DurableError):
@@ -277,7 +277,7 @@ class RetryAfter(DurableError):
         super().__init__(self.delay, message)
 
     def __str__(self) -> str:
-        return self.message or f"retry after {self.delay}"
+        return str(self.message or f"retry after {self.delay}")
 
 
 @attrs.frozen(slots=False)

@@ -100,5 +100,8 @@ def test_error_messages_leave_out_what_is_absent() -> None:
     assert str(errors.WorkflowCancelled("w", "late")) == "workflow 'w' was cancelled: late"
     assert str(errors.RetryAfter(5)) == "retry after 5"
     assert str(errors.RetryAfter(5, "busy")) == "busy"
+    # As any exception may be made from another.
+    assert str(errors.NonRetryable(ValueError("no"))) == "no"  # type: ignore[arg-type]
+    assert str(errors.RetryAfter(5, ValueError("no"))) == "no"  # type: ignore[arg-type]
     assert Cancelled().reason is None
     assert Cancelled("why").reason == "why"
