@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from durable import Durable, ParkReason, WorkflowStatus, sleep, workflow
+from durable import Durable, ParkReason, TimedOut, WorkflowStatus, sleep, workflow
 from durable.engine.config import EngineConfig
 from durable.engine.operations import Follow, RecoverWorkflows, ResumeWorkflow, TerminateWorkflow, WakeWorkflow
 from durable.engine.recovery import must_wait
@@ -287,3 +287,21 @@ def test_overdue_timer_does_not_fire_beside_a_suspect() -> None:
     desk.finish(desk.activities[0], 1)
     desk.settle()
     assert desk.status("asleep") is WorkflowStatus.SUCCEEDED
+
+
+@workflow(name="recovery.limited")
+def limited() -> Durable[None]:
+    """An activity against a deadline."""
+    yield from work(0).within(10)
+
+
+def test_overdue_timer_beside_an_activity() -> None:
+    """A deadline that passed while nobody ran fires after a crash, also if it is looked at before the recovery."""
+    desk = Desk(limited)
+    desk.start(limited())
+    desk.clock.advance(60)
+    desk.restart(limited, clean=False, recover=False)
+    desk.settle()
+    desk.recover()
+    assert desk.status() is WorkflowStatus.FAILED
+    assert isinstance(desk.error(), TimedOut)
