@@ -106,8 +106,9 @@ class TakenIds(Query[str]):
 
 @attrs.frozen(kw_only=True)
 class Timers(Query[tuple[int, int]]):
-    """(wake_at, key) of the workflows that wake first, in that order."""
+    """(wake_at, key) of the workflows that wake first, in that order; `after` is the last one seen."""
 
+    after: tuple[int, int] = (-1, 0)
     limit: int
 
 

@@ -287,7 +287,7 @@ def _taken_ids(store: MemoryStore, query: TakenIds) -> list[str]:
 
 
 def _timers(store: MemoryStore, query: Timers) -> list[tuple[int, int]]:
-    return list(islice(store.timers, query.limit))
+    return list(islice(store.timers.irange(query.after, inclusive=(False, False)), query.limit))
 
 
 def _waits_of(store: MemoryStore, query: WaitsOf) -> list[EventWait]:

@@ -119,8 +119,11 @@ def _taken_ids(query: TakenIds) -> Select:
 
 
 def _timers(query: Timers) -> Select:
-    sql = "SELECT wake_at, key FROM workflow WHERE wake_at IS NOT NULL ORDER BY wake_at, key LIMIT :limit"
-    return Select(rows.TIMER, sql, {}, query.limit)
+    sql = (
+        "SELECT wake_at, key FROM workflow WHERE wake_at IS NOT NULL AND (wake_at, key) > (:wake_at, :key) "
+        "ORDER BY wake_at, key LIMIT :limit"
+    )
+    return Select(rows.TIMER, sql, {"wake_at": query.after[0], "key": query.after[1]}, query.limit)
 
 
 def _waits_of(query: WaitsOf) -> Select:

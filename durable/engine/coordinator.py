@@ -233,8 +233,8 @@ class WorkflowStateCoordinator:
 
     def _due(self, limit: int) -> list[Envelope | Operation[Any]]:
         state = self.state
-        if state.timers.needs_refill():
-            state.timers.refill(self._backend.find(Timers(limit=self._config.timer_window)))
+        if (after := state.timers.refill_after()) is not None:
+            state.timers.refill(self._backend.find(Timers(after=after, limit=self._config.timer_window)))
         due = state.timers.pop_due(self._clock.now(), limit)
         found: list[Envelope | Operation[Any]] = [WakeWorkflow(key) for key in due]
         if self._clock.monotonic() >= self._sweep_at:

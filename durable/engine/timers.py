@@ -1,7 +1,8 @@
 """The next timers: a sorted window in memory over the store's index.
 
-The window holds every timer up to its horizon. Beyond the horizon only the store knows; when the window has run empty
-the coordinator refills it. A million sleeping workflows therefore cost rows, not memory.
+The window holds every timer up to its horizon, but for those that were taken out and are in hand. Beyond the horizon
+only the store knows; when the window has run empty the coordinator refills it from there on. A million sleeping
+workflows therefore cost rows, not memory.
 """
 
 from __future__ import annotations
@@ -32,12 +33,16 @@ class TimerWindow:
             del self._timers[self._size :]
             self._horizon = self._timers[-1]
 
-    def needs_refill(self) -> bool:
-        """Whether the store may hold the next timer."""
-        return not self._timers and self._horizon is not None
+    def refill_after(self) -> tuple[int, int] | None:
+        """After which timer the store holds the next one; None if there is no need to ask.
+
+        Not from the first on: a suspect whose timer is due and who waits for its trial would come back at once, again
+        and again, and keep everybody behind it from waking.
+        """
+        return None if self._timers else self._horizon
 
     def refill(self, found: Sequence[tuple[int, int]]) -> None:
-        """Take the first `size` timers of the store."""
+        """Take the next `size` timers of the store."""
         self._timers.update(found)
         self._horizon = found[-1] if len(found) >= self._size else None
 

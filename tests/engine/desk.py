@@ -167,8 +167,8 @@ class Desk:
     def settle(self) -> None:
         """Work off what is due and what follows from decisions, each batch in a commit of its own."""
         for _ in range(_STEPS):
-            if self.state.timers.needs_refill():
-                self.state.timers.refill(self.backend.find(Timers(limit=self.config.timer_window)))
+            if (after := self.state.timers.refill_after()) is not None:
+                self.state.timers.refill(self.backend.find(Timers(after=after, limit=self.config.timer_window)))
             due = self.state.timers.pop_due(self.clock.now(), self.config.max_batch)
             following = list(self._follow)
             self._follow.clear()

@@ -305,3 +305,20 @@ def test_overdue_timer_beside_an_activity() -> None:
     desk.recover()
     assert desk.status() is WorkflowStatus.FAILED
     assert isinstance(desk.error(), TimedOut)
+
+
+def test_suspect_with_a_due_timer_waits_outside_the_window() -> None:
+    """A timer that is due and must wait for its trial does not come back into the window before that."""
+    desk = Desk(*EVERY, config=EngineConfig(timer_window=1))
+    desk.start(worker(), "w")
+    key = desk.start(sleeper(10), "s").key
+    desk.start(sleeper(60), "later")
+    desk.clock.advance(20)
+    desk.restart(*EVERY, clean=False, recover=False)
+    desk.do(WakeWorkflow(key))
+    desk.restart(*EVERY, clean=False)
+    assert list(desk.state.trials.waiting) == [key]
+    desk.advance(40)
+    assert desk.status("later") is WorkflowStatus.SUCCEEDED
+    desk.settle()
+    assert desk.status("s") is WorkflowStatus.SUCCEEDED

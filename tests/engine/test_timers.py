@@ -138,10 +138,10 @@ def test_window_asks_the_store_first() -> None:
     """A window that was never filled knows nothing, and says so."""
     window = TimerWindow(2)
     window.move(1, None, 100)
-    assert window.needs_refill()
+    assert window.refill_after() is not None
     assert window.next() is None
     window.refill([(100, 1)])
-    assert (window.needs_refill(), window.next()) == (False, 100)
+    assert (window.refill_after(), window.next()) == (None, 100)
 
 
 def test_window_that_holds_all_is_never_refilled() -> None:
@@ -149,7 +149,7 @@ def test_window_that_holds_all_is_never_refilled() -> None:
     window = TimerWindow(2)
     window.refill([(100, 1)])
     assert window.pop_due(100, 10) == [1]
-    assert not window.needs_refill()
+    assert window.refill_after() is None
     window.move(2, None, 500)
     assert window.next() == 500
 
@@ -161,7 +161,7 @@ def test_window_leaves_later_timers_to_the_store() -> None:
     window.move(3, None, 300)
     window.move(4, None, 150)
     assert window.pop_due(1000, 10) == [1, 4, 2]
-    assert window.needs_refill()
+    assert window.refill_after() == (200, 2)
 
 
 def test_window_is_cut_when_it_has_grown() -> None:
@@ -171,7 +171,7 @@ def test_window_is_cut_when_it_has_grown() -> None:
     for key in range(5):
         window.move(key, None, 100 + key)
     assert window.pop_due(1000, 10) == [0, 1]
-    assert window.needs_refill()
+    assert window.refill_after() is not None
 
 
 def test_window_moves_and_removes() -> None:

@@ -165,6 +165,7 @@ def check_timers(make: BackendFactory) -> None:
         store.save(workflows_new=by_key(*(workflow(key, wake_at=at) for key, at in times.items())))
         same(store.backend.find(Timers(limit=ALL)), [(0, 5), (10, 2), (10, 4), (50, 1)])
         same(store.backend.find(Timers(limit=2)), [(0, 5), (10, 2)])
+        same(store.backend.find(Timers(after=(10, 2), limit=ALL)), [(10, 4), (50, 1)])
         changed = by_key(workflow(5), workflow(3, wake_at=20), workflow(1, wake_at=5))
         store.save(workflows_changed=changed, workflows_purged={2})
         same(store.backend.find(Timers(limit=ALL)), [(5, 1), (10, 4), (20, 3)])
