@@ -139,9 +139,7 @@ class WorkflowStateCoordinator:
         end: BaseException | None = None
         try:
             while not self._stopping:
-                self._taken = self._take()
-                self.process(self._taken)
-                self._taken = []
+                self._work(wait=True)
             if self._clean:
                 self.state.batch.clean_stop = True
                 self._commit()
@@ -149,6 +147,33 @@ class WorkflowStateCoordinator:
             end = error if isinstance(error, StorageError) else StorageUnavailable(f"the coordinator failed: {error!r}")
             _log.critical("the engine has stopped: %s", error, exc_info=not isinstance(error, StorageError))
         self._leave(end)
+
+    def work_off(self) -> int:
+        """One batch of what is queued and due now, without waiting for more; how many operations that was.
+
+        For whoever has no thread to spare: `run` is the same with naps in between.
+        """
+        return self._work(wait=False)
+
+    def has_work(self) -> bool:
+        """Whether something is queued or due now."""
+        timer = self.state.timers.next()
+        is_due = timer <= self._clock.now() if timer is not None else self.state.timers.refill_after() is not None
+        return is_due or bool(self._next) or not self._inbox.empty()
+
+    def nap(self) -> float:
+        """How many seconds may pass before there is something to do, unless something is put into the queue."""
+        next_timer = self.state.timers.next()
+        if next_timer is None:
+            return _NAP
+        return min(_NAP, max(0.0, (next_timer - self._clock.now()) / SECOND))
+
+    def _work(self, *, wait: bool) -> int:
+        self._taken = self._take(wait=wait)
+        count = len(self._taken)
+        self.process(self._taken)
+        self._taken = []
+        return count
 
     def process(self, items: Sequence[Envelope | Operation[Any]]) -> None:
         """Decide a batch, commit it, release it. What comes in an envelope has somebody who waits for the answer."""
@@ -215,14 +240,14 @@ class WorkflowStateCoordinator:
 
     # --- taking work ----------------------------------------------------------------------------------------------
 
-    def _take(self) -> list[Envelope | Operation[Any]]:
+    def _take(self, *, wait: bool) -> list[Envelope | Operation[Any]]:
         """Everything that waits, up to the limit; timers and the engine's own operations come before new calls."""
         limit = self._config.max_batch
         taken = self._due(limit)
         while self._next and len(taken) < limit:
             taken.append(self._next.popleft())
         with contextlib.suppress(Empty):
-            item = self._inbox.get_nowait() if taken else self._inbox.get(timeout=self._nap())
+            item = self._inbox.get_nowait() if taken or not wait else self._inbox.get(timeout=self.nap())
             while item is not None:
                 taken.append(item)
                 if len(taken) >= 2 * limit:
@@ -242,12 +267,6 @@ class WorkflowStateCoordinator:
             found.append(SweepEvents())
             self._forget_abandoned()
         return found
-
-    def _nap(self) -> float:
-        next_timer = self.state.timers.next()
-        if next_timer is None:
-            return _NAP
-        return min(_NAP, max(0.0, (next_timer - self._clock.now()) / SECOND))
 
     # --- commit ---------------------------------------------------------------------------------------------------
 

@@ -270,3 +270,28 @@ def test_store_that_cannot_be_closed(caplog: pytest.LogCaptureFixture) -> None:
     office.run()
     assert "could not be closed" in caplog.text
     assert office.released[-1].is_last
+
+
+def test_work_off_takes_what_is_there_and_does_not_wait() -> None:
+    """Without a thread: one batch of what is queued, then of what follows from it, then nothing."""
+    office = Office()
+    office.coordinator.work_off()
+    assert not office.coordinator.has_work()
+    office.coordinator.submit(office.letter(call_of(sleeper(10), "s")))
+    office.coordinator.submit(office.letter(FindWorkflow("s")))
+    assert office.coordinator.has_work()
+    assert office.coordinator.work_off() == 2
+    assert office.coordinator.work_off() == 0
+    assert not office.coordinator.has_work()
+
+
+def test_timer_that_is_due_is_work() -> None:
+    """How long the coordinator may nap follows from the next timer, which is work when its time has come."""
+    office = Office()
+    office.coordinator.work_off()
+    assert office.coordinator.nap() == 5.0
+    office.ask(call_of(sleeper(3), "s"))
+    assert (office.coordinator.nap(), office.coordinator.has_work()) == (3.0, False)
+    office.clock.advance(3)
+    assert (office.coordinator.nap(), office.coordinator.has_work()) == (0.0, True)
+    assert office.coordinator.work_off() == 1
