@@ -60,7 +60,7 @@ ONLY_HERE = {
     "durable/clock.py": ("time", *_TODAY),
     "durable/ids.py": ("os.getrandom", "os.urandom", "random", "secrets", "uuid.uuid1", "uuid.uuid4"),
 }
-SEEDED = {"durable/runner/determinism.py": "random.Random"}
+SEEDED = dict.fromkeys(("durable/runner/determinism.py", "durable/testing/simulation/dice.py"), "random.Random")
 CONFIG = "durable/engine/config.py"
 # The public names, all of them.
 EXPECTED = """

@@ -1,0 +1,50 @@
+"""What programs call: activities that fail as planned, by the number of the attempt.
+
+They are never run by an event loop: the simulated world calls the plain functions when their time has come.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from durable.engine.activities import activity_info
+from durable.errors import NonRetryable, RetryAfter
+from durable.retry import Retry
+from durable.runner.definitions import activity
+
+RETRY = Retry(max_attempts=4, first_delay=0.2, factor=3.0)
+# How an activity ends after its planned failures: with a value, never, or for good at once.
+WELL, BADLY, STUBBORNLY = "well", "badly", "stubbornly"
+
+
+class Broken(Exception):
+    """A failure that a retry may mend."""
+
+
+class Stubborn(NonRetryable):
+    """A failure that no retry mends."""
+
+
+@activity(name="simulation.work", retry=RETRY)
+def work(n: int, fails: int, ends: str) -> list[Any]:
+    """Fail as often as planned, then end as planned; a value says which attempt has made it."""
+    attempt = activity_info().attempt
+    if ends == STUBBORNLY and attempt > fails:
+        raise Stubborn(str(n))
+    if ends == BADLY or attempt <= fails:
+        raise RetryAfter(0.5) if ends == WELL and attempt == 2 else Broken(n)
+    return ["done", n, attempt]
+
+
+@activity(name="simulation.echo")
+def echo(drawn: list[Any]) -> list[Any]:
+    """What it was given: recorded by the first execution, and so the witness of what that one has drawn."""
+    return drawn
+
+
+@activity(name="simulation.tidy", retry=Retry(max_attempts=None, first_delay=0.1))
+def tidy(n: int) -> list[Any]:
+    """The cleanup after a cancellation; its first attempt fails."""
+    if activity_info().attempt == 1:
+        raise Broken(n)
+    return ["tidied", n]

@@ -1,0 +1,181 @@
+"""The checker: sees every commit that truly happened, every activity that begins or answers and every acknowledgement.
+
+It keeps the ledger and asks the rules. What is checked over commits stands in `rules`; here is what is checked when
+something leaves the engine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from typing import Any
+
+from durable.backends.base import Batch
+from durable.engine.operations import RunActivity
+from durable.records import EntryKind, EntryStatus, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.testing.simulation.activities import tidy
+from durable.testing.simulation.agenda import VirtualClock
+from durable.testing.simulation.ledger import Ledger, Life
+from durable.testing.simulation.rules import AFTER, BEFORE
+from durable.testing.simulation.scenario import Scenario
+from durable.testing.simulation.violation import Violation
+
+# One activity of one round.
+Name = tuple[int, int, str]
+
+
+class Trace:
+    """What has happened, as a fingerprint; and its last lines, for whoever looks for the cause of a violation."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+        self.tail: deque[str] = deque(maxlen=60)
+
+    def note(self, line: str) -> None:
+        """One more thing has happened."""
+        self._hash.update(line.encode())
+        self.tail.append(line)
+
+    def fingerprint(self) -> str:
+        """The same for the same things in the same order."""
+        return self._hash.hexdigest()
+
+
+class Checker:
+    """Decides the invariants while a simulation runs."""
+
+    def __init__(self, scenario: Scenario, clock: VirtualClock) -> None:
+        self.ledger = Ledger(scenario.policy)
+        self.trace = Trace()
+        self._clock = clock
+        self._max_crashes = scenario.engine_config().max_crashes
+        # What each activity was given when it was first run.
+        self._given: dict[Name, tuple[Any, ...]] = {}
+        # What runs in this incarnation.
+        self._running: set[Name] = set()
+        # Whom clients have asked to stop, answered or not.
+        self.unwanted: set[str] = set()
+        # Whose start was acknowledged.
+        self.started: set[str] = set()
+        self.activities = 0
+        # What was found broken, for where the engine would take the error for its own.
+        self.broken: Violation | None = None
+
+    # --- the store --------------------------------------------------------------------------------------------------
+
+    def opened(self, *, clean: bool) -> None:
+        """An engine has taken the store."""
+        self.trace.note(f"open clean={clean}")
+        self._running.clear()
+        self.ledger.open(clean=clean)
+
+    def committed(self, batch: Batch) -> None:
+        """A commit has happened, whatever the engine is told."""
+        try:
+            self._check(batch, self._clock.now())
+        except Violation as violation:
+            self.broken = violation
+            raise
+
+    def _check(self, batch: Batch, now: int) -> None:
+        ledger = self.ledger
+        for rule in BEFORE:
+            rule(ledger, batch, now)
+        self._check_parking(batch)
+        self._check_cancelling(batch)
+        ledger.book(batch, now)
+        for rule in AFTER:
+            rule(ledger, batch, now)
+        self._note(batch)
+
+    def _note(self, batch: Batch) -> None:
+        lines = [f"commit {batch.number} at {self._clock.elapsed} serial {batch.serial}"]
+        for key, (seq, position, kind, name, status, outcome, at, _) in batch.history:
+            # The error of a child holds a traceback, and so the paths of this machine.
+            told = "" if kind is EntryKind.CHILD and status is EntryStatus.ERROR else outcome
+            lines.append(f" {key} {seq} {position} {name} {status._value_} {at} {told}")
+        for one in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
+            lines.append(f" {one.id} {one.status._value_} {one.round} {one.wake_at} {one.crashes} {one.result}")
+        self.trace.note("\n".join(lines))
+
+    def _check_parking(self, batch: Batch) -> None:
+        """Parked for its crashes is only who was there at so many unclean stops since it last made progress."""
+        for key, record in batch.workflows_changed.items():
+            life = self.ledger.lives[key]
+            is_news = record.park_reason is ParkReason.CRASHED and life.record.park_reason is None
+            if is_news and life.stops < self._max_crashes:
+                raise Violation("I26", f"{record.id} is parked after {life.stops} unclean stops")
+
+    def _check_cancelling(self, batch: Batch) -> None:
+        """Nobody is cancelled whom nobody wanted to stop: a client, or the parent, which then no longer waits."""
+        for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
+            if record.cancel_requested and record.parent_key is None and record.id not in self.unwanted:
+                raise Violation("I21", f"{record.id} is cancelled and nobody has asked for it")
+
+    # --- activities -------------------------------------------------------------------------------------------------
+
+    def began(self, effect: RunActivity) -> None:
+        """An activity begins to run."""
+        name = (effect.key, effect.round, effect.position)
+        self.trace.note(f"begin {name} {effect.attempt}")
+        life = self.ledger.lives.get(effect.key)
+        if life is None or life.record.status.is_terminal or life.record.round != effect.round:
+            raise Violation("I6", f"activity {name} runs, and no commit says that it should")
+        if effect.position in life.done:
+            raise Violation("I9", f"activity {name} runs again after its outcome was recorded")
+        if name in self._running:
+            raise Violation("I10", f"activity {name} runs twice at once")
+        self._check_attempt(life, effect)
+        if life.record.cancel_requested and effect.definition is not tidy:
+            raise Violation("I21", f"activity {name} runs after its workflow was cancelled")
+        if self._given.setdefault(name, effect.args) != effect.args:
+            raise Violation("I24", f"activity {name} was given {self._given[name]}, now {effect.args}")
+        self._running.add(name)
+        self.activities += 1
+
+    def _check_attempt(self, life: Life, effect: RunActivity) -> None:
+        failed, retry_at = life.failed.get(effect.position, (0, 0))
+        most = effect.definition.retry.max_attempts
+        if effect.attempt != failed + 1 or (most is not None and effect.attempt > most):
+            what = f"attempt {effect.attempt} of {effect.position} begins, {failed} failures are recorded"
+            raise Violation("I11", f"{life.record.id}: {what}")
+        if self._clock.now() < retry_at:
+            raise Violation("I11", f"{life.record.id}: attempt {effect.attempt} begins before its time, {retry_at}")
+
+    def answered(self, effect: RunActivity, outcome: str) -> None:
+        """An attempt has ended and its answer is on its way."""
+        self._running.discard((effect.key, effect.round, effect.position))
+        attempt = (effect.key, effect.round, effect.position, effect.attempt)
+        self.ledger.answers.setdefault(attempt, []).append(outcome)
+
+    def stopped(self, name: Name) -> None:
+        """An activity was stopped; what it answers now does not count."""
+        self._running.discard(name)
+
+    # --- acknowledgements -------------------------------------------------------------------------------------------
+
+    def seen(self, record: WorkflowRecord) -> Life:
+        """A caller was shown a workflow: it is stored, and an end that was shown is the end."""
+        life = self.ledger.life(record.id)
+        if life is None:
+            raise Violation("I1", f"{record.id} was shown to a caller and is not stored")
+        if record.status.is_terminal and record != life.record:
+            raise Violation("I5", f"{record.id} was shown as {record}, stored is {life.record}")
+        return life
+
+    def accepted(self, event_id: str) -> None:
+        """A sender was told that its event is kept or delivered."""
+        payload = f'"{event_id}"'
+        if event_id not in self.ledger.mail.sent or payload not in self.ledger.mail.places:
+            raise Violation("I16", f"event {event_id} was acknowledged and is not stored")
+
+    def cancelled(self, id: str, reply: bool) -> None:
+        """A caller was told that a workflow is being cancelled, or that it has ended."""
+        life = self.ledger.life(id)
+        if life is None or not (life.record.cancel_requested if reply else life.record.status.is_terminal):
+            raise Violation("I21", f"cancel of {id} was answered {reply}: {life and life.record}")
+
+    def is_parked(self, id: str | None) -> bool:
+        """Whether a workflow is set aside."""
+        life = self.ledger.life(id)
+        return life is not None and life.record.status is WorkflowStatus.PARKED

@@ -1,0 +1,245 @@
+"""Clients: each does its acts one after the other, and repeats a call that was not answered when the engine died.
+
+What an answer promises is checked at the moment it arrives.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from durable.engine.coordinator import Envelope
+from durable.engine.operations import (
+    AwaitEnd,
+    CancelWorkflow,
+    DescribeWorkflow,
+    FindWorkflow,
+    ListLetters,
+    Operation,
+    ReadHistory,
+    ReplayLetter,
+    SendEvent,
+    StartWorkflow,
+    TerminateWorkflow,
+)
+from durable.errors import DeadLetterNotFound, WorkflowAlreadyExists, WorkflowNotFound, WorkflowTerminated
+from durable.ids import digest
+from durable.runner.events import event_key
+from durable.testing.simulation.agenda import MILLISECOND, Agenda
+from durable.testing.simulation.checker import Checker
+from durable.testing.simulation.dice import Dice
+from durable.testing.simulation.kinds import event_of
+from durable.testing.simulation.process import CODEC, Process
+from durable.testing.simulation.rows import simulated
+from durable.testing.simulation.scenario import Act, Verb
+from durable.testing.simulation.violation import Violation
+
+# How often a client looks again for a workflow that is not started yet.
+_TRIES = 40
+_SENDING = (Verb.SEND, Verb.REPLAY)
+
+
+class Client:
+    """One caller."""
+
+    def __init__(self, acts: list[Act], *, agenda: Agenda, dice: Dice, checker: Checker) -> None:
+        self._acts = deque(acts)
+        self._agenda = agenda
+        self._dice = dice
+        self._checker = checker
+        self._process: Process | None = None
+        self._tries = 0
+        self._first_reply: Any = None
+        # Whether the workflow that is called for was known to be started before the call.
+        self._was_started = False
+        self._schedule(acts[0].at * MILLISECOND)
+
+    def _schedule(self, delay: int) -> None:
+        self._agenda.add(delay, self._call)
+
+    def _soon(self) -> int:
+        return self._dice.below(2_000) * MILLISECOND
+
+    # --- calling ----------------------------------------------------------------------------------------------------
+
+    def meet(self, process: Process | None) -> None:
+        """The engine has died, or there is a new one: what was not answered is asked again."""
+        was_waiting, self._process = self._process, None
+        self.engine = process
+        if was_waiting is not None:
+            self._schedule(self._soon())
+
+    engine: Process | None = None
+
+    def _call(self) -> None:
+        process = self.engine
+        if process is None or not process.is_ready:
+            self._schedule(self._soon())
+            return
+        self._process = process
+        act = self._acts[0]
+        self._was_started = act.id in self._checker.started
+        if act.verb in (Verb.CANCEL, Verb.TERMINATE) and act.id is not None:
+            self._checker.unwanted.add(act.id)
+        if act.verb is Verb.REPLAY:
+            process.ask(ListLetters(0, 1), lambda envelope: self._replay(process, act, envelope))
+        else:
+            process.ask(operation_of(act), self._answered)
+
+    def _replay(self, process: Process, act: Act, envelope: Envelope) -> None:
+        if envelope.reply:
+            process.ask(ReplayLetter(envelope.reply[0].id, act.id), self._answered)
+        else:
+            self._next()
+
+    def _next(self) -> None:
+        act = self._acts.popleft()
+        self._process = None
+        self._tries = 0
+        self._first_reply = None
+        if self._acts:
+            self._schedule(max(0, self._acts[0].at - act.at) * MILLISECOND)
+
+    # --- answers ----------------------------------------------------------------------------------------------------
+
+    def _answered(self, envelope: Envelope) -> None:
+        act = self._acts[0]
+        self._checker.trace.note(f"{act.verb.value} {act.id} {act.event_id} {type(envelope.error).__name__}")
+        if envelope.error is not None:
+            self._refused(act, envelope.error)
+            return
+        if envelope.reply is None and self._was_started:
+            raise Violation("I1", f"{act.id} was started, and {act.verb.value} does not find it")
+        _ANSWERS[act.verb](self._checker, act, envelope.reply)
+        if act.is_repeated and self._first_reply is None:
+            # Sent again under its id after it was acknowledged: the answer must be the same.
+            self._first_reply = envelope.reply
+            self._process = None
+            self._schedule(self._soon())
+            return
+        if self._first_reply is not None and self._first_reply != envelope.reply:
+            raise Violation("I16", f"{act.event_id} was answered {self._first_reply}, then {envelope.reply}")
+        self._next()
+
+    def _refused(self, act: Act, error: BaseException) -> None:
+        if isinstance(error, WorkflowNotFound) and self._was_started:
+            raise Violation("I1", f"{act.id} was started, and {act.verb.value} does not find it")
+        if isinstance(error, WorkflowNotFound) and self._tries < _TRIES:
+            # It is not started yet.
+            self._tries += 1
+            self._process = None
+            self._schedule(self._soon())
+            return
+        if not self._is_right(act, error):
+            raise Violation("I2", f"{act.verb.value} of {act.id} was refused: {error!r}")
+        self._next()
+
+    def _is_right(self, act: Act, error: BaseException) -> bool:
+        """Whether a refusal is one that the act can meet, and true."""
+        life = self._checker.ledger.life(act.id)
+        if isinstance(error, WorkflowTerminated):
+            return act.verb in _SENDING and life is not None and life.record.status.is_terminal
+        if isinstance(error, WorkflowAlreadyExists):
+            return life is not None and life.record.start_digest != digest(simulated.name, arguments_of(act))
+        if isinstance(error, DeadLetterNotFound):
+            return act.verb is Verb.REPLAY
+        return isinstance(error, WorkflowNotFound)
+
+
+def arguments_of(act: Act) -> str:
+    """The arguments of a started workflow, as they are stored."""
+    return simulated.coder(CODEC).pack_arguments((act.program, []), {})
+
+
+def operation_of(act: Act) -> Operation[Any]:
+    """What the façade of the engine would make of an act."""
+    id = act.id or ""
+    match act.verb:
+        case Verb.START:
+            return StartWorkflow(
+                id=id, definition=simulated, input=arguments_of(act), delay=act.delay * MILLISECOND
+            )  # fmt: skip
+        case Verb.SEND:
+            event = event_of(act.event)
+            return SendEvent(
+                name=act.event,
+                event_key=event_key(act.key),
+                payload=f'"{act.event_id}"',
+                to=act.id,
+                # A child may start at any time or never; the others are known to be started.
+                allow_unstarted=act.is_early,
+                consume=event.consume_on_read,
+                expire_after=event.expire_after_us,
+                event_id=act.event_id,
+            )
+        case _:
+            return _BY_ID[act.verb](id)
+
+
+_BY_ID: dict[Verb, Callable[[str], Operation[Any]]] = {
+    Verb.CANCEL: CancelWorkflow,
+    Verb.TERMINATE: TerminateWorkflow,
+    Verb.AWAIT: AwaitEnd,
+    Verb.FIND: FindWorkflow,
+    Verb.DESCRIBE: DescribeWorkflow,
+    Verb.HISTORY: ReadHistory,
+}
+
+
+# --- what an answer promises ----------------------------------------------------------------------------------------
+
+
+def _started(checker: Checker, act: Act, reply: Any) -> None:
+    life = checker.seen(reply)
+    checker.started.add(reply.id)
+    if reply.round == 0 and reply.start_at - reply.created_at != act.delay * MILLISECOND:
+        raise Violation("I19", f"{act.id} was to be delayed by {act.delay} ms: {reply}")
+    if life.record.start_digest != digest(simulated.name, arguments_of(act)):
+        raise Violation("I2", f"the start of {act.id} was acknowledged, but it runs another program")
+
+
+def _sent(checker: Checker, act: Act, reply: Any) -> None:
+    checker.accepted(act.event_id)
+
+
+def _cancelled(checker: Checker, act: Act, reply: Any) -> None:
+    checker.cancelled(act.id or "", reply)
+
+
+def _ended(checker: Checker, act: Act, reply: Any) -> None:
+    if not checker.seen(reply).record.status.is_terminal:
+        raise Violation("I5", f"{act.id} was reported as ended and goes on")
+
+
+def _found(checker: Checker, act: Act, reply: Any) -> None:
+    if reply is not None:
+        checker.seen(reply)
+
+
+def _described(checker: Checker, act: Act, reply: Any) -> None:
+    life = checker.ledger.life(act.id)
+    if life is None or (reply.summary.status.is_terminal and reply.summary.status is not life.record.status):
+        raise Violation("I5", f"{act.id} was described as {reply}")
+
+
+def _read(checker: Checker, act: Act, reply: Any) -> None:
+    if [entry.seq for entry in reply] != [*range(1, len(reply) + 1)]:
+        raise Violation("I4", f"the history of {act.id} was shown with a hole: {reply}")
+
+
+def _replayed(checker: Checker, act: Act, reply: Any) -> None:
+    pass
+
+
+_ANSWERS: dict[Verb, Callable[[Checker, Act, Any], None]] = {
+    Verb.START: _started,
+    Verb.SEND: _sent,
+    Verb.CANCEL: _cancelled,
+    Verb.TERMINATE: _cancelled,
+    Verb.AWAIT: _ended,
+    Verb.FIND: _found,
+    Verb.DESCRIBE: _described,
+    Verb.HISTORY: _read,
+    Verb.REPLAY: _replayed,
+}

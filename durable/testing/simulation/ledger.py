@@ -1,0 +1,119 @@
+"""The ledger: what every commit that truly happened adds up to, kept beside the store and without asking it.
+
+It books, and judges nothing: the rules do. Every commit costs as much work as the commit is large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from durable.backends.base import Batch
+from durable.records import (
+    DeadLetterPolicy,
+    EntryKind,
+    EntryStatus,
+    EventWait,
+    HistoryEntry,
+    PendingEvent,
+    WorkflowRecord,
+)
+from durable.testing.simulation.mail import Mail
+
+# One attempt of an activity: workflow, round, position, attempt.
+Attempt = tuple[int, int, str, int]
+
+
+@attrs.define(eq=False)
+class Life:
+    """What is known of one workflow."""
+
+    record: WorkflowRecord
+    seq: int = 0
+    at: int = 0
+    # Of this round: the positions whose outcome is recorded, and how often and until when the others have failed.
+    done: set[str] = attrs.field(factory=set)
+    failed: dict[str, tuple[int, int]] = attrs.field(factory=dict)
+    waits: dict[str, EventWait] = attrs.field(factory=dict)
+    # Unclean stops since it last made progress.
+    stops: int = 0
+    has_ended: bool = False
+
+    def begin_round(self) -> None:
+        """The history starts anew."""
+        self.seq = 0
+        self.done.clear()
+        self.failed.clear()
+
+    def learn(self, entry: HistoryEntry) -> None:
+        """One more entry."""
+        self.seq = entry.seq
+        self.at = entry.at_us
+        self.stops = 0
+        if entry.status is EntryStatus.RETRY:
+            count, _ = self.failed.get(entry.position, (0, 0))
+            self.failed[entry.position] = (count + 1, entry.retry_at_us or 0)
+        elif entry.kind is not EntryKind.CANCEL:
+            self.done.add(entry.position)
+
+
+class Ledger:
+    """The sum of all commits, and what activities have answered since the engine was opened."""
+
+    def __init__(self, policy: DeadLetterPolicy) -> None:
+        self.lives: dict[int, Life] = {}
+        self.ids: dict[str, int] = {}
+        # Who was started where: by parent and place.
+        self.children: dict[tuple[int, str], int] = {}
+        self.mail = Mail(policy)
+        # Who waits for which event.
+        self.waiting: dict[tuple[str, str], dict[tuple[int, str], EventWait]] = {}
+        self.answers: dict[Attempt, list[str]] = {}
+        self.commits = 0
+
+    def life(self, id: str | None) -> Life | None:
+        """The workflow with this id, if it was ever committed."""
+        key = self.ids.get(id or "")
+        return None if key is None else self.lives[key]
+
+    def open(self, *, clean: bool) -> None:
+        """An engine has taken the store: activities of the last one can no longer answer."""
+        self.answers.clear()
+        if not clean:
+            for life in self.lives.values():
+                life.stops += 1
+
+    def book(self, batch: Batch, now: int) -> None:
+        """Add a commit."""
+        self.commits += 1
+        for key, record in batch.workflows_new.items():
+            self.lives[key] = Life(record, has_ended=record.finished_at is not None)
+            self.ids[record.id] = key
+            if record.parent_key is not None and record.parent_place is not None:
+                self.children[record.parent_key, record.parent_place] = key
+        for key, record in batch.workflows_changed.items():
+            life = self.lives[key]
+            life.record = record
+            life.has_ended = record.finished_at is not None
+        for key in batch.history_cleared:
+            self.lives[key].begin_round()
+        for key, entry in batch.history:
+            self.lives[key].learn(entry)
+        self._book_waits(batch.waits_dropped, batch.waits_put.values())
+        self.mail.book(batch, now, self._has_ended)
+
+    def _has_ended(self, event: PendingEvent) -> bool:
+        """Whether the workflow that an event was sent to has ended."""
+        life = self.life(event.unstarted) if event.target is None else self.lives[event.target]
+        return life is not None and life.has_ended
+
+    def _book_waits(self, dropped: Iterable[tuple[int, str]], put: Iterable[EventWait]) -> None:
+        for key, position in dropped:
+            wait = self.lives[key].waits.pop(position, None)
+            if wait is not None:
+                del self.waiting[wait.name, wait.event_key][key, position]
+        for wait in put:
+            self.lives[wait.workflow_key].waits[wait.position] = wait
+            place = self.waiting.setdefault((wait.name, wait.event_key), {})
+            place[wait.workflow_key, wait.position] = wait

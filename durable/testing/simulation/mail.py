@@ -1,0 +1,144 @@
+"""Where every event is: pending, taken, a dead letter, or gone for a reason. Part of the ledger.
+
+The payload of an event is its sender's id of it, so that one event is known wherever it turns up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from durable.backends.base import Batch
+from durable.records import DeadLetterPolicy, EntryKind, EntryStatus, PendingEvent
+
+# Name, key and mailbox: the events of one queue.
+Queue = tuple[str, str, int | None]
+
+
+@attrs.define(eq=False)
+class Places:
+    """Where one event is, by how often."""
+
+    pending: int = 0
+    letters: int = 0
+    # The workflows that took it.
+    taken: list[int] = attrs.field(factory=list)
+    # Expired, or discarded because the policy says so.
+    gone: int = 0
+    # A broadcast stays pending, whoever takes it.
+    is_broadcast: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many places that is."""
+        return self.pending + self.letters + self.gone + (0 if self.is_broadcast else len(self.taken))
+
+
+@attrs.frozen
+class Taken:
+    """An event that a commit gave to a wait; the serial is None if it was never pending in a commit before."""
+
+    key: int
+    position: str
+    payload: str
+    event: PendingEvent | None
+
+
+class Mail:
+    """All events that were ever committed."""
+
+    def __init__(self, policy: DeadLetterPolicy) -> None:
+        self._policy = policy
+        self.pending: dict[int, PendingEvent] = {}
+        self.queues: dict[Queue, dict[int, PendingEvent]] = {}
+        self.places: dict[str, Places] = {}
+        self._letters: dict[int, str] = {}
+        self._serials: dict[str, int] = {}
+        self.sent: set[str] = set()
+        # Of the last commit: which events it touched, which it gave to waits, and the highest serial before it.
+        self.touched: set[str] = set()
+        self.taken: list[Taken] = []
+        self.serial_before = 0
+        self._serial = 0
+
+    def book(self, batch: Batch, now: int, has_ended: Callable[[PendingEvent], bool]) -> None:
+        """Add a commit."""
+        self.touched = {f'"{event_id}"' for event_id in batch.sent_put}
+        self.sent.update(batch.sent_put)
+        self.serial_before, self._serial = self._serial, batch.serial
+        self._book_taken(batch)
+        dropped = [event for serial in sorted(batch.events_dropped) if (event := self._drop(serial)) is not None]
+        for event in batch.events_put.values():
+            self._drop(event.serial)
+            self._put(event)
+        for id in batch.letters_dropped:
+            if (payload := self._letters.pop(id, None)) is not None:
+                self._place(payload).letters -= 1
+        for id, letter in batch.letters_put.items():
+            self._letters[id] = letter.payload
+            self._place(letter.payload).letters += 1
+        for event in dropped:
+            self._account(event, now, has_ended)
+        if batch.sent_put and self._policy is DeadLetterPolicy.DISCARD:
+            self._account_discarded(batch)
+        if batch.history_cleared:
+            self._account_rounds(batch, {event.payload: event.target for event in dropped})
+
+    def _book_taken(self, batch: Batch) -> None:
+        self.taken = []
+        for key, entry in batch.history:
+            if entry.kind is EntryKind.EVENT and entry.status is EntryStatus.OK:
+                self._place(entry.outcome).taken.append(key)
+                event = self.pending.get(self._serials.get(entry.outcome, -1))
+                self.taken.append(Taken(key, entry.position, entry.outcome, event))
+
+    def _place(self, payload: str) -> Places:
+        self.touched.add(payload)
+        found = self.places.get(payload)
+        if found is None:
+            found = self.places[payload] = Places()
+        return found
+
+    def _drop(self, serial: int) -> PendingEvent | None:
+        event = self.pending.pop(serial, None)
+        if event is not None:
+            self._place(event.payload).pending -= 1
+            self._serials.pop(event.payload, None)
+            if event.unstarted is None:
+                del self.queues[event.name, event.event_key, event.target][serial]
+        return event
+
+    def _put(self, event: PendingEvent) -> None:
+        self.pending[event.serial] = event
+        self._serials[event.payload] = event.serial
+        places = self._place(event.payload)
+        places.pending += 1
+        places.is_broadcast = not event.consume
+        if event.unstarted is None:
+            self.queues.setdefault((event.name, event.event_key, event.target), {})[event.serial] = event
+
+    def _account(self, event: PendingEvent, now: int, has_ended: Callable[[PendingEvent], bool]) -> None:
+        """An event that is nowhere any more must have had a reason to go."""
+        places = self.places[event.payload]
+        has_expired = event.expires_at is not None and event.expires_at <= now
+        is_discarded = self._policy is DeadLetterPolicy.DISCARD and has_ended(event)
+        if not places.count and (has_expired or is_discarded):
+            places.gone += 1
+
+    def _account_rounds(self, batch: Batch, targets: dict[str, int | None]) -> None:
+        """What a workflow took in the same commit in which it began its next round left no entry: it was taken."""
+        for payload in sorted(self.touched):
+            target = targets.get(payload)
+            # It may have lost its target before.
+            is_open = target is None or self._policy is DeadLetterPolicy.MOVE_TO_BROADCAST
+            if not self._place(payload).count and (is_open or target in batch.history_cleared):
+                self.places[payload].taken.append(min(batch.history_cleared))
+
+    def _account_discarded(self, batch: Batch) -> None:
+        """What came in in the same commit in which its workflow ended was never seen pending."""
+        records = (*batch.workflows_new.values(), *batch.workflows_changed.values())
+        if any(record.status.is_terminal for record in records):
+            for event_id in batch.sent_put:
+                places = self._place(f'"{event_id}"')
+                places.gone += not places.count

@@ -1,0 +1,61 @@
+"""What must be true when the engine has nothing to do: at every idle moment, before every stop, and at the very end."""
+
+from __future__ import annotations
+
+from durable.backends.memory import MemoryStore
+from durable.engine.state import State
+from durable.records import EntryKind, WorkflowStatus
+from durable.testing.simulation.ledger import Ledger, Life
+from durable.testing.simulation.process import Process
+from durable.testing.simulation.violation import Violation
+
+
+def check_idle(ledger: Ledger, process: Process) -> None:
+    """I22: whoever has work to do has it in hand, or durably waits for its time; there is no fourth state."""
+    trials = process.coordinator.state.trials
+    if trials.waiting or trials.current is not None:
+        return
+    running = {key for key, _, _ in process.running}
+    for key, life in ledger.lives.items():
+        record = life.record
+        if record.status is WorkflowStatus.RUNNING and key not in running and record.wake_at is None:
+            raise Violation("I22", f"{record.id} has activities to run, and nobody runs them")
+
+
+def check_memory(state: State, store: MemoryStore) -> None:
+    """I6: what the engine believes is what is stored."""
+    if not state.batch.is_empty():
+        raise Violation("I6", "decisions of a batch that is over are not committed")
+    for key, loaded in state.loaded.items():
+        record, session = loaded.record, loaded.session
+        rows = store.waits.get(key, {})
+        waits = {position for position, wait in session.waits.items() if wait.kind is EntryKind.EVENT}
+        work = {position for position, wait in session.waits.items() if wait.kind is EntryKind.ACTIVITY}
+        flights = state.in_flight.get(key, {})
+        facts = {
+            "record": record == store.workflows.get(key),
+            "history": loaded.seq == len(store.history.get(key, {})),
+            "waits": loaded.rows == rows and waits == set(rows),
+            "mailbox": loaded.mail in (None, len(store.boxes.get(key, ()))),
+            "activities": set(flights) <= work and all(flight[0] == record.round for flight in flights.values()),
+        }
+        for what, is_true in facts.items():
+            if not is_true:
+                raise Violation("I6", f"{record.id}: {what} in memory and in the store differ")
+
+
+def check_rest(ledger: Ledger, store: MemoryStore) -> None:
+    """I29: nothing is left to happen, so every workflow has ended, or waits for something from outside."""
+    if {key: life.record for key, life in ledger.lives.items()} != dict(store.workflows):
+        raise Violation("I1", "the store does not hold what was committed")
+    for life in ledger.lives.values():
+        if not life.has_ended and not _waits_outside(ledger, life):
+            raise Violation("I29", f"{life.record.id} has not ended and waits for nothing: {life.record}")
+
+
+def _waits_outside(ledger: Ledger, life: Life) -> bool:
+    """Whether a workflow waits for an event, is set aside, or has a child of this round that does."""
+    if life.record.status is WorkflowStatus.PARKED or life.waits:
+        return True
+    children = [ledger.lives[key] for (parent, _), key in ledger.children.items() if parent == life.record.key]
+    return any(not child.has_ended and _waits_outside(ledger, child) for child in children)

@@ -1,0 +1,321 @@
+"""The invariants, each a small function with its number: what a commit may do, and what must be true after it.
+
+A rule looks at the ledger and at one commit. `BEFORE` are asked while the ledger does not know the commit yet, `AFTER`
+when it does. A rule that is broken raises a `Violation`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator
+
+from durable.backends.base import Batch
+from durable.outcomes import error_summary
+from durable.records import (
+    DeliveryMode,
+    EntryKind,
+    EntryStatus,
+    EventWait,
+    HistoryEntry,
+    ParkReason,
+    PendingEvent,
+    WorkflowRecord,
+    WorkflowStatus,
+)
+from durable.testing.simulation.kinds import KINDS
+from durable.testing.simulation.ledger import Ledger, Life
+from durable.testing.simulation.rows import errors, fits, tag
+from durable.testing.simulation.steps import read
+from durable.testing.simulation.violation import Violation
+
+Rule = Callable[[Ledger, Batch, int], None]
+
+
+def changes(ledger: Ledger, batch: Batch) -> Iterator[tuple[Life, WorkflowRecord]]:
+    """Every stored workflow that a commit changes, as it was and as it will be."""
+    for key, record in batch.workflows_changed.items():
+        yield ledger.lives[key], record
+
+
+def after(ledger: Ledger, batch: Batch, key: int) -> WorkflowRecord:
+    """A workflow as it will be after a commit."""
+    return batch.workflows_new.get(key) or batch.workflows_changed.get(key) or ledger.lives[key].record
+
+
+# --- before a commit is booked --------------------------------------------------------------------------------------
+
+
+def i02_an_id_is_started_once(ledger: Ledger, batch: Batch, now: int) -> None:
+    """No second workflow under one id."""
+    for record in batch.workflows_new.values():
+        if record.id in ledger.ids:
+            raise Violation("I2", f"{record.id} is started a second time")
+
+
+def i03_history_only_grows(ledger: Ledger, batch: Batch, now: int) -> None:
+    """What is recorded stays, but for a new round, which is recorded too."""
+    for life, record in changes(ledger, batch):
+        before, is_new_round = life.record.round, record.key in batch.history_cleared
+        if record.round < before or (record.round > before) != is_new_round:
+            raise Violation("I3", f"{record.id}: round {before} to {record.round}, cleared: {is_new_round}")
+    for key in batch.history_cleared:
+        if key not in batch.workflows_changed and key not in batch.workflows_new:
+            raise Violation("I3", f"the history of workflow {key} is cleared, and nothing says why")
+
+
+def i04_history_has_no_hole(ledger: Ledger, batch: Batch, now: int) -> None:
+    """Sequence numbers are 1 to n."""
+    seqs: dict[int, int] = {}
+    for key, entry in batch.history:
+        known = seqs.get(key)
+        if known is None:
+            life = ledger.lives.get(key)
+            known = 0 if life is None or key in batch.history_cleared else life.seq
+        if entry.seq != known + 1:
+            raise Violation("I4", f"workflow {key}: entry {entry.seq} follows entry {known}")
+        seqs[key] = entry.seq
+
+
+def i05_the_end_is_the_end(ledger: Ledger, batch: Batch, now: int) -> None:
+    """Nothing is written about a workflow that has ended."""
+    keys = [*batch.workflows_changed, *batch.history_cleared, *(key for key, _ in batch.history)]
+    keys += [key for key, _ in batch.waits_put]
+    for key in keys:
+        life = ledger.lives.get(key)
+        if life is not None and life.has_ended:
+            raise Violation("I5", f"{life.record.id} has ended and is changed")
+
+
+def i08_a_position_is_done_once(ledger: Ledger, batch: Batch, now: int) -> None:
+    """One outcome for each position of a round."""
+    here: set[tuple[int, str]] = set()
+    for key, entry in batch.history:
+        life = ledger.lives.get(key)
+        is_known = life is not None and key not in batch.history_cleared and entry.position in life.done
+        if is_known or (key, entry.position) in here:
+            raise Violation("I8", f"workflow {key}: position {entry.position} has an outcome already")
+        if entry.status is not EntryStatus.RETRY and entry.kind is not EntryKind.CANCEL:
+            here.add((key, entry.position))
+
+
+def i12_what_is_recorded_was_returned(ledger: Ledger, batch: Batch, now: int) -> None:
+    """The outcome of an activity is, byte for byte, what that attempt has answered."""
+    here: dict[tuple[int, str], int] = {}
+    for key, entry in batch.history:
+        if entry.kind is not EntryKind.ACTIVITY:
+            continue
+        life = ledger.lives.get(key)
+        before = 0
+        if life is not None and key not in batch.history_cleared:
+            before = life.failed.get(entry.position, (0, 0))[0]
+        failed = before + here.get((key, entry.position), 0)
+        if entry.status is EntryStatus.RETRY:
+            here[key, entry.position] = here.get((key, entry.position), 0) + 1
+        attempt = (key, after(ledger, batch, key).round, entry.position, failed + 1)
+        if entry.outcome not in ledger.answers.get(attempt, ()):
+            raise Violation("I12", f"attempt {attempt} is recorded as {entry.outcome}, which it did not answer")
+
+
+def i19_time_does_not_run_back(ledger: Ledger, batch: Batch, now: int) -> None:
+    """Entries are in the order of their time, and none is later than the clock allows."""
+    times: dict[int, int] = {}
+    for key, entry in batch.history:
+        if entry.kind is EntryKind.CANCEL:
+            continue
+        life = ledger.lives.get(key)
+        last = times.get(key, 0 if life is None else life.at)
+        if entry.status is not EntryStatus.RETRY and entry.at_us > max(now, last, after(ledger, batch, key).start_at):
+            raise Violation("I19", f"workflow {key}: entry {entry.seq} at {entry.at_us}, the clock says {now}")
+        times[key] = max(last, entry.at_us)
+
+
+def i20_a_child_is_started_once(ledger: Ledger, batch: Batch, now: int) -> None:
+    """One child for each place, and what its parent learns is how it ended."""
+    for record in batch.workflows_new.values():
+        if record.parent_key is None:
+            continue
+        if (record.parent_key, record.parent_place) in ledger.children:
+            raise Violation("I20", f"{record.id}: a second child at {record.parent_place} of {record.parent_key}")
+    for key, entry in batch.history:
+        if entry.kind is EntryKind.CHILD and entry.status is EntryStatus.OK:
+            _check_child_result(ledger, batch, key, entry)
+
+
+def _check_child_result(ledger: Ledger, batch: Batch, key: int, entry: HistoryEntry) -> None:
+    round = after(ledger, batch, key).round
+    place = entry.position if round == 0 else f"{round}:{entry.position}"
+    child_key = ledger.children.get((key, place))
+    if child_key is not None:
+        child = after(ledger, batch, child_key)
+    else:
+        found = (one for one in batch.workflows_new.values() if (one.parent_key, one.parent_place) == (key, place))
+        child = next(found)
+    if child.status is not WorkflowStatus.SUCCEEDED or child.result != entry.outcome:
+        raise Violation("I20", f"workflow {key} learns {entry.outcome} from {child.id}, which says {child.result}")
+
+
+def i21_cancelled_stays_cancelled(ledger: Ledger, batch: Batch, now: int) -> None:
+    """Once it is asked for, nothing takes a cancellation back."""
+    for life, record in changes(ledger, batch):
+        if life.record.cancel_requested and not record.cancel_requested:
+            raise Violation("I21", f"{record.id}: the cancellation is forgotten")
+    for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
+        if record.status.is_terminal and record.cancel_requested != (record.status is WorkflowStatus.CANCELLED):
+            raise Violation("I21", f"{record.id} ends {record.status.value}, asked to stop: {record.cancel_requested}")
+
+
+# --- after a commit is booked ---------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(4096)
+def _program(input: str) -> str:
+    text: str = json.loads(input)["program"]
+    return text
+
+
+def i05_the_result_is_right(ledger: Ledger, batch: Batch, now: int) -> None:
+    """How a workflow ends is what its program says."""
+    for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
+        if record.status is WorkflowStatus.SUCCEEDED:
+            if not fits(read(_program(record.input)), json.loads(record.result or "null")):
+                raise Violation("I5", f"{record.id} ends with a result that does not fit: {record.result}")
+        elif record.status is WorkflowStatus.FAILED:
+            error = tag(*error_summary(record.error or ""))
+            if error not in errors(read(_program(record.input))):
+                raise Violation("I5", f"{record.id} fails with {error}, which its program does not raise")
+
+
+def i07_an_ended_workflow_leaves_nothing(ledger: Ledger, batch: Batch, now: int) -> None:
+    """No wait, no timer and no mail of a workflow that has ended or is set aside."""
+    for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
+        if record.status.is_terminal:
+            life = ledger.lives[record.key]
+            mail = [queue for queue in ledger.mail.queues if queue[2] == record.key and ledger.mail.queues[queue]]
+            if life.waits or mail or record.wake_at is not None or record.finished_at is None:
+                raise Violation("I7", f"{record.id} has ended and leaves {life.waits} {mail} {record.wake_at}")
+        elif record.finished_at is not None or record.result is not None or record.error is not None:
+            raise Violation("I7", f"{record.id} is {record.status.value} and has a result")
+
+
+def i16_an_event_is_in_one_place(ledger: Ledger, batch: Batch, now: int) -> None:
+    """Every event that was accepted is pending, taken, a dead letter, or gone for a reason: one of them, once."""
+    mail = ledger.mail
+    for payload in mail.touched:
+        places = mail.places.get(payload)
+        if places is None or places.count != 1:
+            raise Violation("I16", f"event {payload} is in {places}")
+        if places.is_broadcast and len(set(places.taken)) != len(places.taken):
+            raise Violation("I16", f"broadcast {payload} was taken twice by one workflow: {places.taken}")
+    for taken in mail.taken:
+        if taken.event is not None and taken.event.expires_at is not None and taken.event.expires_at <= now:
+            raise Violation("I16", f"event {taken.payload} was delivered after it had expired")
+
+
+def i17_first_sent_first_taken(ledger: Ledger, batch: Batch, now: int) -> None:
+    """No event is passed over by one that was sent later; the mailbox comes before the queue."""
+    mail = ledger.mail
+    for taken in mail.taken:
+        name, key, _ = json.loads(taken.payload).split("/")
+        kind = KINDS[name.partition("-")[0]]
+        if kind.is_choosy or not kind.consume:
+            continue
+        place = (name, "" if key == "None" else key)
+        target = taken.event.target if taken.event is not None else None
+        serial = taken.event.serial if taken.event is not None else mail.serial_before + 1
+        older = list(mail.queues.get((*place, taken.key), ()))
+        if target is None and not kind.is_targeted:
+            older = [one for one in older if one <= mail.serial_before]
+            older += [one for one in mail.queues.get((*place, None), ()) if one < serial]
+        else:
+            older = [one for one in older if one < serial]
+        if older:
+            raise Violation("I17", f"workflow {taken.key} took {taken.payload} ({serial}) before {older}")
+
+
+def i18_nobody_waits_for_what_is_there(ledger: Ledger, batch: Batch, now: int) -> None:
+    """A wait is never registered while an event that it may take is pending."""
+    waits = dict(batch.waits_put)
+    for event in batch.events_put.values():
+        waits.update(ledger.waiting.get((event.name, event.event_key), {}))
+    for (key, position), wait in waits.items():
+        life = ledger.lives[key]
+        if life.record.status is WorkflowStatus.PARKED or position not in life.waits:
+            continue
+        for target in (key, None):
+            for event in ledger.mail.queues.get((wait.name, wait.event_key, target), {}).values():
+                if _may_take(life.record, wait, event, now):
+                    raise Violation("I18", f"{life.record.id} waits at {position} for {event}, which is there")
+
+
+def _may_take(record: WorkflowRecord, wait: EventWait, event: PendingEvent, now: int) -> bool:
+    if event.expires_at is not None and event.expires_at <= now:
+        return False
+    if wait.mode is not DeliveryMode.ALL:
+        return event.serial > (record.key if wait.mode is DeliveryMode.AFTER_CREATE else wait.serial)
+    seen = [serial for name, key, serial in record.cursors if (name, key) == (event.name, event.event_key)]
+    return event.consume or event.serial > max(seen, default=0)
+
+
+def i18_a_resolved_wait_is_gone(ledger: Ledger, batch: Batch, now: int) -> None:
+    """A wait that has its outcome is registered no more."""
+    for key, entry in batch.history:
+        life = ledger.lives[key]
+        if entry.kind is EntryKind.EVENT and entry.position in life.waits and entry.position in life.done:
+            raise Violation("I18", f"{life.record.id} has its event at {entry.position} and still waits for it")
+
+
+def i18_a_new_round_has_no_waits(ledger: Ledger, batch: Batch, now: int) -> None:
+    """The waits of a round end with it."""
+    for key in batch.history_cleared:
+        old = [position for position in ledger.lives[key].waits if (key, position) not in batch.waits_put]
+        if old:
+            raise Violation("I18", f"workflow {key} begins a round and still waits at {old}")
+
+
+def i20_a_parent_hears_of_its_child(ledger: Ledger, batch: Batch, now: int) -> None:
+    """A child's end and its parent's wake-up are one commit.
+
+    A parent that has learnt something else in this commit may have stopped waiting before its child had ended.
+    """
+    busy = {key for key, _ in batch.history} | batch.history_cleared
+    for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
+        is_news = record.status.is_terminal and not record.cancel_requested
+        if record.parent_key is None or not is_news or record.parent_key in busy:
+            continue
+        parent = ledger.lives[record.parent_key]
+        round, _, position = (record.parent_place or "").rpartition(":")
+        is_waiting = not parent.record.status.is_terminal and parent.record.round == int(round or 0)
+        if is_waiting and parent.record.status is not WorkflowStatus.PARKED and position not in parent.done:
+            raise Violation("I20", f"{record.id} has ended and {parent.record.id} has not heard of it")
+
+
+def i25_nobody_is_set_aside(ledger: Ledger, batch: Batch, now: int) -> None:
+    """The code is always the same, so nothing diverges and nothing is unreadable."""
+    for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
+        if record.status is WorkflowStatus.PARKED and record.park_reason is not ParkReason.CRASHED:
+            raise Violation("I25", f"{record.id} is parked: {record.park_reason} {record.park_detail}")
+
+
+BEFORE: tuple[Rule, ...] = (
+    i02_an_id_is_started_once,
+    i03_history_only_grows,
+    i04_history_has_no_hole,
+    i05_the_end_is_the_end,
+    i08_a_position_is_done_once,
+    i12_what_is_recorded_was_returned,
+    i19_time_does_not_run_back,
+    i20_a_child_is_started_once,
+    i21_cancelled_stays_cancelled,
+)
+AFTER: tuple[Rule, ...] = (
+    i05_the_result_is_right,
+    i07_an_ended_workflow_leaves_nothing,
+    i16_an_event_is_in_one_place,
+    i17_first_sent_first_taken,
+    i18_nobody_waits_for_what_is_there,
+    i18_a_resolved_wait_is_gone,
+    i18_a_new_round_has_no_waits,
+    i20_a_parent_hears_of_its_child,
+    i25_nobody_is_set_aside,
+)

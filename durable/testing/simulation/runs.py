@@ -1,0 +1,84 @@
+"""Many seeds: one after the other, or spread over processes; what they came to, and which of them failed."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+
+import attrs
+
+from durable.clock import Clock
+from durable.testing.simulation.figures import Figures
+from durable.testing.simulation.scenario import make_scenario
+from durable.testing.simulation.violation import Violation
+from durable.testing.simulation.world import simulate
+
+# How many seeds a process takes at once.
+CHUNK = 50
+
+
+@attrs.define
+class Runs:
+    """What some seeds came to."""
+
+    figures: Figures = attrs.field(factory=Figures)
+    # Seeds that broke an invariant, and how.
+    failures: dict[int, Violation] = attrs.field(factory=dict)
+
+    def add(self, other: Runs) -> None:
+        """Sum up."""
+        self.figures += other.figures
+        self.failures |= other.failures
+
+
+def run_seeds(seeds: Iterable[int]) -> Runs:
+    """Run some seeds in this process."""
+    runs = Runs()
+    with _without_collector():
+        for count, seed in enumerate(seeds, 1):
+            try:
+                runs.figures += simulate(make_scenario(seed)).figures
+            except Violation as violation:
+                runs.figures += Figures(seeds=1)
+                runs.failures[seed] = violation
+            if count % CHUNK == 0:
+                gc.collect()
+    return runs
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """A world is a heap of cycles that lives for milliseconds: looking for garbage all the time costs a fifth."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if was_enabled:
+            gc.enable()
+
+
+def run_spread(first: int, last: int | None, *, jobs: int, clock: Clock, seconds: float | None = None) -> Runs:
+    """Run the seeds from `first` on in several processes: up to `last`, or until the time is over."""
+    runs = Runs()
+    end = None if seconds is None else clock.monotonic() + seconds
+    with ProcessPoolExecutor(jobs) as pool:
+        working: set[Future[Runs]] = set()
+        while True:
+            while len(working) < 2 * jobs and not _is_over(first, last, end, clock):
+                count = CHUNK if last is None else min(CHUNK, last - first)
+                working.add(pool.submit(run_seeds, range(first, first + count)))
+                first += count
+            if not working:
+                return runs
+            done, working = wait(working, return_when=FIRST_COMPLETED)
+            for one in done:
+                runs.add(one.result())
+
+
+def _is_over(first: int, last: int | None, end: float | None, clock: Clock) -> bool:
+    return (last is not None and first >= last) or (end is not None and clock.monotonic() >= end)

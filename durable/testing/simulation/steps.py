@@ -1,0 +1,78 @@
+"""A random workflow program as a value: a tree of steps, and its form as text.
+
+Knows nothing of what a step does (that is `rows`); it can be written down, read back and made smaller.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen(eq=False)
+class Step:
+    """One step of a program: which row runs it, its number, its settings, and the steps inside it.
+
+    The number is part of what the step results in, so that no two results of a scenario can be mistaken for each other.
+    """
+
+    op: str
+    n: int = 0
+    settings: dict[str, Any] = attrs.field(factory=dict)
+    steps: tuple[Step, ...] = ()
+
+    def __getitem__(self, setting: str) -> Any:
+        return self.settings[setting]
+
+    def walk(self) -> Iterator[Step]:
+        """This step and all inside it."""
+        yield self
+        for step in self.steps:
+            yield from step.walk()
+
+
+# A body is rebuilt many times, reads the same text each time and may write the same child each time.
+_PROGRAMS: dict[str, Step] = {}
+_TEXTS: dict[Step, str] = {}
+_REMEMBERED = 4096
+
+
+def write(step: Step) -> str:
+    """A program as text."""
+    text = _TEXTS.get(step)
+    if text is None:
+        text = json.dumps(to_json(step), separators=(",", ":"))
+        _remember(text, step)
+    return text
+
+
+def read(text: str) -> Step:
+    """The program of a text."""
+    step = _PROGRAMS.get(text)
+    if step is None:
+        step = from_json(json.loads(text))
+        _remember(text, step)
+    return step
+
+
+def _remember(text: str, step: Step) -> None:
+    if len(_PROGRAMS) > _REMEMBERED:
+        _PROGRAMS.clear()
+        _TEXTS.clear()
+    _PROGRAMS[text] = step
+    _TEXTS[step] = text
+
+
+def to_json(step: Step) -> dict[str, Any]:
+    """A program as a JSON value."""
+    inner = {"steps": [to_json(one) for one in step.steps]} if step.steps else {}
+    return {"op": step.op, "n": step.n} | step.settings | inner
+
+
+def from_json(value: dict[str, Any]) -> Step:
+    """The program of a JSON value."""
+    settings = {name: one for name, one in value.items() if name not in ("op", "n", "steps")}
+    return Step(value["op"], value["n"], settings, tuple(from_json(one) for one in value.get("steps", ())))

@@ -1,0 +1,85 @@
+"""Random programs: everything that can happen does happen, and the oracle is not blind."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from durable.records import WorkflowStatus
+from durable.testing.simulation.kinds import KINDS
+from durable.testing.simulation.rows import ROWS, errors, fits
+from durable.testing.simulation.scenario import Scenario, Trouble, Verb, make_scenario
+from durable.testing.simulation.steps import Step, read
+from durable.testing.simulation.world import World, simulate
+
+SCENARIOS = [make_scenario(seed) for seed in range(60)]
+
+
+def _programs(scenario: Scenario) -> list[Step]:
+    return [read(act.program) for act in scenario.acts if act.verb is Verb.START]
+
+
+def test_generator_leaves_nothing_out() -> None:
+    """Sixty seeds have every op, every kind of event, every act and every trouble."""
+    steps = [step for scenario in SCENARIOS for program in _programs(scenario) for step in program.walk()]
+    assert {step.op for step in steps} == set(ROWS)
+    assert {step["event"].partition("-")[0] for step in steps if step.op == "event"} == set(KINDS)
+    assert {act.verb for scenario in SCENARIOS for act in scenario.acts} == set(Verb)
+    assert {fault.trouble for scenario in SCENARIOS for fault in scenario.faults} == set(Trouble)
+
+
+def _worlds() -> list[World]:
+    return [simulate(scenario) for scenario in SCENARIOS[:12]]
+
+
+def test_all_workflows_come_to_an_end() -> None:
+    """Every wait is served, so in the end only workflows that were parked for their crashes have not ended."""
+    for world in _worlds():
+        lives = world.checker.ledger.lives.values()
+        left = [life.record for life in lives if not life.record.status.is_terminal]
+        assert not left or any(record.status is WorkflowStatus.PARKED for record in left)
+
+
+def _spoilt(value: Any) -> list[Any]:
+    """A value with something wrong in it, in every way that is one step away."""
+    if isinstance(value, list):
+        wrong = [[*value[:i], other, *value[i + 1 :]] for i, one in enumerate(value) for other in _spoilt(one)]
+        return [*wrong, value[:-1]] if value else [["more"]]
+    if isinstance(value, bool):
+        return [not value]
+    return [value + 1000] if isinstance(value, int) else ["other"]
+
+
+def test_oracle_refuses_what_is_not_right() -> None:
+    """A right result with one thing changed in it is wrong."""
+    count = 0
+    for world in _worlds()[:6]:
+        for life in world.checker.ledger.lives.values():
+            if life.record.status is WorkflowStatus.SUCCEEDED:
+                program = read(json.loads(life.record.input)["program"])
+                result = json.loads(life.record.result or "")
+                assert fits(program, result)
+                for wrong in _spoilt(result):
+                    assert not _fits_safely(program, wrong), wrong
+                    count += 1
+    assert count > 500
+
+
+def _fits_safely(program: Step, value: Any) -> bool:
+    # A value of another shape is as wrong as one that is compared.
+    try:
+        return fits(program, value)
+    except (IndexError, TypeError, ValueError):
+        return False
+
+
+@pytest.mark.parametrize("ends", ["badly", "stubbornly"])
+def test_oracle_knows_which_errors_are_right(ends: str) -> None:
+    """A step that fails for good raises its own error and no other, and what catches it lets none through."""
+    step = Step("work", 7, {"fails": 1, "ends": ends, "limit": None, "default": False})
+    assert errors(step) == {"Broken(7)" if ends == "badly" else "Stubborn(7)"}
+    assert not fits(step, ["done", 7, 2])
+    assert errors(Step("sequence", 8, {}, (step,))) == errors(step)
+    assert errors(Step("attempt", 8, {}, (step,))) == frozenset()

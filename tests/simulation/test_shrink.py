@@ -1,0 +1,61 @@
+"""A failing scenario is made smaller, and can be run again from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from durable.engine.postbox import Postbox
+from durable.testing.simulation import __main__ as command
+from durable.testing.simulation.scenario import Verb, make_scenario, scenario_to_text
+from durable.testing.simulation.shrink import failure, shrink
+
+
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that does not know an event which is sent a second time."""
+    monkeypatch.setattr(Postbox, "sent", lambda _self, _event_id: None)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.usefixtures("forgetful")
+def test_failing_scenario_is_made_smaller() -> None:
+    """What is left of a scenario in which an event is accepted twice is little more than that event."""
+    scenario = make_scenario(0)
+    violation = failure(scenario)
+    assert violation is not None
+    assert violation.invariant == "I16"
+    small = shrink(scenario, "I16", tries=300)
+    found = failure(small)
+    assert found is not None
+    assert found.invariant == "I16"
+    assert len(small.acts) <= 3
+    assert Verb.SEND in {act.verb for act in small.acts}
+
+
+def test_scenario_that_does_not_fail_stays_as_it_is() -> None:
+    """There is nothing to cut where nothing fails."""
+    scenario = make_scenario(0)
+    assert shrink(scenario, "I16", tries=3) == scenario
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.usefixtures("forgetful")
+def test_command_tells_how_to_repeat_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A violation is printed with its invariant and the command that shows it again, also from a file."""
+    file = tmp_path / "scenario.json"
+    file.write_text(scenario_to_text(shrink(make_scenario(0), "I16", tries=60)))
+    assert command.main(["--scenario", str(file)]) == 1
+    said = capsys.readouterr().out
+    assert "VIOLATION I16" in said
+    assert f"python -m durable.testing.simulation --scenario {file}" in said
+
+
+@pytest.mark.timeout(120)
+def test_command_prints_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    """A few seeds in processes of their own, and the figures of all of them."""
+    assert command.main(["--seeds", "0:4", "--jobs", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "seeds                         4" in said
+    assert "violations                    0" in said
