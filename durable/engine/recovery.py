@@ -87,9 +87,9 @@ def _blame(turn: Turn, record: WorkflowRecord) -> None:
         return
     turn.state.put(record.with_status(record.status, crashes=crashes), record)
     turn.state.trials.vetted.add(record.key)
-    # A wake-up also loads it, and its timer may be due: whoever came here by an overdue timer has none in the window.
-    is_parked = record.status is WorkflowStatus.PARKED
-    turn.effects.append(Follow(ResumeWorkflow(record.key) if is_parked else WakeWorkflow(record.key)))
+    # A timer that was put off is no longer in the window, whether the workflow sleeps or has an activity as well.
+    has_timer = record.wake_at is not None
+    turn.effects.append(Follow(WakeWorkflow(record.key) if has_timer else ResumeWorkflow(record.key)))
 
 
 def must_wait(turn: Turn, op: WakeWorkflow) -> bool:
