@@ -1,0 +1,228 @@
+"""The canonical workflows: each shows one thing that the engine promises, as small as it can be shown."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from durable import (
+    Cancelled,
+    ChildWorkflowFailed,
+    DeliveryMode,
+    Durable,
+    Event,
+    Retry,
+    activity,
+    activity_info,
+    gather,
+    now,
+    race,
+    sleep,
+    sleep_until,
+    workflow,
+)
+from durable.runner.definitions import WorkflowDef
+
+go = Event[int]("go")
+stay = Event[int]("stay")
+fresh = Event[int]("fresh", delivery_mode=DeliveryMode.AFTER_WAIT)
+news = Event[int]("news", consume_on_read=False)
+
+
+class Declined(Exception):
+    """What a failing activity raises."""
+
+
+@activity(name="points.work", retry=Retry.never())
+def work(number: int) -> int:
+    """Succeeds at once."""
+    return number * 10
+
+
+@activity(name="points.slow", retry=Retry.never())
+def slow(number: int) -> int:
+    """Takes as long as the script says."""
+    return number * 100
+
+
+@activity(name="points.shaky", retry=Retry(max_attempts=3, first_delay=10, factor=2, jitter=0.1))
+def shaky(failures: int) -> int:
+    """Fails some times, then succeeds."""
+    attempt = activity_info().attempt
+    if attempt <= failures:
+        raise Declined(attempt)
+    return attempt
+
+
+@workflow(name="points.sequence")
+def sequence(first: int = 1) -> Durable[list[int]]:
+    """Activities one after the other."""
+    done = []
+    for number in range(first, first + 4):
+        done.append((yield from work(number)))
+    return done
+
+
+@workflow(name="points.retried")
+def retried(failures: int) -> Durable[list[Any]]:
+    """An activity that is tried again; an error that stays is caught, and another activity follows."""
+    try:
+        first: Any = yield from shaky(failures)
+    except Declined as error:
+        first = list(error.args)
+    second = yield from work(7)
+    return [first, second]
+
+
+@workflow(name="points.sleeper")
+def sleeper() -> Durable[list[int]]:
+    """Two timers: a duration, and an instant; and one that is over at once."""
+    begun = now()
+    yield from sleep(60)
+    yield from work(1)
+    yield from sleep_until(begun + timedelta(seconds=500))
+    yield from sleep(0)
+    return [int((now() - begun).total_seconds()) // 100]
+
+
+@workflow(name="points.busy_waiter")
+def busy_waiter() -> Durable[list[int]]:
+    """An activity that takes its time, then two events and a third that must be sent after the wait began."""
+    yield from slow(1)
+    first = yield from go.wait()
+    second = yield from go.wait("k")
+    yield from work(first)
+    third = yield from fresh.wait()
+    return [first, second, third]
+
+
+@workflow(name="points.waiter")
+def waiter(count: int = 1) -> Durable[list[int]]:
+    """Some events in a row, each followed by an activity."""
+    taken = []
+    for _ in range(count):
+        taken.append((yield from go.wait()))
+        yield from work(taken[-1])
+    return taken
+
+
+@workflow(name="points.reader")
+def reader(count: int) -> Durable[list[int]]:
+    """Some broadcasts in a row."""
+    taken = []
+    for _ in range(count):
+        taken.append((yield from news.wait()))
+    return taken
+
+
+@workflow(name="points.gatherer")
+def gatherer() -> Durable[list[int]]:
+    """Everything at once, and all of it is needed."""
+    first, second, third, _ = yield from gather(slow(1), shaky(1), go.wait(), sleep(100))
+    fourth = yield from work(third)
+    return [first, second, third, fourth]
+
+
+@workflow(name="points.racer")
+def racer() -> Durable[list[Any]]:
+    """An event against a timer, twice: the loser of the first does not spoil the second."""
+    first = yield from race(event=go.wait(), timer=sleep(100))
+    second = yield from race(event=go.wait(), timer=sleep(200))
+    yield from work(1)
+    return [first.key, second.key]
+
+
+def _branch(number: int) -> Durable[list[int]]:
+    """Some steps of a branch."""
+    first = yield from work(number)
+    won = yield from race(slow(number), go.wait(str(number)))
+    yield from sleep(50)
+    return [first, int(won.key)]
+
+
+@workflow(name="points.nested")
+def nested() -> Durable[list[Any]]:
+    """Races in a gather, in branches with several steps; one more branch loses as a whole."""
+    first, second = yield from gather(_branch(1), race(_branch(2), _doomed()))
+    return [first, second.key, second.value]
+
+
+def _doomed() -> Durable[int]:
+    yield from work(9)
+    yield from stay.wait()
+    return 9
+
+
+@workflow(name="points.patient")
+def patient() -> Durable[list[int]]:
+    """An event within a limit, too late and in time; then an activity within a limit, too slow."""
+    first = yield from go.wait().within(60).or_default(-1)
+    second = yield from go.wait().within(600)
+    third = yield from slow(3).within(30).or_default(-3)
+    return [first, second, third]
+
+
+@workflow(name="points.parent")
+def parent(first: int = 5) -> Durable[list[int]]:
+    """Waits for a child, and works on."""
+    done = yield from sequence(first)
+    return [sum(done), (yield from work(1))]
+
+
+@workflow(name="points.unlucky")
+def unlucky(number: int) -> Durable[int]:
+    """Fails after an activity."""
+    done = yield from work(number)
+    raise Declined(done)
+
+
+@workflow(name="points.guardian")
+def guardian() -> Durable[list[str]]:
+    """Catches what its child fails with."""
+    try:
+        yield from unlucky(3)
+    except ChildWorkflowFailed as error:
+        yield from work(2)
+        return [type(error.__cause__).__name__, str(error.__cause__)]
+    return []
+
+
+@workflow(name="points.deep")
+def deep(level: int) -> Durable[int]:
+    """Children of children; the deepest one waits for an event."""
+    if level == 0:
+        taken = yield from go.wait()
+        return (yield from work(taken))
+    yield from work(level)
+    below = yield from deep(level - 1)
+    return below + level
+
+
+@workflow(name="points.rounds")
+def rounds(left: int, taken: list[int]) -> Durable[list[int]]:
+    """Two activities and an event in each round; the first activity takes its time."""
+    yield from slow(left)
+    yield from work(left)
+    got = yield from go.wait()
+    if left == 1:
+        return [*taken, got]
+    raise rounds.continue_as(left - 1, [*taken, got])
+
+
+@workflow(name="points.tidy")
+def tidy() -> Durable[int]:
+    """Is cancelled while an activity and a child run, and cleans up in two steps."""
+    try:
+        yield from gather(slow(1), waiter())
+    except Cancelled:
+        yield from work(8)
+        yield from sleep(20)
+        yield from work(9)
+        raise
+    return 0
+
+
+EVERY: tuple[WorkflowDef[Any, Any], ...] = (
+    sequence, retried, sleeper, busy_waiter, waiter, reader, gatherer, racer, nested, patient, parent, unlucky,
+    guardian, deep, rounds, tidy,
+)  # fmt: skip

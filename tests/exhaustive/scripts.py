@@ -1,0 +1,160 @@
+"""What the clients of each canonical workflow do, as values: a script is a list of calls, pauses and permissions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from durable.engine import operations as ops
+from durable.errors import DeadLetterNotFound
+from tests.engine.desk import call_of, event_of
+from tests.exhaustive import flows
+from tests.exhaustive.flows import fresh, go, news, stay
+from tests.exhaustive.service import Service
+
+
+@attrs.frozen
+class Wait:
+    """Time passes."""
+
+    seconds: float
+
+
+@attrs.frozen
+class Let:
+    """The activities that were held may go on."""
+
+
+@attrs.frozen
+class Replay:
+    """An operator sends the oldest dead letter to a workflow."""
+
+    to: str | None
+
+
+Step = ops.Operation[Any] | Wait | Let | Replay
+
+
+@attrs.frozen
+class Script:
+    """A canonical workflow and what happens to it, with the least it takes: commits, calls of the store, steps."""
+
+    name: str
+    steps: tuple[Step, ...]
+    commits: int
+    store_calls: int
+    moments: int
+
+    def play(self, service: Service) -> list[Any]:
+        """Do all of it; what the clients were told."""
+        service.held.add("points.slow")
+        told: list[Any] = []
+        for step in self.steps:
+            self._do(service, step, told)
+            service.work()
+        return told
+
+    def _do(self, service: Service, step: Step, told: list[Any]) -> None:
+        if isinstance(step, Wait):
+            service.wait(step.seconds)
+        elif isinstance(step, Let):
+            service.held.clear()
+        elif isinstance(step, Replay):
+            letters = service.ask(ops.ListLetters(after=0, limit=1))
+            answer = service.ask(ops.ReplayLetter(letters[0].id, step.to))
+            # Whoever repeats this without having seen the answer finds that the letter is gone.
+            assert isinstance(answer, ops.Delivered | ops.Queued | DeadLetterNotFound)
+        elif isinstance(step, ops.CancelWorkflow | ops.TerminateWorkflow):
+            # Whoever repeats this may find that it has ended meanwhile.
+            assert service.ask(step) in (True, False)
+        else:
+            answer = service.ask(step)
+            told.append(answer.key if isinstance(step, ops.StartWorkflow) else answer)
+
+
+def _start(call: Any, id: str = "w", **more: Any) -> ops.StartWorkflow:
+    return call_of(call, id, **more)
+
+
+def _go(payload: int, to: str | None = "w", **more: Any) -> ops.SendEvent:
+    return event_of(go, payload, to=to, event_id=f"go {payload}", **more)
+
+
+SCRIPTS = (
+    Script("sequence", (_start(flows.sequence()),), 5, 12, 5),
+    Script("retries then success", (_start(flows.retried(2)), Wait(15), Wait(30)), 7, 14, 7),
+    Script("retries exhausted and caught", (_start(flows.retried(3)), Wait(15), Wait(30)), 7, 14, 7),
+    Script("sleep and sleep_until", (_start(flows.sleeper()), Wait(60), Wait(100), Wait(400)), 4, 17, 5),
+    Script(
+        "targeted event before the wait",
+        (
+            _start(flows.busy_waiter()),
+            _go(1), _go(2, key="k"), _go(3),
+            event_of(fresh, 4, event_id="too early"),
+            Let(),
+            event_of(fresh, 5, event_id="in time"),
+        ),
+        8, 30, 8,
+    ),
+    Script("targeted event after the wait", (_start(flows.waiter(3)), _go(1), _go(2), _go(3)), 7, 18, 7),
+    Script(
+        "untargeted event",
+        (
+            _go(1, to=None),
+            _start(flows.waiter(2), "a"), _start(flows.waiter(), "b"),
+            _go(2, to=None), _go(3, to=None), _go(4, to=None),
+        ),
+        9, 27, 9,
+    ),
+    Script(
+        "broadcast",
+        (
+            _start(flows.reader(2), "a"), _start(flows.reader(1), "b"),
+            event_of(news, 1, event_id="n 1"),
+            _start(flows.reader(2), "c"),
+            event_of(news, 2, event_id="n 2"),
+        ),
+        5, 25, 5,
+    ),
+    Script("gather", (_start(flows.gatherer()), _go(4), Wait(20), Let(), Wait(100)), 8, 19, 8),
+    Script("race of event and timer", (_start(flows.racer()), Wait(10), _go(1), Wait(150), Wait(100)), 4, 17, 6),
+    Script(
+        "nested race in a gather",
+        (_start(flows.nested()), _go(1, key="1"), Wait(60), Let(), event_of(stay, 1, event_id="s"), Wait(60)),
+        8, 24, 9,
+    ),
+    Script("within and or_default", (_start(flows.patient()), Wait(70), _go(1), Wait(10), Wait(40), Let()), 4, 15, 5),
+    Script("awaited child", (_start(flows.parent()),), 6, 14, 6),
+    Script("child that fails and is caught", (_start(flows.guardian()),), 3, 11, 3),
+    Script("children three deep", (_start(flows.deep(3)), _go(1, to="w/1/1/1")), 6, 18, 6),
+    Script(
+        "continue_as with pending events",
+        (_start(flows.rounds(3, [])), _go(1), _go(2), _go(3), _go(4), Let()),
+        11, 33, 11,
+    ),
+    Script(
+        "cancel with cleanup",
+        (_start(flows.tidy()), _go(1), ops.CancelWorkflow("w", "enough"), Wait(30), Let()),
+        6, 17, 6,
+    ),
+    Script(
+        "delayed start",
+        (_go(1, allow_unstarted=True), _start(flows.waiter(2), delay=60), _go(2), Wait(30), Wait(40)),
+        6, 28, 7,
+    ),
+    Script(
+        "dead letter and replay",
+        (
+            _start(flows.waiter(1)),
+            _start(flows.busy_waiter(), "v"),
+            _go(1, to="v"), _go(2, to="v"), event_of(stay, 3, to="v", event_id="stay 3"),
+            ops.TerminateWorkflow("v", "enough"),
+            Replay(None),
+            _start(flows.waiter(2), "x"),
+            Replay("x"),
+            Replay("x"),
+        ),
+        12, 34, 15,
+    ),
+)  # fmt: skip

@@ -1,0 +1,211 @@
+"""A `Service`: one process after another on one store, as its clients see it, in one thread.
+
+It drives the real coordinator by hand. What survives a crash is the store, the world in which activities leave traces,
+and clients that repeat a call with the same ids until it is answered. It knows no workflow and plans no fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from durable.codec import Codec
+from durable.engine import operations as ops
+from durable.engine.config import EngineConfig
+from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinator
+from durable.errors import StorageUnavailable
+from durable.ids import place
+from durable.outcomes import pack_error
+from durable.records import EntryStatus
+from durable.registry import Registry
+from durable.runner.definitions import WorkflowDef
+from durable.runner.ops import IN_ACTIVITY
+from durable.testing.clock import ManualClock
+from durable.testing.faults import FaultyBackend, SimCrash
+
+_STEPS = 5_000
+# How long the engine waits for a workflow that is on trial before it tries the next; idle time has to pass for that.
+_TRIAL = 5.0
+
+
+class Unthreaded(WorkflowStateCoordinator):
+    """The coordinator, except that it never waits for its queue."""
+
+    def _nap(self) -> float:
+        return 0.0
+
+    def step(self) -> bool:
+        """One batch, if there is anything to do; whether there was."""
+        self._taken = self._take()
+        if not self._taken and not self.state.trials.waiting:
+            return False
+        if not self._taken:
+            self._clock.sleep(_TRIAL)
+        self.process(self._taken)
+        self._taken = []
+        return True
+
+    def give_up(self, error: BaseException) -> None:
+        """What `run` does when the store is lost."""
+        self._leave(error)
+
+
+@attrs.define(eq=False)
+class Call(Envelope):
+    """A client's call; counts how often it was answered."""
+
+    answers: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.wake = self._count
+
+    def _count(self) -> None:
+        self.answers += 1
+
+
+@attrs.define(eq=False)
+class Service:
+    """The store, the world and the process of the moment."""
+
+    backend: FaultyBackend
+    workflows: Iterable[WorkflowDef[Any, Any]]
+    config: EngineConfig = attrs.field(factory=EngineConfig)
+    clock: ManualClock = attrs.field(factory=ManualClock)
+    codec: Codec = attrs.field(factory=Codec)
+    # What ran: the workflow's id, the place in it, the attempt.
+    executed: list[tuple[str, str, int]] = attrs.field(factory=list)
+    running: dict[tuple[int, int, str], ops.RunActivity] = attrs.field(factory=dict)
+    # Activities of these names take as long as the script says.
+    held: set[str] = attrs.field(factory=set)
+    calls: list[Call] = attrs.field(factory=list)
+    starts: int = 0
+    crashes: int = 0
+    # Called after every step: a call that was answered, an activity that was recorded, time that has passed.
+    on_step: Callable[[], None] = lambda: None
+    coordinator: Unthreaded = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.boot()
+        self.settle()
+
+    # --- the process ----------------------------------------------------------------------------------------------
+
+    def boot(self) -> None:
+        """A new process: it opens the store and recovers, however often that takes."""
+        self.running.clear()
+        while True:
+            self.starts += 1
+            self.coordinator = Unthreaded(
+                self.backend,
+                Registry(self.workflows),
+                codec=self.codec,
+                config=self.config,
+                clock=self.clock,
+                release=self._receive,
+            )
+            try:
+                self.coordinator.open(f"process {self.starts}")
+            except StorageUnavailable:
+                self.backend.close()
+                continue
+            self.coordinator.submit(ops.RecoverWorkflows())
+            return
+
+    def die(self) -> None:
+        """The process is gone, with everything in its memory; the next one starts."""
+        self.backend.close()
+        self.boot()
+
+    def stop(self) -> None:
+        """An orderly stop; the next process starts."""
+        self.coordinator.stop()
+        self.coordinator.run()
+        self.boot()
+
+    def settle(self) -> None:
+        """Let the engine do everything that it can do without anybody else; a dead process is followed by the next."""
+        for _ in range(_STEPS):
+            try:
+                if not self.coordinator.step():
+                    return
+            except SimCrash:
+                self.crashes += 1
+                self.die()
+            except StorageUnavailable as error:
+                self.coordinator.give_up(error)
+                self.boot()
+        raise AssertionError(f"no rest after {_STEPS} batches")
+
+    def _receive(self, release: Release) -> None:
+        for effect in release.activities:
+            name = (effect.key, effect.round, effect.position)
+            if isinstance(effect, ops.RunActivity):
+                assert name not in self.running, f"{effect} runs already"
+                self.running[name] = effect
+            else:
+                self.running.pop(name, None)
+        for envelope in release.answered:
+            envelope.wake()
+
+    # --- clients --------------------------------------------------------------------------------------------------
+
+    def ask(self, operation: ops.Operation[Any]) -> Any:
+        """A client's call, repeated until it is answered: the reply, or the error as itself."""
+        while True:
+            crashes = self.crashes
+            call = Call(operation, lambda: None)
+            self.calls.append(call)
+            self.coordinator.submit(call)
+            self.settle()
+            assert call.answers <= 1, f"{operation} was answered twice"
+            assert call.answers == 1 or self.crashes > crashes, f"{operation} was never answered"
+            if call.answers and not isinstance(call.error, StorageUnavailable):
+                self.on_step()
+                return call.reply if call.error is None else call.error
+
+    def wait(self, seconds: float) -> None:
+        """Time passes, and what is due happens."""
+        self.clock.advance(seconds)
+        self.settle()
+        self.on_step()
+
+    # --- activities -----------------------------------------------------------------------------------------------
+
+    def work(self) -> None:
+        """Run activities one after the other until none is left but those that are held."""
+        while (effect := self._next_activity()) is not None:
+            del self.running[effect.key, effect.round, effect.position]
+            self.report(effect)
+
+    def _next_activity(self) -> ops.RunActivity | None:
+        return next((one for one in self.running.values() if one.definition.name not in self.held), None)
+
+    def report(self, effect: ops.RunActivity) -> None:
+        """Run one attempt and tell the engine."""
+        self._check_unrecorded(effect)
+        self.executed.append((effect.workflow_id, place(effect.round, effect.position), effect.attempt))
+        answer = ops.RecordActivity(
+            key=effect.key, round=effect.round, position=effect.position, attempt=effect.attempt, outcome=""
+        )
+        token = IN_ACTIVITY.set(effect)
+        try:
+            value = effect.definition.fn(*effect.args, **effect.kwargs)
+            answer.outcome, answer.value = effect.definition.coder(self.codec).result.pack(value)
+        except Exception as error:
+            answer.outcome, answer.error = pack_error(error), error
+        finally:
+            IN_ACTIVITY.reset(token)
+        self.coordinator.submit(answer)
+        self.settle()
+        self.on_step()
+
+    def _check_unrecorded(self, effect: ops.RunActivity) -> None:
+        """What is recorded never runs again, and the attempts before this one are recorded."""
+        record = self.backend.inner.workflow_by_key(effect.key)
+        assert record is not None
+        assert record.round == effect.round, f"{effect} belongs to a round that is over"
+        history = self.backend.inner.history(effect.key)
+        found = [entry.status for entry in history if entry.position == effect.position]
+        assert found == [EntryStatus.RETRY] * (effect.attempt - 1), f"{effect} is recorded already: {found}"
