@@ -54,9 +54,11 @@ def decide_in(turn: Turn, op: ops.Operation[Any]) -> Any:
 
 def follow_up(turn: Turn) -> None:
     """Work off what follows from a decision."""
-    while turn.checks or turn.cancels or turn.offers:
+    while turn.checks or turn.wakes or turn.cancels or turn.offers:
         if turn.checks:
             _check(turn, *turn.checks.popleft())
+        elif turn.wakes:
+            lifecycle.fire_due(turn, turn.wakes.popleft())
         elif turn.cancels:
             id, parent_key, where, reason = turn.cancels.popleft()
             child = turn.state.find(id)

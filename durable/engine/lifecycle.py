@@ -121,11 +121,21 @@ def _reload(turn: Turn, key: int) -> Loaded | None:
 
 
 def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
+    """A deadline has come. A body that begins only now, perhaps long after its time, first takes what is pending."""
+    if _reload(turn, op.key) is None:
+        return
+    if turn.checks:
+        turn.wakes.append(op.key)
+    else:
+        fire_due(turn, op.key)
+
+
+def fire_due(turn: Turn, key: int) -> None:
     """Fire the timers that are due and begin the attempts that are due.
 
     Which those are follows from the workflow itself, so a timer of a wait that is over fires nothing.
     """
-    loaded = _reload(turn, op.key)
+    loaded = _reload(turn, key)
     if loaded is None:
         return
     for wait in loaded.session.due(turn.now):
@@ -137,9 +147,9 @@ def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
             dispatch(turn, loaded, wait)
             settle(turn, loaded)
     # The timer was taken out of the window when it came due; the next one goes in, even if it is the same instant.
-    record = turn.state.by_key(op.key)
+    record = turn.state.by_key(key)
     if record is not None and record.wake_at is not None:
-        turn.state.timers.move(op.key, record.wake_at, record.wake_at)
+        turn.state.timers.move(key, record.wake_at, record.wake_at)
 
 
 def decide_resume_workflow(turn: Turn, op: ResumeWorkflow) -> None:

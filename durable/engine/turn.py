@@ -27,6 +27,8 @@ class Turn:
     effects: list[Effect] = attrs.field(factory=list)
     # (workflow key, position): waits for an event or a child that may have an answer already.
     checks: deque[tuple[int, str]] = attrs.field(factory=deque)
+    # Workflows whose due timers fire once those checks are done: what is pending comes before a limit that is over.
+    wakes: deque[int] = attrs.field(factory=deque)
     # (workflow id, parent key, place in the parent, reason): children that nobody waits for any more.
     cancels: deque[tuple[str, int, str, str]] = attrs.field(factory=deque)
     # Events that have become untargeted.

@@ -12,7 +12,7 @@ from durable.engine.config import EngineConfig
 from durable.engine.operations import WakeWorkflow
 from durable.engine.timers import TimerWindow
 from tests.engine.desk import ALL, Desk
-from tests.engine.flows import EVERY, sleeper
+from tests.engine.flows import EVERY, go, patient, sleeper
 
 RESTART = pytest.mark.parametrize("clean", [True, False], ids=["clean", "unclean"])
 
@@ -162,6 +162,19 @@ def test_window_leaves_later_timers_to_the_store() -> None:
     window.move(4, None, 150)
     assert window.pop_due(1000, 10) == [1, 4, 2]
     assert window.refill_after() == (200, 2)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_event_comes_before_a_limit_that_passed_before_the_body_began(count: int) -> None:
+    """A delayed start that comes late takes the events that were sent in time, though its limits are over by then."""
+    desk = Desk(*EVERY)
+    desk.start(patient(60), delay=100)
+    for number in range(count):
+        desk.send(go, number, to="w")
+    desk.advance(1000)
+    if count == 1:
+        desk.send(go, 1, to="w")
+    assert desk.result() == [0, 1]
 
 
 def test_window_is_cut_when_it_has_grown() -> None:
