@@ -184,20 +184,33 @@ class Service:
 
     def report(self, effect: ops.RunActivity) -> None:
         """Run one attempt and tell the engine."""
-        self._check_unrecorded(effect)
         self.executed.append((effect.workflow_id, place(effect.round, effect.position), effect.attempt))
-        answer = ops.RecordActivity(
-            key=effect.key, round=effect.round, position=effect.position, attempt=effect.attempt, outcome=""
-        )
         token = IN_ACTIVITY.set(effect)
+        value, failure = None, None
         try:
             value = effect.definition.fn(*effect.args, **effect.kwargs)
-            answer.outcome, answer.value = effect.definition.coder(self.codec).result.pack(value)
         except Exception as error:
-            answer.outcome, answer.error = pack_error(error), error
+            failure = error
         finally:
             IN_ACTIVITY.reset(token)
-        self.coordinator.submit(answer)
+        self.answer(effect, value, failure)
+
+    def answer(self, effect: ops.RunActivity, value: Any, error: Exception | None = None) -> None:
+        """Tell the engine what has come of an attempt."""
+        self._check_unrecorded(effect)
+        coder = effect.definition.coder(self.codec)
+        outcome, value = coder.result.pack(value) if error is None else (pack_error(error), None)
+        self.coordinator.submit(
+            ops.RecordActivity(
+                key=effect.key,
+                round=effect.round,
+                position=effect.position,
+                attempt=effect.attempt,
+                outcome=outcome,
+                value=value,
+                error=error,
+            )
+        )
         self.settle()
         self.on_step()
 

@@ -1,0 +1,68 @@
+"""A workflow and an event, as the model sees them: plain values without any decision."""
+
+from __future__ import annotations
+
+import attrs
+
+ENDED = ("succeeded", "failed", "cancelled")
+
+
+@attrs.define(eq=False)
+class Sent:
+    """An event that was accepted."""
+
+    serial: int
+    name: str
+    key: str
+    payload: int
+    at: int
+    expires: int | None
+    is_broadcast: bool
+
+
+@attrs.define(eq=False)
+class Flow:
+    """A workflow: its program, how far it has come, and what it waits for."""
+
+    id: str
+    call: tuple[str, ...]
+    steps: tuple[str, ...]
+    number: int
+    # Its own time: when it last learnt something.
+    now: int
+    parent: Flow | None = None
+    got: list[int] = attrs.field(factory=list)
+    at: int = 0
+    round: int = 0
+    # unstarted, working, retrying, cleaning, sleeping, waiting, parent, or how it ended.
+    state: str = "unstarted"
+    due: int | None = None
+    attempt: int = 1
+    # The event that it waits for, the key, and the number of the wait.
+    wait: tuple[str, str, int] | None = None
+    mail: list[Sent] = attrs.field(factory=list)
+    seen: dict[tuple[str, str], int] = attrs.field(factory=dict)
+    is_cancelled: bool = False
+    is_blamed: bool = False
+    finished: int = 0
+
+    @property
+    def status(self) -> str:
+        """The public status."""
+        if self.state in ENDED:
+            return self.state
+        return "running" if self.state in ("working", "retrying", "cleaning") else "suspended"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing can happen to it any more."""
+        return self.state in ENDED
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an activity runs for it."""
+        return self.state in ("working", "cleaning")
+
+
+class Refused(Exception):
+    """The API refuses a call with the error of this name."""

@@ -1,0 +1,197 @@
+"""Random calls of the public API, each done by an engine and by the model; both must say and be the same.
+
+The rules are the verbs of the API and the things that happen to a service: time, restarts, activities that end. Which
+engine is driven is said by `make`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from durable import DeadLetterPolicy, Delivered, DurableError
+from tests.statemachine.flow import Refused
+from tests.statemachine.model import Model
+
+LIMIT = 4
+IDS = st.sampled_from("abc")
+_STEPS = ("work", "work", "work", "sleep", "go", "go", "go@k", "soon", "fresh", "since", "news", "tidy", "again")
+EVENTS = st.sampled_from([("go", ""), ("go", ""), ("go", "k"), ("fresh", ""), ("since", ""), ("news", "")])
+STATUSES = st.sampled_from(["running", "suspended", "succeeded", "failed", "cancelled"])
+
+
+_OWN = st.sampled_from(_STEPS)
+_CHILDREN = st.lists(_OWN, min_size=1, max_size=2).map(lambda inner: "child:" + ",".join(inner))
+Program = tuple[str, ...]
+# Straight lines of steps, some of which are children with a line of their own.
+PROGRAMS = st.lists(st.one_of(_OWN, _OWN, _OWN, _CHILDREN), min_size=1, max_size=5).map(tuple)
+VERBS = ("cancel", "cancel", "terminate", "purge", "replay", "replay", "replay", "remove")
+
+
+class Machine(RuleBasedStateMachine):
+    """An engine and a model, side by side."""
+
+    make: Callable[..., Any]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.payload = 100
+        self.broadcasts = 0
+        self.sent: dict[str, tuple[Any, ...]] = {}
+
+    @initialize(policy=st.sampled_from(DeadLetterPolicy), loaded=st.sampled_from([1, 2, 1000]), a=PROGRAMS, b=PROGRAMS)
+    def begin(self, policy: DeadLetterPolicy, loaded: int, a: Program, b: Program) -> None:
+        """An engine with small limits, and two workflows."""
+        self.engine = type(self).make(limit=LIMIT, policy=policy, loaded=loaded)
+        self.model = Model(self.engine.now(), limit=LIMIT, policy=policy.value)
+        for id, steps in zip("ab", (a, b), strict=True):
+            self.both("start", id, self.fitting(steps), 0)
+
+    def both(self, verb: str, *args: Any, **more: Any) -> None:
+        """The same call to both; the same answer, or the same refusal."""
+        try:
+            expected: Any = getattr(self.model, verb)(*args, **more)
+        except Refused as refusal:
+            expected = str(refusal)
+        try:
+            found = getattr(self.engine, verb)(*args, **more)
+        except DurableError as error:
+            found = type(error).__name__
+        if verb in ("send", "replay") and not isinstance(found, str):
+            found = found.to if isinstance(found, Delivered) else None
+        assert found == expected, f"{verb}{args}: the engine says {found}, the model {expected}"
+
+    def some(self, pick: int) -> str:
+        """A workflow that exists, now and then one that does not."""
+        known = [*sorted(self.model.flows), "nobody"]
+        return known[pick % len(known)]
+
+    # --- calls; few rules with many forms, or hypothesis leaves most of them out of an example ----------------------
+
+    @rule(id=IDS, steps=PROGRAMS, delay=st.sampled_from([0, 0, 0, 40]), is_known=st.integers(0, 3))
+    def start(self, id: str, steps: Program, delay: int, is_known: int) -> None:
+        """A new id, one that is taken by another call, or the same call again."""
+        if is_known == 0 and id in self.model.flows:
+            steps = self.model.flows[id].call
+        self.both("start", id, self.fitting(steps), delay)
+
+    def fitting(self, steps: Program) -> Program:
+        """Without activities, where the engine has none."""
+        if self.engine.has_activities:
+            return steps
+        return tuple(step for step in steps if "work" not in step and "tidy" not in step)
+
+    @rule(event=EVENTS, pick=st.integers(-8, 9), event_id=st.sampled_from([None, None, "x", "y"]), early=st.booleans())
+    def send(self, event: tuple[str, str], pick: int, event_id: str | None, early: bool) -> None:
+        """Targeted or not, with an id of the sender or not; an id that was used before is a conflict."""
+        if event[0] == "news":
+            # Expired broadcasts count until they are swept, and when that is nobody promises: so not too many of them.
+            if self.broadcasts == LIMIT:
+                return
+            self.broadcasts += 1
+        to = None if pick < 0 or event[0] == "news" else "abc"[pick % 3] if early else self.some(pick)
+        self.payload += 1
+        call = ((*event, self.payload), to, event_id)
+        if event_id is not None:
+            self.sent.setdefault(event_id, call)
+        self.both("send", *call, early=early)
+
+    @rule(pick=st.integers(0, 9), form=st.sampled_from(["targeted", "untargeted", "x", "y"]))
+    def serve(self, pick: int, form: str) -> None:
+        """What somebody waits for; or an event that was sent before, under the same id."""
+        if form in self.sent and self.sent[form][0][0] != "news":
+            self.both("send", *self.sent[form], early=False)
+            return
+        waiting = sorted((flow.id, flow.wait[:2]) for flow in self.model.flows.values() if flow.wait)
+        if waiting:
+            id, (name, key) = waiting[pick % len(waiting)]
+            self.payload += 1
+            if name != "news":
+                to = id if form == "targeted" else None
+                self.both("send", (name, key, self.payload), to, None, early=False)
+
+    @rule(pick=st.integers(0, 9), to=st.integers(-5, 9), verb=st.sampled_from(VERBS))
+    def operate(self, pick: int, to: int, verb: str) -> None:
+        """A workflow is cancelled or terminated, a letter sent again or removed, old workflows are purged."""
+        if verb in ("cancel", "terminate"):
+            self.both(verb, self.some(pick))
+        elif verb == "purge":
+            self.both(verb, (0, 50, 500)[pick % 3])
+        elif verb == "remove":
+            self.both(verb, self.letter(pick))
+        else:
+            self.both(verb, self.letter(pick), None if to < 0 else self.some(to))
+
+    def letter(self, pick: int) -> int:
+        """The payload of a dead letter, now and then of none."""
+        known = [*sorted(event.payload for event, _ in self.model.letters), 0]
+        return known[pick % len(known)]
+
+    # --- what happens ---------------------------------------------------------------------------------------------
+
+    @rule(
+        seconds=st.sampled_from([1, 10, 30, 61, 120, 8 * 86_400]),
+        form=st.sampled_from(["time", "value", "value", "value", "error"]),
+        pick=st.integers(0, 9),
+    )
+    def go_on(self, seconds: int, form: str, pick: int) -> None:
+        """An activity ends, well or badly, or time passes."""
+        if form != "time" and self.busy():
+            self.payload += 1
+            self.both("answer", self.busy()[pick % len(self.busy())], None if form == "error" else self.payload)
+            return
+        self.both("advance", seconds)
+        if seconds >= 120:
+            # All broadcasts have expired and were swept.
+            self.broadcasts = 0
+
+    def busy(self) -> list[str]:
+        """Whose activities run."""
+        return sorted(flow.id for flow in self.model.flows.values() if flow.is_busy)
+
+    @rule(how=st.sampled_from(["stop", "crash", "evict"]), downtime=st.sampled_from([0, 0, 20, 70]))
+    def disturb(self, how: str, downtime: int) -> None:
+        """An orderly restart, a crash, or all bodies leave memory.
+
+        No second crash while the same workflow is in work: it would be put on trial, which takes its time.
+        """
+        blamed = any(flow.is_blamed and not flow.has_ended for flow in self.model.flows.values())
+        if how == "evict":
+            self.engine.evict()
+        elif how == "stop" or not blamed:
+            self.engine.restart(clean=how == "stop", downtime=downtime)
+            if how == "crash":
+                self.model.die()
+            self.model.advance(downtime)
+
+    # --- questions ------------------------------------------------------------------------------------------------
+
+    @rule(pick=st.integers(0, 9), status=STATUSES)
+    def query(self, pick: int, status: str) -> None:
+        """How a workflow stands, what it waits for, and which others stand so too."""
+        id = self.some(pick)
+        flow = self.model.flows.get(id)
+        newest = sorted(self.model.flows.values(), key=lambda one: -one.number)
+        fitting = [one for one in newest if one.status == status]
+        assert self.engine.count(status) == len(fitting)
+        assert self.engine.list(status, None) == [one.id for one in fitting]
+        assert self.engine.status(id) == (flow and flow.status)
+        if flow is not None:
+            assert self.engine.list(status, id) == [one.id for one in fitting if one.number < flow.number]
+            assert self.engine.describe(id) == self.model.describe(id)
+
+    @invariant()
+    def same(self) -> None:
+        """Both look the same after every call."""
+        if hasattr(self, "engine"):
+            found, expected = self.engine.picture(), self.model.picture()
+            for what, value in found.items():
+                assert value == expected[what], f"{what}: the engine has {value}, the model {expected[what]}"
+
+    def teardown(self) -> None:
+        """Let go of the engine."""
+        if hasattr(self, "engine"):
+            self.engine.close()

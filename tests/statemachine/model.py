@@ -1,0 +1,394 @@
+"""What the public API promises, as a small model: plain values, one clock, no storage, no engine.
+
+It knows the programs of `program.py` and predicts every reply, status, result and pending event. Time is in
+microseconds. What follows from a decision is worked off in order: answers first, then cancellations of children, then
+events that have lost their target.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import attrs
+
+from tests.statemachine.flow import Flow, Refused, Sent
+
+SECOND = 1_000_000
+RETENTION = 7 * 86_400 * SECOND
+
+
+class Model:
+    """All workflows and all events."""
+
+    def __init__(self, now: int, *, limit: int, policy: str) -> None:
+        self.now = now
+        self.limit = limit
+        self.policy = policy
+        self.serial = 0
+        self.flows: dict[str, Flow] = {}
+        self.queue: list[Sent] = []
+        self.unstarted: dict[str, list[Sent]] = {}
+        self.letters: list[tuple[Sent, str]] = []
+        self.ids: dict[str, tuple[Any, Any, int]] = {}
+        self._checks: deque[tuple[Flow, int, int]] = deque()
+        self._cancels: deque[Flow] = deque()
+        self._offers: deque[Sent] = deque()
+        self._rounds: deque[Flow] = deque()
+
+    def _next(self) -> int:
+        self.serial += 1
+        return self.serial
+
+    def find(self, id: str) -> Flow:
+        """The workflow, or the refusal."""
+        if id not in self.flows:
+            raise Refused("WorkflowNotFound")
+        return self.flows[id]
+
+    # --- calls ----------------------------------------------------------------------------------------------------
+
+    def start(self, id: str, steps: tuple[str, ...], delay: int) -> str:
+        """Begin a workflow; the same call again finds the first."""
+        if id in self.flows:
+            if self.flows[id].call != steps:
+                raise Refused("WorkflowAlreadyExists")
+            return id
+        self._begin(Flow(id, steps, steps, self._next(), self.now + delay * SECOND))
+        self.settle()
+        return id
+
+    def _begin(self, flow: Flow) -> None:
+        self.flows[flow.id] = flow
+        flow.mail = self.unstarted.pop(flow.id, [])
+        if flow.now > self.now:
+            flow.due = flow.now
+        else:
+            self._run(flow)
+
+    def send(self, what: tuple[str, str, int], to: str | None, event_id: str | None, *, early: bool) -> Any:
+        """Send an event: who got it, or None if it is kept."""
+        if event_id is not None and event_id in self.ids:
+            first, answer, _ = self.ids[event_id]
+            if first != (what, to):
+                raise Refused("EventConflict")
+            return answer
+        target = self.flows.get(to) if to is not None else None
+        if to is not None and target is None and not early:
+            raise Refused("WorkflowNotFound")
+        if target is not None and target.has_ended:
+            raise Refused("WorkflowTerminated")
+        name, key, payload = what
+        expires = self.now + 100 * SECOND if name == "news" else None
+        event = Sent(self._next(), name, key, payload, self.now, expires, name == "news" and to is None)
+        answer = self._deliver(event, target, to)
+        if event_id is not None:
+            self.ids[event_id] = ((what, to), answer, self.now)
+        self.settle()
+        return answer
+
+    def _deliver(self, event: Sent, target: Flow | None, to: str | None) -> tuple[str, ...] | None:
+        if target is not None:
+            if self._fits(target, event):
+                self._take(target, event)
+                return (target.id,)
+            self._keep(target.mail, event)
+        elif to is not None:
+            self._keep(self.unstarted.setdefault(to, []), event)
+        else:
+            if event.is_broadcast:
+                self._keep(self.queue, event)
+            takers = self._offer(event)
+            if takers:
+                return takers
+            if not event.is_broadcast:
+                self._keep(self.queue, event)
+        return None
+
+    def _keep(self, box: list[Sent], event: Sent) -> None:
+        if sum(one.name == event.name for one in self.pending()) >= self.limit:
+            raise Refused("PendingEventsFull")
+        box.append(event)
+
+    def pending(self) -> list[Sent]:
+        """Every event that was accepted and not taken."""
+        boxes = [*self.unstarted.values(), *(flow.mail for flow in self.flows.values())]
+        return [*self.queue, *(event for box in boxes for event in box)]
+
+    def _offer(self, event: Sent) -> tuple[str, ...]:
+        """To who has waited longest; a broadcast to all."""
+        waiting = [flow for flow in self.flows.values() if self._fits(flow, event)]
+        waiting.sort(key=lambda flow: flow.wait[2] if flow.wait else 0)
+        takers = waiting if event.is_broadcast else waiting[:1]
+        for flow in takers:
+            self._take(flow, event)
+        return tuple(flow.id for flow in takers)
+
+    def _fits(self, flow: Flow, event: Sent) -> bool:
+        if flow.wait is None or flow.wait[:2] != (event.name, event.key):
+            return False
+        if event.expires is not None and event.expires <= self.now:
+            return False
+        after = {"fresh": flow.wait[2], "since": flow.number}.get(event.name, 0)
+        return event.serial > after and not (
+            event.is_broadcast and event.serial <= flow.seen.get((event.name, event.key), 0)
+        )
+
+    def _take(self, flow: Flow, event: Sent) -> None:
+        if event.is_broadcast:
+            flow.seen[event.name, event.key] = event.serial
+        self._learn(flow, event.payload)
+
+    def cancel(self, id: str) -> bool:
+        """Raise `Cancelled` in a workflow."""
+        flow = self.find(id)
+        accepted = self._cancel(flow)
+        self.settle()
+        return accepted
+
+    def _cancel(self, flow: Flow) -> bool:
+        if flow.has_ended or flow.is_cancelled:
+            return not flow.has_ended
+        flow.is_cancelled = True
+        if flow.state == "waiting" and flow.steps[flow.at] == "tidy":
+            flow.state, flow.wait, flow.attempt, flow.is_blamed = "cleaning", None, 1, False
+        else:
+            self._end(flow, "cancelled")
+        return True
+
+    def terminate(self, id: str) -> bool:
+        """End a workflow at once."""
+        flow = self.find(id)
+        if flow.has_ended:
+            return False
+        flow.is_cancelled = True
+        self._end(flow, "cancelled")
+        self.settle()
+        return True
+
+    def answer(self, id: str, value: int | None) -> None:
+        """The activity that runs for a workflow ends: with a value, or with an error."""
+        flow = self.flows[id]
+        if flow.state == "cleaning":
+            self._end(flow, "cancelled")
+        elif value is not None:
+            self._learn(flow, value)
+        elif flow.attempt == 1:
+            flow.state, flow.attempt, flow.due, flow.is_blamed = "retrying", 2, self.now + 10 * SECOND, False
+        else:
+            self._end(flow, "failed")
+        self.settle()
+
+    def replay(self, payload: int, to: str | None) -> Any:
+        """Send a dead letter again."""
+        found = next(((event, owner) for event, owner in self.letters if event.payload == payload), None)
+        if found is None:
+            raise Refused("DeadLetterNotFound")
+        # It is an event like any other now: a broadcast that was sent to one workflow does not expire any more.
+        target = self.flows.get(to) if to is not None else None
+        if to is not None and target is None:
+            raise Refused("WorkflowNotFound")
+        if target is not None and target.has_ended:
+            raise Refused("WorkflowTerminated")
+        event = attrs.evolve(found[0], serial=self._next(), at=self.now, expires=None)
+        answer = self._deliver(event, target, to)
+        self.letters.remove(found)
+        self.settle()
+        return answer
+
+    def remove(self, payload: int) -> None:
+        """Forget a dead letter."""
+        left = [letter for letter in self.letters if letter[0].payload != payload]
+        if len(left) == len(self.letters):
+            raise Refused("DeadLetterNotFound")
+        self.letters = left
+
+    def purge(self, seconds: int) -> int:
+        """Forget what ended long ago, except children whose parent goes on."""
+        gone = [
+            flow for flow in self.flows.values()
+            if flow.has_ended and flow.finished < self.now - seconds * SECOND
+            and (flow.parent is None or flow.parent.has_ended)
+        ]  # fmt: skip
+        for flow in gone:
+            del self.flows[flow.id]
+        return len(gone)
+
+    def advance(self, seconds: int) -> None:
+        """Time passes: what is due fires, the earliest first; then what is too old goes."""
+        self.now += seconds * SECOND
+        due = [flow for flow in self.flows.values() if flow.due is not None and flow.due <= self.now]
+        for flow in sorted(due, key=lambda flow: (flow.due, flow.number)):
+            self._wake(flow)
+            self._follow()
+        self.queue = [event for event in self.queue if not self._is_stale(event)]
+        for id, box in list(self.unstarted.items()):
+            self.unstarted[id] = [event for event in box if not self._is_stale(event)]
+        self.ids = {id: row for id, row in self.ids.items() if row[2] >= self.now - RETENTION}
+        self.settle()
+
+    def _is_stale(self, event: Sent) -> bool:
+        return event.at < self.now - RETENTION or (event.expires is not None and event.expires <= self.now)
+
+    def _wake(self, flow: Flow) -> None:
+        if flow.due is None or flow.due > self.now:
+            return
+        if flow.state == "unstarted":
+            flow.due = None
+            self._run(flow)
+            # What is pending when a wait begins comes before its limit.
+            self._follow()
+            self._wake(flow)
+        elif flow.state == "retrying":
+            flow.state, flow.due = "working", None
+        else:
+            self._learn(flow, 0 if flow.state == "sleeping" else -1)
+
+    def die(self) -> None:
+        """The process ends without a word: whoever was in work has a crash counted."""
+        for flow in self.flows.values():
+            flow.is_blamed = flow.is_blamed or flow.status == "running" or flow.state == "unstarted"
+
+    # --- bodies ---------------------------------------------------------------------------------------------------
+
+    def _learn(self, flow: Flow, value: int) -> None:
+        flow.got.append(value)
+        flow.at += 1
+        flow.now = max(flow.now, self.now)
+        flow.wait = flow.due = None
+        flow.attempt = 1
+        flow.is_blamed = False
+        self._run(flow)
+
+    def _run(self, flow: Flow) -> None:
+        """Up to the next wait."""
+        if flow.at == len(flow.steps):
+            self._end(flow, "succeeded")
+            return
+        step = flow.steps[flow.at]
+        if step == "again":
+            self._rounds.append(flow)
+        elif step == "work":
+            flow.state = "working"
+        elif step == "sleep":
+            flow.state, flow.due = "sleeping", flow.now + 60 * SECOND
+        elif step.startswith("child:"):
+            flow.state = "parent"
+            self._checks.append((flow, flow.round, flow.at))
+        else:
+            name, _, key = step.partition("@")
+            flow.state, flow.wait = "waiting", (name if name not in ("soon", "tidy") else "go", key, self._next())
+            flow.due = flow.now + 30 * SECOND if step == "soon" else None
+            self._checks.append((flow, flow.round, flow.at))
+
+    def _end(self, flow: Flow, how: str) -> None:
+        if flow.state == "parent" and (child := self._child(flow)) is not None and child.parent is flow:
+            self._cancels.append(child)
+        flow.state = "cancelled" if flow.is_cancelled else how
+        flow.wait = flow.due = None
+        flow.finished = self.now
+        for event in sorted(flow.mail, key=lambda event: event.serial):
+            if self.policy == "move to broadcast":
+                self._offers.append(event)
+            elif self.policy == "move to dead letter":
+                self.letters.append((event, flow.id))
+        flow.mail = []
+        if flow.parent is not None:
+            self._checks.append((flow.parent, flow.parent.round, flow.parent.at))
+
+    def _child(self, flow: Flow) -> Flow | None:
+        return self.flows.get(f"{flow.id}.{flow.round}.{flow.at}")
+
+    # --- what follows ---------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Work off everything that follows from a call, then the next rounds."""
+        self._follow()
+        while self._rounds:
+            flow = self._rounds.popleft()
+            flow.steps, flow.at, flow.round = flow.steps[flow.at + 1 :], 0, flow.round + 1
+            flow.now, flow.is_blamed = self.now, False
+            self._run(flow)
+            self._follow()
+
+    def _follow(self) -> None:
+        while self._checks or self._cancels or self._offers:
+            if self._checks:
+                flow, number, at = self._checks.popleft()
+                if not flow.has_ended and (flow.round, flow.at) == (number, at):
+                    self._check(flow)
+            elif self._cancels:
+                self._cancel(self._cancels.popleft())
+            else:
+                lost = self._offers.popleft()
+                event = attrs.evolve(lost, serial=self._next())
+                if not self._offer(event):
+                    self.queue.append(event)
+
+    def _check(self, flow: Flow) -> None:
+        """A wait has begun, or a child has ended: is the answer there?"""
+        if flow.state == "waiting":
+            for box in (flow.mail, self.queue):
+                event = next((one for one in box if self._fits(flow, one)), None)
+                if event is not None:
+                    if not event.is_broadcast:
+                        box.remove(event)
+                    self._take(flow, event)
+                    return
+        elif flow.state == "parent":
+            child = self._child(flow)
+            if child is None:
+                steps = tuple(flow.steps[flow.at].removeprefix("child:").split(","))
+                id = f"{flow.id}.{flow.round}.{flow.at}"
+                self._begin(Flow(id, steps, steps, self._next(), self.now, parent=flow))
+            elif child.parent is not flow or child.state in ("failed", "cancelled"):
+                self._end(flow, "failed")
+            elif child.state == "succeeded":
+                self._learn(flow, sum(child.got))
+
+    # --- what it looks like ---------------------------------------------------------------------------------------
+
+    def describe(self, id: str) -> dict[str, Any]:
+        """What a workflow waits for."""
+        flow = self.flows[id]
+        step = flow.steps[flow.at] if flow.at < len(flow.steps) else ""
+        waits = {
+            "working": [("activity", "machine.work", flow.attempt)],
+            "retrying": [("activity", "machine.work", flow.attempt)],
+            "cleaning": [("activity", "machine.clean", 1)],
+            "sleeping": [("timer", "timer", 1)],
+            "parent": [("child", "machine.program", 1)],
+        }.get(flow.state, [])
+        if flow.wait is not None:
+            name, key, _ = flow.wait
+            waits = [("event", f"{name}[{key}]" if key else name, 1)] + [("timer", "timer", 1)] * (step == "soon")
+        return {"waits": waits, "mail": len(flow.mail), "cancelled": flow.is_cancelled, "round": flow.round}
+
+    def picture(self) -> dict[str, Any]:
+        """Everything that an engine shows as well."""
+        owners = {id(event): flow.id for flow in self.flows.values() for event in flow.mail}
+        early = {id(event): name for name, box in self.unstarted.items() for event in box}
+        alive = [event for event in self.pending() if event.expires is None or event.expires > self.now]
+        return {
+            "flows": {
+                flow.id: (flow.status, _json(flow.got) if flow.state == "succeeded" else None, flow.due)
+                for flow in self.flows.values()
+            },
+            "rounds": {flow.id: flow.round for flow in self.flows.values()},
+            "pending": [
+                (event.name, event.key, owners.get(id(event)), early.get(id(event)), str(event.payload))
+                for event in sorted(alive, key=lambda event: event.serial)
+            ],
+            "letters": [
+                (event.name, event.key, owner, str(event.payload))
+                for event, owner in sorted(self.letters, key=lambda letter: letter[0].serial)
+            ],
+            "running": {
+                (flow.id, flow.attempt) for flow in self.flows.values() if flow.state in ("working", "cleaning")
+            },
+            "ids": set(self.ids),
+        }
+
+
+def _json(values: list[int]) -> str:
+    return "[" + ",".join(map(str, values)) + "]"

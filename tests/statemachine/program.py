@@ -1,0 +1,59 @@
+"""One workflow that does what its arguments say, so that any straight line of steps can be tried."""
+
+from __future__ import annotations
+
+from durable import Cancelled, DeliveryMode, Durable, Event, Retry, activity, info, sleep, workflow
+
+# The events by name: what they are is public, so the model knows it too.
+GO = Event[int]("go")
+NEWS = Event[int]("news", consume_on_read=False, expire_after=100)
+FRESH = Event[int]("fresh", delivery_mode=DeliveryMode.AFTER_WAIT)
+SINCE = Event[int]("since", delivery_mode=DeliveryMode.AFTER_CREATE)
+EVENTS = {event.name: event for event in (GO, NEWS, FRESH, SINCE)}
+
+
+class Broken(Exception):
+    """What a failing activity raises."""
+
+
+@activity(name="machine.work", retry=Retry(max_attempts=2, first_delay=10, factor=1, jitter=0))
+def work() -> int:
+    """Never runs here: the machine answers for it."""
+    raise NotImplementedError
+
+
+@activity(name="machine.clean", retry=Retry.never())
+def clean() -> int:
+    """Never runs here either."""
+    raise NotImplementedError
+
+
+@workflow(name="machine.program")
+def program(steps: list[str], got: list[int]) -> Durable[list[int]]:
+    """Step by step; the result is what each step gave. `again` continues as a new round with the rest."""
+    for index, step in enumerate(steps):
+        if step == "again":
+            raise program.continue_as(steps[index + 1 :], got)
+        got = [*got, (yield from _step(step, index))]
+    return got
+
+
+def _step(step: str, index: int) -> Durable[int]:
+    if step == "work":
+        return (yield from work())
+    if step == "sleep":
+        yield from sleep(60)
+        return 0
+    if step == "soon":
+        return (yield from GO.wait().within(30).or_default(-1))
+    if step == "tidy":
+        try:
+            return (yield from GO.wait())
+        except Cancelled:
+            yield from clean()
+            raise
+    if step.startswith("child:"):
+        child = program(step.removeprefix("child:").split(","), []).with_id(f"{info().id}.{info().round}.{index}")
+        return sum((yield from child))
+    name, _, key = step.partition("@")
+    return (yield from EVENTS[name].wait(key or None))
