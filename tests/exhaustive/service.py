@@ -26,6 +26,8 @@ from durable.testing.clock import ManualClock
 from durable.testing.faults import FaultyBackend, SimCrash
 
 _STEPS = 5_000
+# One for all: a codec learns how to store a function's arguments, which takes longer than many runs.
+CODEC = Codec()
 # How long the engine waits for a workflow that is on trial before it tries the next; idle time has to pass for that.
 _TRIAL = 5.0
 
@@ -73,7 +75,6 @@ class Service:
     workflows: Iterable[WorkflowDef[Any, Any]]
     config: EngineConfig = attrs.field(factory=EngineConfig)
     clock: ManualClock = attrs.field(factory=ManualClock)
-    codec: Codec = attrs.field(factory=Codec)
     # What ran: the workflow's id, the place in it, the attempt.
     executed: list[tuple[str, str, int]] = attrs.field(factory=list)
     running: dict[tuple[int, int, str], ops.RunActivity] = attrs.field(factory=dict)
@@ -100,7 +101,7 @@ class Service:
             self.coordinator = Unthreaded(
                 self.backend,
                 Registry(self.workflows),
-                codec=self.codec,
+                codec=CODEC,
                 config=self.config,
                 clock=self.clock,
                 release=self._receive,
@@ -198,7 +199,7 @@ class Service:
     def answer(self, effect: ops.RunActivity, value: Any, error: Exception | None = None) -> None:
         """Tell the engine what has come of an attempt."""
         self._check_unrecorded(effect)
-        coder = effect.definition.coder(self.codec)
+        coder = effect.definition.coder(CODEC)
         outcome, value = coder.result.pack(value) if error is None else (pack_error(error), None)
         self.coordinator.submit(
             ops.RecordActivity(

@@ -7,12 +7,11 @@ from typing import Any
 from durable import DeadLetterPolicy, DurableError, EngineConfig
 from durable.backends.base import Letters, Workflows
 from durable.backends.memory import MemoryBackend, MemoryStore
-from durable.clock import SECOND
+from durable.clock import SECOND, from_duration
 from durable.engine import operations as ops
 from durable.records import WorkflowStatus
 from durable.testing.faults import FaultyBackend
-from tests.engine.desk import call_of, event_of
-from tests.exhaustive.service import Service
+from tests.exhaustive.service import CODEC, Service
 from tests.statemachine.program import EVENTS, Broken, program
 
 _ALL = 1_000
@@ -39,14 +38,29 @@ class Direct:
 
     def start(self, id: str, steps: tuple[str, ...], delay: int) -> str:
         """Begin a workflow; its id."""
-        found: str = self._ask(call_of(program(list(steps), []), id, delay=delay)).id
+        call = program(list(steps), [])
+        call._used = True
+        text = program.coder(CODEC).pack_arguments(call.args, call.kwargs)
+        found: str = self._ask(
+            ops.StartWorkflow(id=id, definition=program, input=text, delay=from_duration("delay", delay))
+        ).id
         return found
 
     def send(self, what: tuple[str, str, int], to: str | None, event_id: str | None, *, early: bool) -> Any:
         """Send an event: name, key and payload."""
         name, key, payload = what
+        event = EVENTS[name]
         return self._ask(
-            event_of(EVENTS[name], payload, key=key or None, to=to, event_id=event_id, allow_unstarted=early)
+            ops.SendEvent(
+                name=name,
+                event_key=key,
+                payload=str(payload),
+                to=to,
+                allow_unstarted=early,
+                consume=event.consume_on_read,
+                expire_after=event.expire_after_us,
+                event_id=event_id,
+            )
         )
 
     def cancel(self, id: str) -> bool:

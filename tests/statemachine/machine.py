@@ -23,11 +23,26 @@ EVENTS = st.sampled_from([("go", ""), ("go", ""), ("go", "k"), ("fresh", ""), ("
 STATUSES = st.sampled_from(["running", "suspended", "succeeded", "failed", "cancelled"])
 
 
-_OWN = st.sampled_from(_STEPS)
-_CHILDREN = st.lists(_OWN, min_size=1, max_size=2).map(lambda inner: "child:" + ",".join(inner))
 Program = tuple[str, ...]
-# Straight lines of steps, some of which are children with a line of their own.
-PROGRAMS = st.lists(st.one_of(_OWN, _OWN, _OWN, _CHILDREN), min_size=1, max_size=5).map(tuple)
+
+
+def program_of(number: int) -> Program:
+    """The straight line of steps with this number; about every fourth step is a child with a line of its own.
+
+    One number instead of lists of choices: hypothesis draws it much faster, and small numbers are short programs.
+    """
+    steps: list[str] = []
+    while number or not steps:
+        number, choice = divmod(number, len(_STEPS) * 4)
+        step = _STEPS[choice % len(_STEPS)]
+        if choice >= len(_STEPS) * 3:
+            number, second = divmod(number, len(_STEPS))
+            step = f"child:{step},{_STEPS[second]}"
+        steps.append(step)
+    return tuple(steps)
+
+
+PROGRAMS = st.integers(0, (len(_STEPS) * 4) ** 4).map(program_of)
 VERBS = ("cancel", "cancel", "terminate", "purge", "replay", "replay", "replay", "remove")
 
 
