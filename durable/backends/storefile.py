@@ -15,6 +15,7 @@ from durable.backends import owner, schema
 from durable.errors import StorageError, StorageUnavailable, StoreUnusable
 
 _MAGIC = b"SQLite format 3\0"
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 # SQLITE_ERROR (a table is missing), SQLITE_CORRUPT, SQLITE_NOTADB: a repeat cannot cure these.
 _HOPELESS = {1, 11, 26}
 
@@ -50,12 +51,25 @@ def _check_file(path: str, real: str, found: os.stat_result) -> None:
     # Root may write to anything, so os.access says yes; a file without any write bit is meant to stay as it is.
     if not os.access(real, os.R_OK | os.W_OK) or not found.st_mode & 0o222:
         raise StoreUnusable(path, "there is no permission to write to it")
-    if found.st_size == 0:
+    if found.st_size == 0 or _is_cut_off(real):
         return
-    with open(real, "rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise StoreUnusable(path, "it is a file, but not an SQLite database")
+    if _start(real, len(_MAGIC)) != _MAGIC:
+        raise StoreUnusable(path, "it is a file, but not an SQLite database")
     _check_database(path, real)
+
+
+def _is_cut_off(real: str) -> bool:
+    """Whether a writer was cut off before the file was in WAL mode, as by a power cut while a store is created.
+
+    The file may then hold anything, and only SQLite can bring it back, by writing; so it is judged when it is open.
+    """
+    journal = f"{real}-journal"
+    return os.path.isfile(journal) and _start(journal, len(_JOURNAL_MAGIC)) == _JOURNAL_MAGIC
+
+
+def _start(file: str, length: int) -> bytes:
+    with open(file, "rb") as opened:
+        return opened.read(length)
 
 
 def _check_database(path: str, real: str) -> None:

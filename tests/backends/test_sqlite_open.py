@@ -204,6 +204,24 @@ def test_new_and_empty_files_become_stores(tmp_path: pathlib.Path) -> None:
         connection.close()
 
 
+JOURNAL = bytes.fromhex("d9d505f920a163d7" + "00000000" * 3 + "00000200" + "00001000").ljust(512, b"\0")
+PAGE = b"SQLite format 3\0\x10\0\x02\x02".ljust(4096, b"\0")
+
+
+@pytest.mark.parametrize(
+    "left",
+    [{"": bytes(4096), "-journal": JOURNAL}, {"": PAGE, "-journal": JOURNAL, "-wal": b"7\x7f".ljust(32)}],
+    ids=["torn first page", "journal whose deletion was lost"],
+)
+def test_creation_that_a_power_cut_ended(tmp_path: pathlib.Path, left: dict[str, bytes]) -> None:
+    """What is left of a store that was being created is rolled back by SQLite, and becomes a store."""
+    for suffix, data in left.items():
+        (tmp_path / f"store.db{suffix}").write_bytes(data)
+    backend = SqliteBackend(tmp_path / "store.db")
+    assert backend.open("a") == Opened(serial=0, clean=True)
+    backend.close()
+
+
 @pytest.mark.parametrize(("synchronous", "level"), [("FULL", 2), ("NORMAL", 1)])
 def test_synchronous(tmp_path: pathlib.Path, synchronous: Any, level: int) -> None:
     """The durability that was asked for is the one that SQLite works with."""
