@@ -120,13 +120,7 @@ class SqliteBackend:
         real = storefile.check(self._path)
         self._owner = owner.take(real)
         try:
-            self._connection = sqlite3.connect(
-                real,
-                timeout=self._busy_timeout,
-                isolation_level=None,
-                check_same_thread=False,
-                cached_statements=256,
-            )
+            self._connection = self._connect(real)
             opened = self._take(self._connection, incarnation)
         except sqlite3.Error as error:
             self.close()
@@ -136,6 +130,16 @@ class SqliteBackend:
             raise
         self._incarnation = incarnation
         return opened
+
+    def _connect(self, real: str) -> sqlite3.Connection:
+        """The one connection. A method, so that tests of power loss can put a disk that forgets under it."""
+        return sqlite3.connect(
+            real,
+            timeout=self._busy_timeout,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
 
     def _take(self, connection: sqlite3.Connection, incarnation: str) -> Opened:
         # Again, now that nobody else can change it: the first look was before the lock.

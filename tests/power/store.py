@@ -1,0 +1,155 @@
+"""Our SQLite backend over a disk that keeps a diary, with a note at every commit of what the store then held.
+
+The standard sqlite3 module cannot be given another file layer, apsw can. So the backend's one connection is an apsw
+connection behind the few methods of `sqlite3.Connection` that the backend uses; everything else of it is the real one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import apsw
+import apsw.ext
+import attrs
+
+from durable.backends.base import Batch, Opened
+from durable.backends.sqlite import SqliteBackend
+from tests.power.disk import Act, DiaryVFS
+
+_numbers = itertools.count()
+
+
+@contextlib.contextmanager
+def _told_as_sqlite3() -> Iterator[None]:
+    try:
+        yield
+    except apsw.Error as error:
+        raise sqlite3.OperationalError(str(error)) from error
+
+
+@attrs.frozen
+class _Cursor:
+    """What a statement gave back."""
+
+    rows: list[tuple[Any, ...]]
+    rowcount: int
+    lastrowid: int = 0
+    _describe: Callable[[], Any] = tuple
+
+    @property
+    def description(self) -> Any:
+        """The columns; asked for only when a schema is made."""
+        return self._describe()
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        return self.rows[0] if self.rows else None
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return self.rows
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows)
+
+
+class _Connection:
+    """The part of `sqlite3.Connection` that the backend and its migrations use."""
+
+    text_factory: Any = str
+
+    def __init__(self, path: str, vfs: str) -> None:
+        self._inner = apsw.Connection(path, vfs=vfs)
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._inner.in_transaction
+
+    def execute(self, sql: str, parameters: Any = ()) -> _Cursor:
+        with _told_as_sqlite3():
+            before = self._inner.total_changes()
+            rows = self._inner.execute(sql, parameters).fetchall()
+            changes = self._inner.total_changes() - before
+            last = self._inner.last_insert_rowid()
+        return _Cursor(rows, changes, last, lambda: apsw.ext.query_info(self._inner, sql).description)
+
+    def executemany(self, sql: str, parameters: Iterable[Any]) -> _Cursor:
+        with _told_as_sqlite3():
+            before = self._inner.total_changes()
+            self._inner.executemany(sql, parameters)
+            return _Cursor([], self._inner.total_changes() - before)
+
+    def close(self) -> None:
+        with _told_as_sqlite3():
+            self._inner.close()
+
+
+@attrs.frozen
+class Commit:
+    """One commit that has returned: how long the diary was then, and what the store held."""
+
+    at: int
+    contents: str
+
+
+@attrs.define(eq=False)
+class Recording:
+    """Everything that happened to one store, by any number of engines, one after the other."""
+
+    diary: list[Act] = attrs.field(factory=list)
+    # By incarnation and batch number; batch 0 is the opening.
+    commits: dict[tuple[str, int], Commit] = attrs.field(factory=dict)
+    # What clients were told, and how long the diary was then.
+    acks: list[tuple[int, str, str]] = attrs.field(factory=list)
+
+    def acknowledge(self, what: str, id: str) -> None:
+        """A client has been told something."""
+        self.acks.append((len(self.diary), what, id))
+
+
+class RecordedBackend(SqliteBackend):
+    """A SQLite store on a disk that keeps a diary. Checkpoints come often, so that all that can happen happens."""
+
+    def __init__(
+        self, path: Path, recording: Recording, *, synchronous: Literal["FULL", "NORMAL", "OFF"], checkpoint_pages: int
+    ) -> None:
+        # OFF is not on offer; here it shows that the judge sees what it does.
+        super().__init__(path, synchronous="NORMAL" if synchronous == "OFF" else synchronous)
+        self._recording = recording
+        self._settings = [f"wal_autocheckpoint = {checkpoint_pages}"]
+        if synchronous == "OFF":
+            self._settings.append("synchronous = OFF")
+        self._vfs = DiaryVFS(f"diary-{next(_numbers)}", recording.diary)
+
+    def _connect(self, real: str) -> sqlite3.Connection:
+        return cast(sqlite3.Connection, _Connection(real, self._vfs.name))
+
+    def open(self, incarnation: str) -> Opened:
+        opened = super().open(incarnation)
+        assert self._connection is not None
+        for setting in self._settings:
+            self._connection.execute(f"PRAGMA {setting}")
+        self._note(incarnation, 0)
+        return opened
+
+    def commit(self, batch: Batch) -> None:
+        super().commit(batch)
+        self._note(self._incarnation, batch.number)
+
+    def _note(self, incarnation: str, number: int) -> None:
+        assert self._connection is not None
+        at = len(self._recording.diary)
+        self._recording.commits[incarnation, number] = Commit(at, contents(self._connection))
+
+
+def contents(connection: sqlite3.Connection) -> str:
+    """A fingerprint of every row of every table."""
+    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+    whole = hashlib.blake2b(digest_size=16)
+    for (table,) in found:
+        whole.update(repr(connection.execute(f'SELECT * FROM "{table}" ORDER BY 1, 2').fetchall()).encode())
+    return whole.hexdigest()
