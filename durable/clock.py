@@ -17,6 +17,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 # The last instant that a datetime can hold; a deadline beyond it could never be shown to the user.
 LATEST = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // _MICROSECOND
+EARLIEST = (datetime.min.replace(tzinfo=timezone.utc) - _EPOCH) // _MICROSECOND
 SECOND = 1_000_000
 
 

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
+from durable.clock import EARLIEST, LATEST
 from durable.errors import CodecError
 from durable.ids import check_text
 from durable.records import (
@@ -93,9 +94,10 @@ def _tags(text: str) -> tuple[str, ...]:
     if text == "[]":
         return ()
     tags = json.loads(text)
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise ValueError(f"tags {text!r} are not a list of texts")
-    return tuple(tags)
+    if not isinstance(tags, list):
+        raise ValueError("tags are not a list of texts")
+    # A lone surrogate, which JSON can spell, could never be written back.
+    return tuple(check_text("tag", tag) for tag in tags)
 
 
 def _cursors(text: str) -> tuple[tuple[str, str, int], ...]:
@@ -103,12 +105,33 @@ def _cursors(text: str) -> tuple[tuple[str, str, int], ...]:
         return ()
     cursors = json.loads(text)
     if not isinstance(cursors, list) or not all(_is_cursor(cursor) for cursor in cursors):
-        raise ValueError(f"cursors {text!r} are not a list of [name, key, serial]")
-    return tuple((name, event_key, serial) for name, event_key, serial in cursors)
+        raise ValueError("cursors are not a list of [name, key, serial]")
+    return tuple(
+        (check_text("name", name), event_key and check_text("key", event_key), serial)
+        for name, event_key, serial in cursors
+    )
 
 
 def _is_cursor(value: object) -> bool:
     return isinstance(value, list) and [type(part) for part in value] == [str, str, int]
+
+
+def _instant(value: int) -> int:
+    """An instant that can be shown. Another one would fail later, in the middle of something else."""
+    if not EARLIEST <= value <= LATEST:
+        raise ValueError(f"{value} is no instant")
+    return value
+
+
+def _maybe_instant(value: int | None) -> int | None:
+    return None if value is None else _instant(value)
+
+
+def _count(value: int) -> int:
+    """A number that can be counted on without leaving what a column holds."""
+    if not 0 <= value < 1 << 62:
+        raise ValueError(f"{value} is no count")
+    return value
 
 
 # --- workflow -----------------------------------------------------------------------------------------------------
@@ -153,24 +176,24 @@ def _workflow(row: Row) -> WorkflowRecord:
         # product start the same workflow anew for a month.
         id=check_text("id", row[1]),
         name=row[2],
-        version=row[3],
+        version=_count(row[3]),
         status=_STATUSES[row[4]],
         input=row[5],
         start_digest=row[6],
-        created_at=row[7],
-        start_at=row[8],
-        wake_at=row[9],
-        finished_at=row[10],
+        created_at=_instant(row[7]),
+        start_at=_instant(row[8]),
+        wake_at=_maybe_instant(row[9]),
+        finished_at=_maybe_instant(row[10]),
         result=row[11],
         error=row[12],
         parent_key=row[13],
         parent_place=row[14],
-        depth=row[15],
-        round=row[16],
+        depth=_count(row[15]),
+        round=_count(row[16]),
         tags=_tags(row[17]),
         cancel_requested=bool(row[18]),
         cancel_reason=row[19],
-        crashes=row[20],
+        crashes=_count(row[20]),
         park_reason=None if reason is None else _REASONS[reason],
         park_detail=row[22],
         cursors=_cursors(row[23]),
@@ -213,7 +236,8 @@ def history_rows(entries: Iterable[tuple[int, HistoryEntry]]) -> list[Row]:
 
 def _history(row: Row) -> HistoryEntry:
     _, seq, position, kind, name, status, outcome, at, retry_at = row
-    return HistoryEntry(seq, position, _KINDS[kind], name, _OUTCOMES[status], outcome, at, retry_at)
+    due = None if retry_at is None else _instant(retry_at)
+    return HistoryEntry(seq, position, _KINDS[kind], name, _OUTCOMES[status], outcome, _instant(at), due)
 
 
 HISTORY = Table(
@@ -240,8 +264,8 @@ def _wait(row: Row) -> EventWait:
         name=name,
         event_key=event_key,
         mode=_MODES[mode],
-        serial=serial,
-        since=since,
+        serial=_count(serial),
+        since=_instant(since),
     )
 
 
@@ -277,8 +301,8 @@ def _event(row: Row) -> PendingEvent:
         target=target,
         unstarted=unstarted,
         payload=payload,
-        sent_at=sent_at,
-        expires_at=expires_at,
+        sent_at=_instant(sent_at),
+        expires_at=_maybe_instant(expires_at),
         consume=bool(consume),
     )
 
@@ -312,8 +336,8 @@ def _letter(row: Row) -> DeadLetter:
         event_key=event_key,
         workflow_id=workflow_id,
         payload=payload,
-        sent_at_us=sent_at,
-        died_at_us=died_at,
+        sent_at_us=_instant(sent_at),
+        died_at_us=_instant(died_at),
     )
 
 
@@ -332,7 +356,7 @@ def sent_row(sent: SentEvent) -> Row:
 
 def _sent(row: Row) -> SentEvent:
     event_id, digest, reply, at = row
-    return SentEvent(event_id=event_id, digest=digest, reply=reply, at=at)
+    return SentEvent(event_id=event_id, digest=digest, reply=reply, at=_instant(at))
 
 
 SENT = Table("sent_event", ("event_id", "digest", "reply", "at"), ("event_id",), _sent)

@@ -10,6 +10,7 @@ from durable.engine import operations as ops
 from durable.engine.progress import load
 from durable.engine.state import State
 from durable.engine.turn import Decision, Turn
+from durable.errors import CodecError
 from durable.records import EntryKind, WorkflowStatus
 
 _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
@@ -60,13 +61,20 @@ def follow_up(turn: Turn) -> None:
         elif turn.wakes:
             lifecycle.fire_due(turn, turn.wakes.popleft())
         elif turn.cancels:
-            id, parent_key, where, reason = turn.cancels.popleft()
-            child = turn.state.find(id)
-            # An id that the workflow has chosen may be a stranger's.
-            if child is not None and (child.parent_key, child.parent_place) == (parent_key, where):
-                lifecycle.cancel_workflow(turn, child, reason)
+            _cancel_child(turn, *turn.cancels.popleft())
         else:
             delivery.reoffer(turn, turn.offers.popleft())
+
+
+def _cancel_child(turn: Turn, id: str, parent_key: int, where: str, reason: str) -> None:
+    try:
+        child = turn.state.find(id)
+    except CodecError:
+        # A child whose row is damaged cannot be cancelled; that must not keep its parent from ending.
+        return
+    # An id that the workflow has chosen may be a stranger's.
+    if child is not None and (child.parent_key, child.parent_place) == (parent_key, where):
+        lifecycle.cancel_workflow(turn, child, reason)
 
 
 def _check(turn: Turn, key: int, position: str) -> None:

@@ -56,7 +56,7 @@ def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
     if op.event_id is not None and (known := state.post.sent(op.event_id)) is not None:
         if known.digest != fingerprint:
             raise EventConflict(op.event_id)
-        return Queued() if known.reply == "" else Delivered(tuple(json.loads(known.reply)))
+        return Queued() if known.reply == "" else Delivered(_takers(turn, known))
     target, unstarted = _address(turn, op)
     event = PendingEvent(
         serial=state.next_serial(),
@@ -74,6 +74,12 @@ def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
         told = "" if isinstance(reply, Queued) else json.dumps(reply.to)
         state.batch.sent_put[op.event_id] = SentEvent(event_id=op.event_id, digest=fingerprint, reply=told, at=turn.now)
     return reply
+
+
+def _takers(turn: Turn, known: SentEvent) -> tuple[str, ...]:
+    """Who got an event when it was first sent. Raises `CodecError`."""
+    coder = turn.state.codec.coder(list[str], "the stored answer to an event id")
+    return tuple(coder.unpack(known.reply))
 
 
 def _address(turn: Turn, op: SendEvent) -> tuple[WorkflowRecord | None, str | None]:
@@ -119,7 +125,7 @@ def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...]:
         return ()
     takers: list[str] = []
     for row in turn.state.post.find_waiting_for_event(event.name, event.event_key):
-        record = turn.state.by_key(row.workflow_key)
+        record = turn.state.readable(row.workflow_key)
         if record is None or not _fits(record, row, event):
             continue
         if _hand_over(turn, record, row, event):

@@ -61,13 +61,10 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
         _bury_mail(turn, record)
     turn.effects.append(Ended(ended))
     if record.parent_key is not None and record.parent_place is not None:
-        try:
-            parent = state.by_key(record.parent_key)
-        except CodecError:
-            # A parent whose row is damaged cannot be woken; that must not keep its child from ending.
-            parent = None
-        round_number, _, position = record.parent_place.rpartition(":")
-        if parent is not None and not parent.status.is_terminal and parent.round == int(round_number or 0):
+        parent = state.readable(record.parent_key)
+        position = record.parent_place.rpartition(":")[2]
+        is_waited_for = parent is not None and record.parent_place == place(parent.round, position)
+        if parent is not None and is_waited_for and not parent.status.is_terminal:
             turn.checks.append((parent.key, position))
 
 

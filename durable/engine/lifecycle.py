@@ -169,7 +169,11 @@ def check_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     assert isinstance(wait.op, WorkflowCall)
     id = child_id_of(parent, wait.op, wait.position)
     where = place(parent.round, wait.position)
-    child = state.find(id)
+    try:
+        child = state.find(id)
+    except CodecError as problem:
+        park(turn, parent, ParkReason.UNREADABLE, f"child {id!r}: {problem}")
+        return
     if child is None:
         try:
             if parent.depth >= state.config.max_child_depth:

@@ -16,9 +16,10 @@ from durable.engine.operations import (
     ReadHistory,
 )
 from durable.engine.progress import load
-from durable.engine.state import Loaded
+from durable.engine.state import Loaded, State
 from durable.engine.turn import Turn
 from durable.engine.views import Description, Waiting, WorkflowSummary, instant
+from durable.errors import CodecError
 from durable.outcomes import error_summary
 from durable.records import HistoryEntry, WorkflowRecord, WorkflowStatus
 from durable.runner.fibers import WaitCondition
@@ -100,9 +101,19 @@ def decide_purge_workflows(turn: Turn, op: PurgeWorkflows) -> int:
     # A page may hold nothing but children that must stay; then the next one is looked at.
     while not purged and (found := state.backend.find(query)):
         for record in found:
-            parent = None if record.parent_key is None else state.by_key(record.parent_key)
-            if parent is None or parent.status.is_terminal:
+            if _may_go(state, record):
                 state.batch.workflows_purged.add(record.key)
                 purged += 1
         query = attrs.evolve(query, after=found[-1].key)
     return purged
+
+
+def _may_go(state: State, record: WorkflowRecord) -> bool:
+    if record.parent_key is None:
+        return True
+    try:
+        parent = state.by_key(record.parent_key)
+    except CodecError:
+        # A parent whose row is damaged may be mended one day, and then asks for the result.
+        return False
+    return parent is None or parent.status.is_terminal

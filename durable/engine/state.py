@@ -18,7 +18,7 @@ from durable.codec import Codec
 from durable.engine.config import EngineConfig
 from durable.engine.postbox import Postbox
 from durable.engine.timers import TimerWindow
-from durable.errors import InvariantViolated, WorkflowNotFound
+from durable.errors import CodecError, InvariantViolated, WorkflowNotFound
 from durable.records import EventWait, HistoryEntry, WorkflowRecord
 from durable.registry import Registry
 from durable.runner.definitions import WorkflowDef
@@ -144,6 +144,13 @@ class State:
             return None
         changed = self.batch.workflows_new.get(key) or self.batch.workflows_changed.get(key)
         return changed or self.backend.workflow_by_key(key)
+
+    def readable(self, key: int) -> WorkflowRecord | None:
+        """The same, and None if its row is damaged: what cannot be read must not hold up others that can."""
+        try:
+            return self.by_key(key)
+        except CodecError:
+            return None
 
     def put_new(self, record: WorkflowRecord) -> None:
         """Store a workflow for the first time."""

@@ -110,11 +110,16 @@ def test_interruption_inside_a_commit(backend: SqliteBackend) -> None:
         ("park_reason = 'bored'", "'bored' is unknown"),
         ("tags = '{'", "Expecting"),
         ("tags = '{\"a\": 1}'", "not a list of texts"),
-        ("tags = '[1]'", "not a list of texts"),
+        ("tags = '[1]'", "must be a str"),
+        ("tags = '[\"\\ud800\"]'", "lone surrogate"),
         ("cursors = '[[1, 2]]'", "not a list of"),
+        ('cursors = \'[["a", "\\ud800", 3]]\'', "lone surrogate"),
         ("cursors = 'null'", "not a list of"),
         ("id = ''", "must not be empty"),
         ("input = CAST(x'ff' AS TEXT)", "not UTF-8"),
+        ("created_at = 9223372036854775807", "no instant"),
+        ("wake_at = -9223372036854775808", "no instant"),
+        ("round = -1", "no count"),
     ],
 )
 def test_unreadable_workflow(backend: SqliteBackend, caplog: pytest.LogCaptureFixture, change: str, hint: str) -> None:
@@ -149,7 +154,13 @@ def test_unreadable_workflow_does_not_end_the_pages(backend: SqliteBackend) -> N
 def test_unreadable_history(backend: SqliteBackend) -> None:
     """An entry that cannot be read is named by workflow and seq; the history of others is not touched."""
     backend.commit(Batch(number=1, history=[(1, entry(0)), (1, entry(1)), (2, entry(0))]))
-    for change in ("kind = 'dream'", "status = 'maybe'", "outcome = CAST(x'ff' AS TEXT)"):
+    for change in (
+        "kind = 'dream'",
+        "status = 'maybe'",
+        "outcome = CAST(x'ff' AS TEXT)",
+        "at = -1 << 62",
+        "retry_at = 1 << 62",
+    ):
         _sql(backend, f"UPDATE history SET {change} WHERE workflow = 1 AND seq = 1")
         with pytest.raises(CodecError, match="history workflow 1 seq 1"):
             backend.history(1)

@@ -1,0 +1,119 @@
+"""A row that cannot be read costs its own workflow, and never those around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import pytest
+
+from durable import CodecError, Delivered, ParkReason, WorkflowStatus
+from durable.backends.memory import MemoryBackend, MemoryStore
+from durable.engine import operations as ops
+from durable.records import WorkflowRecord
+from tests.engine.desk import Desk, event_of, refusal
+from tests.engine.flows import EVERY, go, parent_of_waiter, waiter
+
+
+class Damaged(MemoryBackend):
+    """A store in which one row cannot be read."""
+
+    bad_id = ""
+
+    def workflow(self, id: str) -> WorkflowRecord | None:
+        return self._read(super().workflow(id))
+
+    def workflow_by_key(self, key: int) -> WorkflowRecord | None:
+        return self._read(super().workflow_by_key(key))
+
+    def _read(self, record: WorkflowRecord | None) -> WorkflowRecord | None:
+        if record is not None and record.id == self.bad_id:
+            raise CodecError(f"workflow id {record.id!r}", "it is damaged")
+        return record
+
+
+def _desk(backend: MemoryBackend) -> Desk:
+    return Desk(*EVERY, make=lambda: backend, checks=False)
+
+
+def _damage(desk: Desk, backend: Damaged, id: str) -> None:
+    """Spoil a row, and forget what memory knows of it."""
+    desk.restart(*EVERY, recover=False)
+    backend.bad_id = id
+
+
+def test_event_passes_by_a_damaged_waiter() -> None:
+    """An untargeted event goes to the next one when the row of the one that has waited longest is damaged."""
+    backend = Damaged()
+    desk = _desk(backend)
+    desk.start(waiter(), "bad")
+    desk.start(waiter(), "good")
+    _damage(desk, backend, "bad")
+    assert desk.send(go, 5) == Delivered(("good",))
+    assert desk.result("good") == 5
+
+
+def test_parent_of_a_damaged_child_is_parked() -> None:
+    """A workflow whose child cannot be read waits for it to be mended, with that as the reason, and goes on then."""
+    backend = Damaged()
+    desk = _desk(backend)
+    desk.start(parent_of_waiter())
+    _damage(desk, backend, "w/0")
+    desk.do(ops.ResumeWorkflow(desk.record().key))
+    assert desk.record().park_reason is ParkReason.UNREADABLE
+    assert "w/0" in (desk.record().park_detail or "")
+    backend.bad_id = ""
+    desk.restart(*EVERY)
+    desk.send(go, 7, to="w/0")
+    assert desk.status() is WorkflowStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize("end", [ops.CancelWorkflow("w"), ops.TerminateWorkflow("w")])
+def test_parent_ends_although_its_child_is_damaged(end: ops.Operation[bool]) -> None:
+    """A child that cannot be read is not cancelled, and its parent ends all the same."""
+    backend = Damaged()
+    desk = _desk(backend)
+    desk.start(parent_of_waiter())
+    desk.state.unload(2)
+    backend.bad_id = "w/0"
+    assert desk.do(end) is True
+    assert desk.status() is WorkflowStatus.CANCELLED
+
+
+def test_purge_keeps_the_child_of_a_damaged_parent() -> None:
+    """A purge passes by the child of a parent that cannot be read, and takes the others."""
+    backend = Damaged()
+    desk = _desk(backend)
+    desk.start(parent_of_waiter())
+    desk.start(waiter(), "other")
+    _damage(desk, backend, "w")
+    for id in ("w/0", "other"):
+        desk.send(go, 1, to=id)
+    assert desk.do(ops.PurgeWorkflows(desk.clock.now() + 1)) == 1
+    assert desk.status("w/0") is WorkflowStatus.SUCCEEDED
+    assert backend.workflow("other") is None
+
+
+def _no_place(store: MemoryStore) -> None:
+    (child,) = (record for record in store.workflows.values() if record.id == "w/0")
+    store.workflows[child.key] = attrs.evolve(child, parent_place="nowhere:0")
+
+
+def _no_answer(store: MemoryStore) -> None:
+    store.sent["first"] = attrs.evolve(store.sent["first"], reply='["w/0"')
+
+
+@pytest.mark.parametrize("damage", [_no_place, _no_answer])
+def test_damaged_texts_of_our_own_stop_nobody(damage: Callable[[MemoryStore], None]) -> None:
+    """The place of a parent and the answer to an event id are read with care: one is no place, the other refused."""
+    store = MemoryStore()
+    desk = Desk(*EVERY, make=lambda: MemoryBackend(store), checks=False)
+    desk.start(parent_of_waiter())
+    desk.send(go, 1, key="k", event_id="first", to="w/0")
+    desk.restart(*EVERY, recover=False)
+    damage(store)
+    (reply,) = desk.batch(event_of(go, 1, key="k", event_id="first", to="w/0"))
+    if damage is _no_answer:
+        assert refusal(reply)[0] is CodecError
+    desk.send(go, 7, to="w/0")
+    assert desk.status("w/0") is WorkflowStatus.SUCCEEDED
