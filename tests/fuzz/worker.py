@@ -142,7 +142,7 @@ async def ask(book: Book, question: Callable[..., Awaitable[Any]], *args: Any, *
     book.questions += 1
     what = f"{question.__qualname__}{args}"
     try:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             return await question(*args, **more)
     except (EngineClosed, StorageError, InvariantViolated) as error:
         book.violations.append(f"{what}: {error!r:.500}")
