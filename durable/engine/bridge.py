@@ -25,7 +25,7 @@ class LoopBridge:
     """Calls functions in the event loop that was running when it was made."""
 
     def __init__(self) -> None:
-        native = cast("Any", current_token().native_token)
+        self._native = native = cast("Any", current_token().native_token)
         self._asyncio: asyncio.AbstractEventLoop | None = None
         self._post: Callable[..., object]
         if isinstance(native, asyncio.AbstractEventLoop):
@@ -42,6 +42,16 @@ class LoopBridge:
             # asyncio: the loop is closed. trio: RunFinishedError, a RuntimeError as well.
             return False
         return True
+
+    def is_here(self) -> bool:
+        """Whether the caller runs in this loop: an answer that is posted here would never reach another one."""
+        try:
+            if self._asyncio is not None:
+                return asyncio.get_running_loop() is self._asyncio
+            return current_token().native_token is self._native
+        except RuntimeError:
+            # No loop of this kind runs in this thread.
+            return False
 
     def waiter(self) -> Waiter:
         """A one-time wait. Under asyncio a bare future: every call of the engine makes one, an event costs four times

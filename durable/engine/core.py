@@ -126,7 +126,7 @@ class Core:
 
     async def ask(self, operation: Operation[A]) -> A:
         """Have an operation done; the answer comes after its commit."""
-        self._check_open()
+        self.check_open()
         assert self._room is not None
         # Bounds what is queued: a caller that finds no room waits here.
         try:
@@ -135,14 +135,14 @@ class Core:
             await self._room.acquire()
         try:
             # It may have been closed while this caller waited for room.
-            self._check_open()
+            self.check_open()
             return await self._answer(operation)
         finally:
             self._room.release()
 
     async def ask_end(self, operation: AwaitEnd) -> Any:
         """Like `ask`, for the one question whose answer may take months; it takes no room in the queue."""
-        self._check_open()
+        self.check_open()
         return await self._answer(operation)
 
     async def close(self, drain: float) -> None:
@@ -173,11 +173,18 @@ class Core:
                 self._arrived.set()
             _log.error("the coordinator did not come back in time; what was acknowledged is stored, a restart recovers")
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raises `EngineForked`, `EngineClosed`, or `OperationMisused` in a loop that is not the engine's."""
         if self._pid and self._pid != os.getpid():
             raise EngineForked(self._pid)
         if not self._is_open:
             raise self._closed
+        assert self._bridge is not None
+        if not self._bridge.is_here():
+            raise OperationMisused(
+                "this engine was opened in another event loop and can only be used there: "
+                "go there with anyio.from_thread.run, or use a SyncWorkflowEngine, which takes calls from any thread"
+            )
 
     async def _answer(self, operation: Operation[A]) -> A:
         assert self._coordinator is not None

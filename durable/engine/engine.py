@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable
 from datetime import timedelta
@@ -30,7 +31,7 @@ from durable.engine.operations import (
     TerminateWorkflow,
 )
 from durable.engine.views import RecoveryReport
-from durable.errors import WrongType
+from durable.errors import EngineClosed, WrongType
 from durable.ids import check_reason, check_text, new_id
 from durable.records import WorkflowStatus
 from durable.registry import Registry
@@ -203,7 +204,10 @@ class WorkflowEngine:
     @service_call
     async def shutdown(self, drain: timedelta | float | None = None) -> None:
         """Take no more work, let activities finish for `drain`, then leave. Nothing acknowledged is lost."""
-        await self._core.close(self._core.drain_seconds(drain))
+        seconds = self._core.drain_seconds(drain)
+        with contextlib.suppress(EngineClosed):
+            self._core.check_open()
+        await self._core.close(seconds)
 
 
 def _definitions(workflows: Iterable[WorkflowDef[..., Any]]) -> list[WorkflowDef[Any, Any]]:

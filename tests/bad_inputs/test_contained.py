@@ -11,6 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.from_thread
+import anyio.to_thread
 import pytest
 
 from durable import (
@@ -381,3 +384,15 @@ async def test_f60_lifecycle_is_defined() -> None:
         await engine.shutdown()
         with pytest.raises(EngineClosed, match="shut down"):
             await engine.start(waiter())
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "trio"])
+async def test_f60_call_from_another_loop_is_refused(loop: str) -> None:
+    """A call from the loop of another thread is refused before anything is written, with the two ways that work."""
+    async with WorkflowEngine("memory://") as engine:
+        for use in (partial(engine.start, waiter(), id="a"), engine.shutdown, engine.handle("a").result):
+            with pytest.raises(OperationMisused, match=r"another event loop.*from_thread.*SyncWorkflowEngine"):
+                await anyio.to_thread.run_sync(partial(anyio.run, use, backend=loop))
+        assert await engine.runs.count() == 0
+        ask = partial(anyio.from_thread.run, engine.query_status, "a")
+        assert await anyio.to_thread.run_sync(ask) is None
