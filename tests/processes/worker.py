@@ -1,10 +1,11 @@
-"""A service that is killed again and again: `python worker.py FOLDER`, then one JSON command per line.
+"""A service that is killed again and again: `python worker.py FOLDER SYNCHRONOUS`, then one JSON command per line.
 
 The process itself only forks: it has imported everything and started no thread, so a fresh service costs a fork and not
 an interpreter. Each command is answered with one JSON line when its service is dead.
 
-The service has clients that begin workflows, send them their event and wait for their results. Everything a client is
-told goes to the file `acks`, every activity says in the file `trace` that it begins; one write per line.
+The service has clients that begin workflows, send them their event or cancel them, and wait for their results.
+Everything a client is told goes to the file `acks`, every activity says in the file `trace` that it begins; one write
+per line.
 """
 
 from __future__ import annotations
@@ -15,11 +16,24 @@ import select
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import anyio
 
-from durable import Durable, EngineConfig, Event, WorkflowEngine, activity, activity_info, gather, sleep, workflow
+from durable import (
+    Cancelled,
+    Durable,
+    EngineConfig,
+    Event,
+    WorkflowCancelled,
+    WorkflowEngine,
+    activity,
+    activity_info,
+    gather,
+    sleep,
+    workflow,
+)
+from durable.backends.sqlite import SqliteBackend
 
 CLIENTS = 4
 nudge = Event[int]("nudge")
@@ -31,19 +45,23 @@ def say(file: str, *words: object) -> None:
     os.write(files[file], (" ".join(map(str, words)) + "\n").encode())
 
 
+def say_begin() -> None:
+    """Who begins: the workflow, the place in it and the attempt."""
+    info = activity_info()
+    say("trace", info.workflow_id, info.idempotency_key.removeprefix(f"{info.workflow_id}/"), info.attempt)
+
+
 @activity
 async def step(number: int) -> int:
     """On the loop."""
-    info = activity_info()
-    say("trace", info.workflow_id, info.position, info.attempt)
+    say_begin()
     return number + 1
 
 
 @activity
 def step_in_thread(number: int) -> int:
     """In a thread."""
-    info = activity_info()
-    say("trace", info.workflow_id, info.position, info.attempt)
+    say_begin()
     return number + 1
 
 
@@ -54,6 +72,12 @@ def doubled(number: int) -> Durable[int]:
 
 
 @workflow
+def second_round(number: int) -> Durable[int]:
+    """What is left to do, with a history of its own."""
+    return (yield from doubled((yield from step(number))))
+
+
+@workflow
 def killed(number: int) -> Durable[int]:
     """One of everything."""
     total = yield from step(number)
@@ -61,12 +85,46 @@ def killed(number: int) -> Durable[int]:
     total = yield from step_in_thread(total)
     yield from sleep(0.01)
     first, second = yield from gather(step(total), step_in_thread(total))
-    return (yield from doubled(first + second))
+    raise second_round.continue_as(first + second)
+
+
+@workflow
+def called_off(number: int) -> Durable[int]:
+    """Waits for what never comes, and cleans up when it is cancelled."""
+    try:
+        yield from step_in_thread(number)
+        return (yield from nudge.wait())
+    except Cancelled:
+        yield from step(number)
+        raise
+
+
+def is_called_off(number: int) -> bool:
+    """Which numbers are cancelled."""
+    return number % 4 == 3
 
 
 def expected(number: int) -> int:
-    """What `killed` returns if its event was ten times its number."""
-    return 2 * (2 * (number + 1 + 10 * number + 1 + 1) + 1)
+    """What a client hears in the end if the event was ten times the number; -1 stands for a cancellation."""
+    return -1 if is_called_off(number) else 2 * (2 * (number + 1 + 10 * number + 1 + 1) + 1 + 1)
+
+
+async def use(engine: WorkflowEngine, number: int) -> None:
+    """What a client does with one number; safe to do again after any death."""
+    id = f"w{number}"
+    say("acks", "begin", id)
+    handle = await engine.start(called_off(number) if is_called_off(number) else killed(number), id=id)
+    say("acks", "start", id)
+    if is_called_off(number):
+        await engine.cancel(id)
+        say("acks", "cancel", id)
+    else:
+        await engine.send_event(nudge, 10 * number, to=id, event_id=f"nudge {id}")
+        say("acks", "event", id)
+    try:
+        say("acks", "result", id, await handle.result())
+    except WorkflowCancelled:
+        say("acks", "result", id, -1)
 
 
 async def serve(folder: Path, command: dict[str, Any], ready: int) -> None:
@@ -74,18 +132,13 @@ async def serve(folder: Path, command: dict[str, Any], ready: int) -> None:
     # Three kills within milliseconds of three starts would look like the workflow's own doing, which is another test.
     config = EngineConfig(max_crashes=1_000_000)
     numbers = iter([*command["pending"], *range(command["first"], command["last"])])
-    async with WorkflowEngine(folder / "store.db", config=config) as engine:
+    store = SqliteBackend(folder / "store.db", synchronous=cast("Literal['FULL', 'NORMAL']", sys.argv[2]))
+    async with WorkflowEngine(store, config=config) as engine:
         os.write(ready, b"ready\n")
 
         async def client() -> None:
             for number in numbers:
-                id = f"w{number}"
-                say("acks", "begin", id)
-                handle = await engine.start(killed(number), id=id)
-                say("acks", "start", id)
-                await engine.send_event(nudge, 10 * number, to=id, event_id=f"nudge {id}")
-                say("acks", "event", id)
-                say("acks", "result", id, await handle.result())
+                await use(engine, number)
 
         async with anyio.create_task_group() as tasks:
             for _ in range(CLIENTS):
