@@ -15,9 +15,10 @@ from durable.errors import InvalidValue, WrongType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
+# The first instant that a datetime can hold.
+EARLIEST = (datetime.min.replace(tzinfo=timezone.utc) - _EPOCH) // _MICROSECOND
 # The last instant that a datetime can hold; a deadline beyond it could never be shown to the user.
 LATEST = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // _MICROSECOND
-EARLIEST = (datetime.min.replace(tzinfo=timezone.utc) - _EPOCH) // _MICROSECOND
 SECOND = 1_000_000
 
 

@@ -28,6 +28,7 @@ from durable.backends.base import (
     Workflows,
 )
 from durable.backends.schema import INDEXED_STATUSES, status_is
+from durable.backends.tables import Table
 from durable.errors import InvariantViolated
 
 Params = dict[str, Any]
@@ -37,7 +38,7 @@ Params = dict[str, Any]
 class Select:
     """A statement whose `:limit` is bound by whoever runs it, and what its rows are."""
 
-    table: rows.Table[Any]
+    table: Table[Any]
     sql: str
     params: Params
     # None: all of them.

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+import re
+from collections.abc import Iterable
+from typing import TypeVar
 
-import attrs
-
-from durable.clock import EARLIEST, LATEST
-from durable.errors import CodecError
+from durable.backends.tables import Row, Table
 from durable.ids import check_text
 from durable.records import (
     DeadLetter,
@@ -29,46 +27,6 @@ from durable.records import (
     WorkflowRecord,
     WorkflowStatus,
 )
-
-T = TypeVar("T")
-Row = tuple[Any, ...]
-
-
-@attrs.frozen
-class Table(Generic[T]):
-    """A table whose rows are records of one type."""
-
-    name: str
-    columns: tuple[str, ...]
-    # Which columns tell a person which row is meant.
-    labels: tuple[str, ...]
-    build: Callable[[Row], T]
-
-    def record(self, row: Row) -> T:
-        """The record of a row. Raises `CodecError` when the row does not hold one."""
-        try:
-            # The columns are TEXT and INTEGER: bytes are what the connection hands out for text that is not UTF-8.
-            if bytes in map(type, row):
-                raise ValueError("text that is not UTF-8")
-            return self.build(row)
-        except KeyError as error:
-            raise CodecError(self.label(row), f"the value {error} is unknown to this version") from error
-        except (ValueError, TypeError, RecursionError) as error:
-            raise CodecError(self.label(row), str(error)) from error
-
-    def label(self, row: Row) -> str:
-        """The table and what tells the row apart, for messages."""
-        return " ".join([self.name, *(f"{name} {row[self.columns.index(name)]!r}" for name in self.labels)])
-
-    def select(self, prefix: str = "") -> str:
-        """The columns as SQL."""
-        return ", ".join(prefix + column for column in self.columns)
-
-    def insert(self, verb: str = "INSERT") -> str:
-        """The statement that adds a row."""
-        marks = ", ".join("?" * len(self.columns))
-        return f"{verb} INTO {self.name} ({self.select()}) VALUES ({marks})"
-
 
 E = TypeVar("E", bound=enum.Enum)
 
@@ -116,22 +74,14 @@ def _is_cursor(value: object) -> bool:
     return isinstance(value, list) and [type(part) for part in value] == [str, str, int]
 
 
-def _instant(value: int) -> int:
-    """An instant that can be shown. Another one would fail later, in the middle of something else."""
-    if not EARLIEST <= value <= LATEST:
-        raise ValueError(f"{value} is no instant")
-    return value
+# What `ids.place` makes: a position, after the number of the round unless that is the first.
+_PLACE = re.compile(r"(\d{1,18}:)?[\d.]+", re.ASCII)
 
 
-def _maybe_instant(value: int | None) -> int | None:
-    return None if value is None else _instant(value)
-
-
-def _count(value: int) -> int:
-    """A number that can be counted on without leaving what a column holds."""
-    if not 0 <= value < 1 << 62:
-        raise ValueError(f"{value} is no count")
-    return value
+def _place(text: str | None) -> str | None:
+    if text is not None and _PLACE.fullmatch(text) is None:
+        raise ValueError(f"parent_place {text!r:.100} is not a place in a workflow")
+    return text
 
 
 # --- workflow -----------------------------------------------------------------------------------------------------
@@ -176,24 +126,24 @@ def _workflow(row: Row) -> WorkflowRecord:
         # product start the same workflow anew for a month.
         id=check_text("id", row[1]),
         name=row[2],
-        version=_count(row[3]),
+        version=row[3],
         status=_STATUSES[row[4]],
         input=row[5],
         start_digest=row[6],
-        created_at=_instant(row[7]),
-        start_at=_instant(row[8]),
-        wake_at=_maybe_instant(row[9]),
-        finished_at=_maybe_instant(row[10]),
+        created_at=row[7],
+        start_at=row[8],
+        wake_at=row[9],
+        finished_at=row[10],
         result=row[11],
         error=row[12],
         parent_key=row[13],
-        parent_place=row[14],
-        depth=_count(row[15]),
-        round=_count(row[16]),
+        parent_place=_place(row[14]),
+        depth=row[15],
+        round=row[16],
         tags=_tags(row[17]),
         cancel_requested=bool(row[18]),
         cancel_reason=row[19],
-        crashes=_count(row[20]),
+        crashes=row[20],
         park_reason=None if reason is None else _REASONS[reason],
         park_detail=row[22],
         cursors=_cursors(row[23]),
@@ -202,22 +152,10 @@ def _workflow(row: Row) -> WorkflowRecord:
 
 WORKFLOW = Table(
     "workflow",
-    (
-        *("key", "id", "name", "version", "status", "input", "start_digest", "created_at", "start_at"),
-        *(
-            "wake_at",
-            "finished_at",
-            "result",
-            "error",
-            "parent_key",
-            "parent_place",
-            "depth",
-            "round",
-            "tags",
-            "cancel_requested",
-        ),
-        *("cancel_reason", "crashes", "park_reason", "park_detail", "cursors"),
-    ),
+    "key:count id:text name:text version:count status:text input:text start_digest:text created_at:instant "
+    "start_at:instant wake_at:instant? finished_at:instant? result:text? error:text? parent_key:count? "
+    "parent_place:text? depth:count round:count tags:text cancel_requested:int cancel_reason:text? crashes:count "
+    "park_reason:text? park_detail:text? cursors:text",
     ("id",),
     _workflow,
 )
@@ -236,13 +174,12 @@ def history_rows(entries: Iterable[tuple[int, HistoryEntry]]) -> list[Row]:
 
 def _history(row: Row) -> HistoryEntry:
     _, seq, position, kind, name, status, outcome, at, retry_at = row
-    due = None if retry_at is None else _instant(retry_at)
-    return HistoryEntry(seq, position, _KINDS[kind], name, _OUTCOMES[status], outcome, _instant(at), due)
+    return HistoryEntry(seq, position, _KINDS[kind], name, _OUTCOMES[status], outcome, at, retry_at)
 
 
 HISTORY = Table(
     "history",
-    ("workflow", "seq", "position", "kind", "name", "status", "outcome", "at", "retry_at"),
+    "workflow:count seq:count position:text kind:text name:text status:text outcome:text at:instant retry_at:instant?",
     ("workflow", "seq"),
     _history,
 )
@@ -264,14 +201,14 @@ def _wait(row: Row) -> EventWait:
         name=name,
         event_key=event_key,
         mode=_MODES[mode],
-        serial=_count(serial),
-        since=_instant(since),
+        serial=serial,
+        since=since,
     )
 
 
 WAIT = Table(
     "event_wait",
-    ("workflow", "position", "name", "event_key", "mode", "serial", "since"),
+    "workflow:count position:text name:text event_key:text mode:text serial:count since:instant",
     ("workflow", "position"),
     _wait,
 )
@@ -301,15 +238,17 @@ def _event(row: Row) -> PendingEvent:
         target=target,
         unstarted=unstarted,
         payload=payload,
-        sent_at=_instant(sent_at),
-        expires_at=_maybe_instant(expires_at),
+        sent_at=sent_at,
+        expires_at=expires_at,
         consume=bool(consume),
     )
 
 
 EVENT = Table(
     "pending_event",
-    ("serial", "name", "event_key", "target", "unstarted", "payload", "sent_at", "expires_at", "consume"),
+    # An expiry may lie beyond the calendar: it means never.
+    "serial:count name:text event_key:text target:count? unstarted:text? payload:text sent_at:instant expires_at:int? "
+    "consume:int",
     ("serial",),
     _event,
 )
@@ -336,14 +275,14 @@ def _letter(row: Row) -> DeadLetter:
         event_key=event_key,
         workflow_id=workflow_id,
         payload=payload,
-        sent_at_us=_instant(sent_at),
-        died_at_us=_instant(died_at),
+        sent_at_us=sent_at,
+        died_at_us=died_at,
     )
 
 
 LETTER = Table(
     "dead_letter",
-    ("id", "name", "event_key", "workflow_id", "payload", "sent_at", "died_at"),
+    "id:count name:text event_key:text workflow_id:text payload:text sent_at:instant died_at:instant",
     ("id",),
     _letter,
 )
@@ -356,10 +295,10 @@ def sent_row(sent: SentEvent) -> Row:
 
 def _sent(row: Row) -> SentEvent:
     event_id, digest, reply, at = row
-    return SentEvent(event_id=event_id, digest=digest, reply=reply, at=_instant(at))
+    return SentEvent(event_id=event_id, digest=digest, reply=reply, at=at)
 
 
-SENT = Table("sent_event", ("event_id", "digest", "reply", "at"), ("event_id",), _sent)
+SENT = Table("sent_event", "event_id:text digest:text reply:text at:instant", ("event_id",), _sent)
 
 
 def _timer(row: Row) -> tuple[int, int]:
@@ -368,5 +307,5 @@ def _timer(row: Row) -> tuple[int, int]:
 
 
 # No tables of their own: the deadlines and the ids that stand in `workflow`.
-TIMER = Table("workflow", ("wake_at", "key"), ("key",), _timer)
-ID: Table[str] = Table("workflow", ("id",), ("id",), lambda row: row[0])
+TIMER = Table("workflow", "wake_at:instant key:count", ("key",), _timer)
+ID: Table[str] = Table("workflow", "id:text", ("id",), lambda row: row[0])

@@ -21,6 +21,7 @@ from typing import Literal, TypeVar, cast
 
 from durable.backends import owner, queries, rows, schema, storefile
 from durable.backends.base import Batch, Opened, PendingCount, Query, R, Workflows
+from durable.backends.tables import Row, Table
 from durable.errors import (
     CodecError,
     InvalidValue,
@@ -67,7 +68,9 @@ def _update_workflow(*left_out: str) -> str:
     never = {"key", "id", "created_at", "parent_key", "parent_place", "tags", *left_out}
     numbered = enumerate(rows.WORKFLOW.columns, start=1)
     changes = ", ".join(f"{column} = ?{number}" for number, column in numbered if column not in never)
-    return f"UPDATE workflow SET {changes}, revision = revision + 1 WHERE key = ?1"
+    # For people who watch a row. Nobody here reads it, so whatever it holds must not make a commit fail.
+    revision = f"(ifnull(revision, 0) + 1) & {(1 << 62) - 1}"
+    return f"UPDATE workflow SET {changes}, revision = {revision} WHERE key = ?1"
 
 
 # Name, version and input change only when a workflow continues as something else, and that clears its history. Setting
@@ -230,7 +233,7 @@ class SqliteBackend:
         found = self._rows(_BY[column], {"value": value})
         return rows.WORKFLOW.record(found[0]) if found else None
 
-    def _rows(self, sql: str, params: queries.Params) -> list[rows.Row]:
+    def _rows(self, sql: str, params: queries.Params) -> list[Row]:
         if self._connection is not None:
             # The short way first: what goes wrong is asked once more below, where errors are told in our words.
             try:
@@ -250,7 +253,7 @@ class SqliteBackend:
             finally:
                 connection.text_factory = str
 
-    def _readable(self, table: rows.Table[T], found: Iterable[rows.Row]) -> list[T]:
+    def _readable(self, table: Table[T], found: Iterable[Row]) -> list[T]:
         """The records of the rows that hold one. The others stay where they are and are logged, each once."""
         records: list[T] = []
         for row in found:
@@ -335,8 +338,8 @@ def _put(connection: sqlite3.Connection, batch: Batch) -> None:
 
 
 def _update_workflows(connection: sqlite3.Connection, batch: Batch) -> None:
-    continued: list[rows.Row] = []
-    stayed: list[rows.Row] = []
+    continued: list[Row] = []
+    stayed: list[Row] = []
     for key, record in batch.workflows_changed.items():
         (continued if key in batch.history_cleared else stayed).append(rows.workflow_row(record))
     changed = 0

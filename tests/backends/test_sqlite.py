@@ -117,9 +117,9 @@ def test_interruption_inside_a_commit(backend: SqliteBackend) -> None:
         ("cursors = 'null'", "not a list of"),
         ("id = ''", "must not be empty"),
         ("input = CAST(x'ff' AS TEXT)", "not UTF-8"),
-        ("created_at = 9223372036854775807", "no instant"),
-        ("wake_at = -9223372036854775808", "no instant"),
-        ("round = -1", "no count"),
+        ("created_at = 9223372036854775807", "created_at 9223372036854775807"),
+        ("wake_at = -9223372036854775808", "wake_at -9223372036854775808"),
+        ("round = -1", "round -1 is not a number"),
     ],
 )
 def test_unreadable_workflow(backend: SqliteBackend, caplog: pytest.LogCaptureFixture, change: str, hint: str) -> None:

@@ -1,0 +1,109 @@
+"""A table of SQL whose rows are records: its columns, what each may hold, and the check of a row that was read.
+
+Knows columns and nothing of what they mean. Types and ranges are checked although the tables are STRICT: a damaged page
+can hold anything, and one number that no calendar has must not stop the whole engine later on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from durable.clock import EARLIEST, LATEST
+from durable.errors import CodecError
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+# What a column may hold. A count has room to grow: adding one to it must not overflow.
+_COUNT_MAX = 1 << 62
+_RANGES = {"count": (0, _COUNT_MAX), "instant": (EARLIEST, LATEST)}
+
+
+@attrs.frozen
+class Column:
+    """One column: its name, what it holds, and whether it may be NULL. Written `name:kind` or `name:kind?`."""
+
+    name: str
+    kind: str
+    is_optional: bool
+
+    @classmethod
+    def of(cls, text: str) -> Column:
+        """The column that a text describes."""
+        name, _, kind = text.partition(":")
+        return cls(name, kind.removesuffix("?"), kind.endswith("?"))
+
+    def check_type(self, value: object) -> None:
+        """Raises `TypeError`."""
+        wanted = str if self.kind == "text" else int
+        if type(value) is not wanted and not (value is None and self.is_optional):
+            # Bytes are also what the connection hands out for text that is not UTF-8.
+            found = "text that is not UTF-8 or a BLOB" if isinstance(value, bytes) else type(value).__name__
+            raise TypeError(f"{self.name} is {found}")
+
+
+@attrs.frozen
+class Table(Generic[T]):
+    """A table whose rows are records of one type."""
+
+    name: str
+    layout: str
+    # Which columns tell a person which row is meant.
+    labels: tuple[str, ...]
+    build: Callable[[Row], T]
+    _all: tuple[Column, ...] = attrs.field(init=False)
+    columns: tuple[str, ...] = attrs.field(init=False)
+    # The columns that must lie in a range: their place, their name, the lowest and the highest value.
+    _ranges: tuple[tuple[int, str, int, int], ...] = attrs.field(init=False)
+    # The types of rows that were found good. There are few, and looking one up costs less than asking every column.
+    _sound: set[tuple[type, ...]] = attrs.field(init=False, factory=set)
+
+    @_all.default
+    def _read_layout(self) -> tuple[Column, ...]:
+        return tuple(map(Column.of, self.layout.split()))
+
+    @columns.default
+    def _names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self._all)
+
+    @_ranges.default
+    def _read_ranges(self) -> tuple[tuple[int, str, int, int], ...]:
+        ranged = [(place, column) for place, column in enumerate(self._all) if column.kind in _RANGES]
+        return tuple((place, column.name, *_RANGES[column.kind]) for place, column in ranged)
+
+    def record(self, row: Row) -> T:
+        """The record of a row. Raises `CodecError` when the row does not hold one."""
+        try:
+            self._check(row)
+            return self.build(row)
+        except KeyError as error:
+            raise CodecError(self.label(row), f"the value {error} is unknown to this version") from error
+        except (ValueError, TypeError, RecursionError) as error:
+            raise CodecError(self.label(row), str(error)) from error
+
+    def _check(self, row: Row) -> None:
+        types = tuple(map(type, row))
+        if types not in self._sound:
+            for column, value in zip(self._all, row, strict=True):
+                column.check_type(value)
+            self._sound.add(types)
+        for place, name, lowest, highest in self._ranges:
+            value = row[place]
+            if value is not None and not lowest <= value <= highest:
+                raise ValueError(f"{name} {value} is not a number that belongs here")
+
+    def label(self, row: Row) -> str:
+        """The table and what tells the row apart, for messages."""
+        return " ".join([self.name, *(f"{name} {row[self.columns.index(name)]!r}" for name in self.labels)])
+
+    def select(self, prefix: str = "") -> str:
+        """The columns as SQL."""
+        return ", ".join(prefix + column for column in self.columns)
+
+    def insert(self, verb: str = "INSERT") -> str:
+        """The statement that adds a row."""
+        marks = ", ".join("?" * len(self.columns))
+        return f"{verb} INTO {self.name} ({self.select()}) VALUES ({marks})"

@@ -1,0 +1,262 @@
+"""Rows of a real file that were altered by hand, every column of every table: only the workflow that was hit is.
+
+One store holds a workflow for each damage, all of one kind, and a few that nothing happens to. The damage is done while
+no engine is open, past the types that the schema insists on, as a broken disk would.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import attrs
+import pytest
+
+from durable import (
+    Durable,
+    DurableError,
+    EngineConfig,
+    Event,
+    Retry,
+    StorageError,
+    WorkflowEngine,
+    WorkflowStatus,
+    activity,
+    workflow,
+)
+from durable.testing.clock import NOON, ManualClock
+from tests.scenarios.kit import SOON, query
+
+pytestmark = pytest.mark.anyio
+answer = Event[int]("damaged.answer")
+later = Event[int]("damaged.later")
+# What a column may hold after somebody or something has been at it, as SQL.
+VALUES = [
+    *("NULL", "x'ff00'", "CAST(x'ff' AS TEXT)", "'garbage'", "'[[1]]'", "1.5", "-1", "0"),
+    *("9223372036854775807", "-9223372036854775808"),
+]
+# Which row is damaged: its table, the kind of workflow that it belongs to, and what finds it.
+OF = "workflow = (SELECT key FROM workflow WHERE id = '{}')"
+PLACES = {
+    "child": ("workflow", "child", "id = '{}'"),
+    "working": ("workflow", "working", "id = '{}'"),
+    "done": ("workflow", "done", "id = '{}'"),
+    "failed": ("workflow", "failed", "id = '{}'"),
+    "history": ("history", "child", OF),
+    "history of one that works": ("history", "working", f"{OF} AND seq = 1"),
+    "event_wait": ("event_wait", "child", OF),
+    "pending_event": ("pending_event", "child", OF.replace("workflow", "target", 1)),
+    "dead_letter": ("dead_letter", "done", "workflow_id = '{}'"),
+    "sent_event": ("sent_event", "done", "event_id = '{}'"),
+    "workflow_tag": ("workflow_tag", "working", OF),
+}
+
+
+@attrs.define
+class World:
+    """Whether activities come back."""
+
+    is_stuck: bool = True
+
+
+world = World()
+
+
+@activity
+async def add_one(number: int) -> int:
+    """Some work."""
+    return number + 1
+
+
+@activity
+async def work() -> int:
+    """Work that takes until the next engine."""
+    if world.is_stuck:
+        await anyio.sleep_forever()
+    return 1
+
+
+@activity(retry=Retry.never())
+async def fail() -> None:
+    """Does not work."""
+    raise ValueError("no")
+
+
+@workflow(name="damaged.child")
+def child(number: int) -> Durable[int]:
+    """Waits for an event or an hour, whichever comes first."""
+    number = yield from add_one(number)
+    return (yield from answer.wait().within(3600).or_default(number))
+
+
+@workflow(name="damaged.parent")
+def parent() -> Durable[int]:
+    """Waits for its child."""
+    return 10 * (yield from child(1))
+
+
+@workflow(name="damaged.working")
+def working() -> Durable[int]:
+    """Has done something, and is doing something."""
+    number = yield from add_one(1)
+    return number + (yield from work())
+
+
+@workflow(name="damaged.done")
+def done() -> Durable[int]:
+    """Ends with mail that it never took."""
+    return (yield from answer.wait())
+
+
+@workflow(name="damaged.failed")
+def failed() -> Durable[None]:
+    """Fails."""
+    yield from fail()
+
+
+@attrs.frozen
+class Damage:
+    """One value in one column of one row, and the workflow that the row belongs to."""
+
+    id: str
+    column: str
+    value: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.column} = {self.value} of {self.id}"
+
+
+def damages(file: Path, table: str, kind: str, where: str) -> list[Damage]:
+    """Every value in every column, each in a row of its own."""
+    columns = [row[1] for row in query(file, f"PRAGMA table_info({table})")]
+    cases = [(column, value) for column in columns for value in VALUES]
+    ids = [f"parent-{number}/0" if kind == "child" else f"{kind}-{number}" for number in range(len(cases))]
+    return [Damage(id, *case, where.format(id)) for id, case in zip(ids, cases, strict=True)]
+
+
+def do_damage(file: Path, table: str, all: list[Damage]) -> None:
+    """Alter the rows, with a schema that lets everything through meanwhile."""
+    schema = query(file, "SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+    loose = [
+        (name, sql.replace("NOT NULL", "").replace(") STRICT,", ")").replace(") STRICT", ")")) for name, sql in schema
+    ]
+    set_schema(file, loose)
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        for one in all:
+            # Not every value fits under a unique index.
+            with contextlib.suppress(sqlite3.IntegrityError):
+                connection.execute(f"UPDATE {table} SET {one.column} = {one.value} WHERE {one.where}")
+    set_schema(file, schema)
+
+
+def set_schema(file: Path, tables: list[tuple[str, str]]) -> None:
+    """Say what the tables are, without touching a row."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        (version,) = connection.execute("PRAGMA schema_version").fetchone()
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.executemany("UPDATE sqlite_master SET sql = ?2 WHERE name = ?1", tables)
+        connection.execute(f"PRAGMA schema_version = {version + 1}")
+
+
+async def build(file: Path, kind: str, count: int) -> None:
+    """Workflows of one kind, with everything that hangs on them, and three that nothing happens to."""
+    world.is_stuck = True
+    config = EngineConfig(max_running_activities=1 + count, drain=0)
+    async with WorkflowEngine(file, clock=ManualClock(), config=config) as engine:
+        for number in range(count):
+            id = f"{kind}-{number}"
+            if kind == "child":
+                await engine.start(parent(), id=f"parent-{number}")
+                await engine.send_event(later, number, to=f"parent-{number}/0")
+            elif kind == "done":
+                await engine.start(done(), id=id)
+                await engine.send_event(later, number, to=id)
+                await engine.send_event(answer, 7, to=id, event_id=id)
+            else:
+                await engine.start(working() if kind == "working" else failed(), id=id, tags=["red"])
+        while kind == "failed" and await engine.runs.count(status=WorkflowStatus.FAILED) < count:
+            pass
+        await engine.start(parent(), id="good parent")
+        await engine.start(working(), id="good working")
+        await engine.start(done(), id="good done")
+        while not [one for one in (await engine.runs.describe("good working")).waits if one.name.endswith("work")]:
+            pass
+
+
+async def read_history(engine: WorkflowEngine, id: str) -> object:
+    """The entries with their times."""
+    return [(entry.at, entry.retry_at) for entry in await engine.runs.history(id)]
+
+
+# What is asked about every workflow whose row was damaged; most of these read it, the last ones try to change it.
+QUESTIONS: dict[str, Callable[[WorkflowEngine, str], Awaitable[object]]] = {
+    "status": lambda engine, id: engine.query_status(id),
+    "result": lambda engine, id: engine.query_result(id),
+    "describe": lambda engine, id: engine.runs.describe(id),
+    "history": read_history,
+    "end": lambda engine, id: engine.handle(id).result(timeout=0),
+    "send again": lambda engine, id: engine.send_event(answer, 7, to=id, event_id=id),
+    "send": lambda engine, id: engine.send_event(answer, 1, to=id),
+    "start": lambda engine, id: engine.start(done(), id=id),
+    "cancel": lambda engine, id: engine.cancel(id),
+    "terminate": lambda engine, id: engine.terminate(id),
+}
+
+
+async def ask_everything(engine: WorkflowEngine, all: list[Damage]) -> None:
+    """Whatever is asked about a damaged row is answered, or refused in our own words; the engine goes on."""
+    for name, question in QUESTIONS.items():
+        for one in all:
+            try:
+                await question(engine, one.id)
+            except StorageError as error:
+                pytest.fail(f"{name} stopped the engine: {one}: {error}")
+            except (DurableError, TimeoutError):
+                pass
+            except Exception as error:
+                pytest.fail(f"{name}: {one}: {error!r}")
+
+
+async def read_lists(engine: WorkflowEngine) -> None:
+    """The lists leave out what cannot be read, and every value in them is sound."""
+    after: str | None = None
+    while page := await engine.runs.list(limit=1000, after=after):
+        after = page[-1].id
+    last = 0
+    while letters := await engine.dead_letters.list(limit=1000, after=last):
+        assert all(letter.sent_at <= letter.died_at or letter.died_at for letter in letters)
+        last = letters[-1].id
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize(
+    ("place", "is_clean"), [*((place, True) for place in PLACES), ("child", False), ("working", False)]
+)
+async def test_damaged_rows_hurt_nobody_else(tmp_path: Path, place: str, is_clean: bool) -> None:
+    """Over two starts the engine lives, everything about a damaged row is answered or refused, and the others end."""
+    table, kind, where = PLACES[place]
+    file = tmp_path / "store.db"
+    async with WorkflowEngine(file):
+        pass
+    all = damages(file, table, kind, where)
+    await build(file, kind, len(all))
+    do_damage(file, table, all)
+    if not is_clean:
+        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            connection.execute("UPDATE meta SET clean = 0")
+    world.is_stuck = False
+    for life in range(2):
+        async with WorkflowEngine(file, clock=ManualClock(NOON + timedelta(hours=2 + life))) as engine:
+            if life == 0:
+                await engine.send_event(answer, 5, to="good done")
+                good = [engine.handle(f"good {kind}") for kind in ("parent", "working", "done")]
+                assert [await one.result(timeout=SOON) for one in good] == [20, 3, 5]
+            await read_lists(engine)
+            await ask_everything(engine, all)
+            await engine.runs.purge(0)
