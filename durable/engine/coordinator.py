@@ -189,7 +189,7 @@ class WorkflowStateCoordinator:
                 continue
             try:
                 decide_in(turn, item)
-            except (InvariantViolated, StorageUnavailable):
+            except (InvariantViolated, StorageError):
                 raise
             except DurableError as error:
                 _log.error("an operation of the engine itself was refused: %s: %s", item, error)
@@ -204,7 +204,7 @@ class WorkflowStateCoordinator:
     def _decide(self, turn: Turn, envelope: Envelope, release: Release) -> None:
         try:
             reply = decide_in(turn, envelope.operation)
-        except (InvariantViolated, StorageUnavailable):
+        except (InvariantViolated, StorageError):
             # The state may be half changed. Crash-only: throw it away and start again.
             raise
         except DurableError as error:
@@ -278,7 +278,8 @@ class WorkflowStateCoordinator:
             return
         number = self._batch_number + 1
         self.state.seal(number)
-        patience = self._clock.monotonic() + from_duration("commit_patience", self._config.commit_patience) / SECOND
+        began = self._clock.monotonic()
+        patience = from_duration("commit_patience", self._config.commit_patience) / SECOND
         pause = 0.02
         is_first = True
         while True:
@@ -288,12 +289,16 @@ class WorkflowStateCoordinator:
                     self._backend.commit(batch)
                 break
             except StorageUnavailable as error:
-                if self._clock.monotonic() + pause > patience:
+                if self._clock.monotonic() + pause > began + patience:
                     raise
-                _log.warning("a commit failed and is tried again in %.2f s: %s", pause, error)
+                if is_first:
+                    # Once: a full disk is not made better by a log that grows.
+                    _log.warning("a commit failed and is tried again for up to %.0f s: %s", patience, error)
                 self._clock.sleep(pause)
                 pause = min(pause * 2, 5.0)
                 is_first = False
+        if not is_first:
+            _log.warning("the store takes commits again, after %.1f s", self._clock.monotonic() - began)
         self._batch_number = number
         self.state.next_batch()
 
