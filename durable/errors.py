@@ -355,7 +355,7 @@ class StorageUnavailable(StorageError):
 
 @attrs.frozen(slots=False)
 class StoreUnusable(StorageError):
-    """This path or URL cannot hold a store; nothing was changed."""
+    """This path or URL cannot hold a store, or holds one that is damaged; nothing was changed."""
 
     store: str
     problem: str

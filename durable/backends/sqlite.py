@@ -26,7 +26,6 @@ from durable.errors import (
     CodecError,
     InvalidValue,
     InvariantViolated,
-    StorageUnavailable,
     StoreFenced,
     StoreInUse,
     StoreUnusable,
@@ -278,7 +277,7 @@ class SqliteBackend:
             raise InvariantViolated(f"{self._path}: {error}") from error
         except sqlite3.Error as error:
             _roll_back(connection)
-            raise StorageUnavailable(f"{self._path}: {error}") from error
+            raise storefile.trouble(self._path, error) from error
         except BaseException:
             _roll_back(connection)
             raise

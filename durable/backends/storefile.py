@@ -16,8 +16,10 @@ from durable.errors import StorageError, StorageUnavailable, StoreUnusable
 
 _MAGIC = b"SQLite format 3\0"
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-# SQLITE_ERROR (a table is missing), SQLITE_CORRUPT, SQLITE_NOTADB: a repeat cannot cure these.
-_HOPELESS = {1, 11, 26}
+# SQLITE_CORRUPT, SQLITE_NOTADB: a repeat cannot cure these.
+_DAMAGED = {11, 26}
+# SQLITE_ERROR: a table is missing, say.
+_HOPELESS = {1, *_DAMAGED}
 
 
 def check(path: str) -> str:
@@ -90,7 +92,19 @@ def _check_database(path: str, real: str) -> None:
 
 def refusal(path: str, error: sqlite3.Error) -> StorageError:
     """What an error of SQLite means for someone who wants to open this file."""
-    # The low byte is the error, the rest its finer kind. Errors of the Python module itself carry no code.
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _HOPELESS:
+    if _code(error) in _HOPELESS:
         return StoreUnusable(path, f"it is damaged or was altered by hand ({error})")
     return StorageUnavailable(f"{path}: {error}")
+
+
+def trouble(path: str, error: sqlite3.Error) -> StorageError:
+    """What an error of SQLite means for someone who has this file open: damage does not go away, the rest may."""
+    if _code(error) in _DAMAGED:
+        return StoreUnusable(path, f"it is damaged ({error}); restore it from a backup, or try sqlite3's .recover")
+    return StorageUnavailable(f"{path}: {error}")
+
+
+def _code(error: sqlite3.Error) -> int:
+    """The low byte is the error, the rest its finer kind. Errors of the Python module itself carry no code."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF

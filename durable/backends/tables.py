@@ -45,40 +45,25 @@ class Column:
             raise TypeError(f"{self.name} is {found}")
 
 
-@attrs.frozen
 class Table(Generic[T]):
-    """A table whose rows are records of one type."""
+    """A table whose rows are records of one type. `labels` are the columns that tell a person which row is meant."""
 
-    name: str
-    layout: str
-    # Which columns tell a person which row is meant.
-    labels: tuple[str, ...]
-    build: Callable[[Row], T]
-    _all: tuple[Column, ...] = attrs.field(init=False)
-    columns: tuple[str, ...] = attrs.field(init=False)
-    # The columns that must lie in a range: their place, their name, the lowest and the highest value.
-    _ranges: tuple[tuple[int, str, int, int], ...] = attrs.field(init=False)
-    # The types of rows that were found good. There are few, and looking one up costs less than asking every column.
-    _sound: set[tuple[type, ...]] = attrs.field(init=False, factory=set)
-
-    @_all.default
-    def _read_layout(self) -> tuple[Column, ...]:
-        return tuple(map(Column.of, self.layout.split()))
-
-    @columns.default
-    def _names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self._all)
-
-    @_ranges.default
-    def _read_ranges(self) -> tuple[tuple[int, str, int, int], ...]:
-        ranged = [(place, column) for place, column in enumerate(self._all) if column.kind in _RANGES]
-        return tuple((place, column.name, *_RANGES[column.kind]) for place, column in ranged)
+    def __init__(self, name: str, layout: str, labels: tuple[str, ...], build: Callable[[Row], T]) -> None:
+        self.name = name
+        self._labels = labels
+        self._build = build
+        self._layout = tuple(map(Column.of, layout.split()))
+        self.columns = tuple(column.name for column in self._layout)
+        ranged = [(place, column) for place, column in enumerate(self._layout) if column.kind in _RANGES]
+        self._ranges = [(place, column.name, *_RANGES[column.kind]) for place, column in ranged]
+        # The types of rows that were found good. They are few, and looking one up costs less than asking every column.
+        self._sound: set[tuple[type, ...]] = set()
 
     def record(self, row: Row) -> T:
         """The record of a row. Raises `CodecError` when the row does not hold one."""
         try:
             self._check(row)
-            return self.build(row)
+            return self._build(row)
         except KeyError as error:
             raise CodecError(self.label(row), f"the value {error} is unknown to this version") from error
         except (ValueError, TypeError, RecursionError) as error:
@@ -87,7 +72,7 @@ class Table(Generic[T]):
     def _check(self, row: Row) -> None:
         types = tuple(map(type, row))
         if types not in self._sound:
-            for column, value in zip(self._all, row, strict=True):
+            for column, value in zip(self._layout, row, strict=True):
                 column.check_type(value)
             self._sound.add(types)
         for place, name, lowest, highest in self._ranges:
@@ -97,7 +82,7 @@ class Table(Generic[T]):
 
     def label(self, row: Row) -> str:
         """The table and what tells the row apart, for messages."""
-        return " ".join([self.name, *(f"{name} {row[self.columns.index(name)]!r}" for name in self.labels)])
+        return " ".join([self.name, *(f"{name} {row[self.columns.index(name)]!r}" for name in self._labels)])
 
     def select(self, prefix: str = "") -> str:
         """The columns as SQL."""

@@ -1,0 +1,21 @@
+"""A stranger who has the store's file open: `python holder.py FILE STATEMENT…` runs them, says so, waits for a line.
+
+Then it lets go and says so. It knows SQLite and nothing of durable.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+
+if __name__ == "__main__":
+    file, *statements = sys.argv[1:]
+    connection = sqlite3.connect(file, isolation_level=None)
+    for statement in statements:
+        connection.execute(statement).fetchall()
+    sys.stdout.write("held\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+    connection.close()
+    sys.stdout.write("free\n")
+    sys.stdout.flush()

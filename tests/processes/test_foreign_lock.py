@@ -1,0 +1,162 @@
+"""Another process has the store's file locked while the engine works on it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from durable import (
+    Durable,
+    EngineConfig,
+    Event,
+    StorageUnavailable,
+    WorkflowEngine,
+    activity,
+    sleep,
+    workflow,
+)
+from durable.backends.sqlite import SqliteBackend
+from tests.scenarios.kit import SOON, query
+
+pytestmark = pytest.mark.anyio
+HOLDER = Path(__file__).with_name("holder.py")
+answer = Event[int]("lock.answer")
+# What strangers do that keeps an engine from writing.
+LOCKS = {"immediate": ["BEGIN IMMEDIATE"], "exclusive": ["BEGIN EXCLUSIVE"]}
+
+
+@activity
+async def add_one(number: int) -> int:
+    """Some work."""
+    return number + 1
+
+
+@workflow(name="lock.wait")
+def wait_for_answer() -> Durable[int]:
+    """Wait for a number, and work on it."""
+    number = yield from answer.wait()
+    yield from sleep(0.01)
+    return (yield from add_one(number))
+
+
+@workflow(name="lock.big")
+def big(text: str) -> Durable[int]:
+    """Waits, with something heavy in its hands."""
+    return len(text) + (yield from answer.wait(key="never"))
+
+
+class Holder:
+    """A process that has opened the file and done something to it."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def let_go(self) -> None:
+        """Returns when the lock is gone."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline() == "free\n"
+
+
+@contextlib.contextmanager
+def held(file: Path, *statements: str) -> Iterator[Holder]:
+    """Another process does this to the file, and stays."""
+    command = [sys.executable, str(HOLDER), str(file), *statements]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield Holder(process)
+        finally:
+            process.kill()
+
+
+def levels(caplog: pytest.LogCaptureFixture) -> list[int]:
+    """How loud the engine was."""
+    return [one.levelno for one in caplog.records if one.name == "durable"]
+
+
+def size(file: Path) -> int:
+    """How large a file is that may not be there."""
+    return file.stat().st_size if file.exists() else 0
+
+
+async def until_warned(caplog: pytest.LogCaptureFixture) -> None:
+    """The engine has met the lock."""
+    while not levels(caplog):
+        await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+async def test_engine_waits_for_a_foreign_lock(tmp_path: Path, caplog: pytest.LogCaptureFixture, lock: str) -> None:
+    """While another process holds the file calls only wait; when it lets go all of them are answered, by themselves."""
+    file = tmp_path / "store.db"
+    backend = SqliteBackend(file, busy_timeout=0.01)
+    started: list[str] = []
+
+    async def start(id: str) -> None:
+        await engine.start(wait_for_answer(), id=id)
+        started.append(id)
+
+    async with WorkflowEngine(backend) as engine:
+        await engine.start(wait_for_answer(), id="before")
+        with held(file, *LOCKS[lock]) as holder:
+            async with anyio.create_task_group() as tasks:
+                for number in range(20):
+                    tasks.start_soon(start, f"during-{number}")
+                await until_warned(caplog)
+                assert started == []
+                assert query(file, "SELECT id FROM workflow") == [("before",)]
+                holder.let_go()
+        assert len(started) == 20
+        for id in ("before", *started):
+            await engine.send_event(answer, 1, to=id)
+            assert await engine.handle(id).result(timeout=SOON) == 2
+    # One word when it began and one when it was over.
+    assert levels(caplog) == [logging.WARNING] * 2
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+async def test_lock_that_stays_stops_the_engine(tmp_path: Path, caplog: pytest.LogCaptureFixture, lock: str) -> None:
+    """Past its patience the engine stops with an error that names the file, and the next one finds all it promised."""
+    file = tmp_path / "store.db"
+    config = EngineConfig(commit_patience=0.2)
+    async with WorkflowEngine(SqliteBackend(file, busy_timeout=0.01), config=config) as engine:
+        await engine.start(wait_for_answer(), id="before")
+        with held(file, *LOCKS[lock]):
+            with pytest.raises(StorageUnavailable, match=r"store\.db: database is locked"):
+                await engine.send_event(answer, 1, to="before")
+            with pytest.raises(StorageUnavailable, match=r"store\.db"):
+                await engine.start(wait_for_answer(), id="during")
+    assert levels(caplog) == [logging.WARNING, logging.CRITICAL]
+    async with WorkflowEngine(file) as engine:
+        assert [one.id for one in await engine.runs.list()] == ["before"]
+        await engine.send_event(answer, 1, to="before")
+        assert await engine.handle("before").result(timeout=SOON) == 2
+
+
+async def test_long_reader_holds_up_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A reader of an old state keeps checkpoints from finishing; the engine works on, and the WAL shrinks after it."""
+    file = tmp_path / "store.db"
+    wal = Path(f"{file}-wal")
+    async with WorkflowEngine(file) as engine:
+        await engine.start(wait_for_answer(), id="before")
+        with held(file, "BEGIN", "SELECT count(*) FROM workflow") as holder:
+            # More than the WAL may hold before it is written back.
+            while size(wal) < 5000 * 4096:
+                await engine.start(big("x" * 500_000))
+            holder.let_go()
+        await engine.send_event(answer, 1, to="before")
+        assert await engine.handle("before").result(timeout=SOON) == 2
+    assert size(wal) == 0
+    assert levels(caplog) == []
+    assert query(file, "PRAGMA integrity_check") == [("ok",)]

@@ -1,0 +1,90 @@
+"""The disk is full: callers wait or are told, nothing that was acknowledged is lost, and the file stays sound."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from durable import EngineConfig, StorageUnavailable, WorkflowEngine
+from durable.backends.sqlite import SqliteBackend
+from tests.processes.disk import answer, wait_for_answer
+from tests.scenarios.kit import SOON, query
+
+pytestmark = pytest.mark.anyio
+DISK = Path(__file__).with_name("disk.py")
+
+
+async def run(what: str, file: Path) -> dict[str, Any]:
+    """What a service on a small disk says of its life."""
+    ended = await anyio.run_process([sys.executable, str(DISK), what, str(file)], stderr=None)
+    told: dict[str, Any] = json.loads(ended.stdout)
+    return told
+
+
+async def check_store(file: Path, started: list[str]) -> None:
+    """All that was acknowledged is there and goes on."""
+    assert query(file, "PRAGMA integrity_check") == [("ok",)]
+    async with WorkflowEngine(file) as engine:
+        assert {one.id for one in await engine.runs.list()} == set(started)
+        for id in started:
+            await engine.send_event(answer, 1, to=id)
+            assert await engine.handle(id).result(timeout=SOON) == 100_001
+
+
+async def test_room_again(tmp_path: Path) -> None:
+    """Callers wait while files cannot grow and are answered when they can; it is said once, and when it is over."""
+    file = tmp_path / "store.db"
+    told = await run("room again", file)
+    assert told["error"] == ""
+    assert 0 < told["before"] < 30 == len(told["started"])
+    assert told["levels"] == ["WARNING", "WARNING"]
+    await check_store(file, told["started"])
+
+
+async def test_no_room(tmp_path: Path) -> None:
+    """A disk that stays full stops the engine with the file's name; a restart has everything that was acknowledged."""
+    file = tmp_path / "store.db"
+    told = await run("no room", file)
+    assert str(file) in told["error"]
+    assert 0 < len(told["started"]) < 30
+    assert told["levels"] == ["WARNING", "CRITICAL"]
+    await check_store(file, told["started"])
+
+
+@pytest.mark.parametrize("gets_room", [True, False])
+async def test_full_database(tmp_path: Path, caplog: pytest.LogCaptureFixture, gets_room: bool) -> None:
+    """The same with a database that may not have more pages: SQLite's own way to be full."""
+    file = tmp_path / "store.db"
+    backend = SqliteBackend(file)
+    started: list[str] = []
+
+    async def start(id: str) -> None:
+        await engine.start(wait_for_answer("x" * 100_000), id=id)
+        started.append(id)
+
+    async with WorkflowEngine(backend, config=EngineConfig(commit_patience=60 if gets_room else 0.2)) as engine:
+        await start("first")
+        connection = backend._connection
+        assert connection is not None
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages + 10}")
+        if gets_room:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(start, "second")
+                while not caplog.records:
+                    await anyio.lowlevel.checkpoint()
+                assert started == ["first"]
+                connection.execute("PRAGMA max_page_count = 1000000")
+        else:
+            with pytest.raises(StorageUnavailable, match=r"store\.db: database or disk is full"):
+                await start("second")
+    last = logging.WARNING if gets_room else logging.CRITICAL
+    assert [one.levelno for one in caplog.records if one.name == "durable"] == [logging.WARNING, last]
+    assert started == ["first", "second"][: 1 + gets_room]
+    await check_store(file, started)
