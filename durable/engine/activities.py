@@ -148,7 +148,6 @@ class ActivityPool:
             worker.wake.set()
         elif self._workers < self._limit:
             self._is_called = True
-            self._workers += 1
             self._context.run(self._start_worker)
 
     def _start_worker(self) -> None:
@@ -165,6 +164,8 @@ class ActivityPool:
         scope.cancel()
 
     async def _work(self) -> None:
+        # Counted only now: a task that is cancelled before it begins never runs, and nobody must wait for it.
+        self._workers += 1
         worker = Worker()
         self._is_called = False
         try:
