@@ -108,7 +108,7 @@ class TakenIds(Query[str]):
 class Timers(Query[tuple[int, int]]):
     """(wake_at, key) of the workflows that wake first, in that order; `after` is the last one seen."""
 
-    after: tuple[int, int] = (-1, 0)
+    after: tuple[int, int] | None = None
     limit: int
 
 

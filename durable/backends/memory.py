@@ -287,7 +287,8 @@ def _taken_ids(store: MemoryStore, query: TakenIds) -> list[str]:
 
 
 def _timers(store: MemoryStore, query: Timers) -> list[tuple[int, int]]:
-    return list(islice(store.timers.irange(query.after, inclusive=(False, False)), query.limit))
+    first = 0 if query.after is None else store.timers.bisect_right(query.after)
+    return list(islice(store.timers.islice(first), query.limit))
 
 
 def _waits_of(store: MemoryStore, query: WaitsOf) -> list[EventWait]:

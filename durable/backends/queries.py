@@ -120,11 +120,15 @@ def _taken_ids(query: TakenIds) -> Select:
 
 
 def _timers(query: Timers) -> Select:
-    sql = (
-        "SELECT wake_at, key FROM workflow WHERE wake_at IS NOT NULL AND (wake_at, key) > (:wake_at, :key) "
-        "ORDER BY wake_at, key LIMIT :limit"
-    )
-    return Select(rows.TIMER, sql, {"wake_at": query.after[0], "key": query.after[1]}, query.limit)
+    sql, params = "SELECT wake_at, key FROM workflow WHERE wake_at IS NOT NULL", {}
+    if query.after is not None:
+        # One arm for the rest of that instant, one for the later ones: both begin in the index where they must.
+        sql = (
+            "SELECT wake_at, key FROM workflow WHERE wake_at = :wake_at AND key > :key UNION ALL "
+            "SELECT wake_at, key FROM workflow WHERE wake_at > :wake_at"
+        )
+        params = {"wake_at": query.after[0], "key": query.after[1]}
+    return Select(rows.TIMER, f"{sql} ORDER BY wake_at, key LIMIT :limit", params, query.limit)
 
 
 def _waits_of(query: WaitsOf) -> Select:

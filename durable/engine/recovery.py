@@ -71,7 +71,7 @@ def _count_crash(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
     if record.crashes or trials.current is not None:
         # Also one without a crash while another is on trial: whoever dies then must have been alone.
         if record.key not in trials.waiting and record.key != trials.current:
-            trials.waiting.append(record.key)
+            trials.waiting[record.key] = None
         return RecoveryReport(suspects=1)
     trials.fresh.append(record.key)
     trials.until = turn.now + _TRIAL
@@ -132,7 +132,7 @@ def admit_suspect(turn: Turn) -> None:
             return
         trials.current = None
     while trials.waiting and trials.current is None:
-        record = turn.state.by_key(trials.waiting.popleft())
+        record = turn.state.by_key(trials.waiting.popitem(last=False)[0])
         if record is not None and _is_in_work(record):
             trials.current = record.key
             trials.until = turn.now + _TRIAL

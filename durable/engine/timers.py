@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 from sortedcontainers import SortedList
 
+from durable.clock import EARLIEST
+
 
 class TimerWindow:
     """(instant, workflow key) of the timers that fire next."""
@@ -19,7 +21,7 @@ class TimerWindow:
         self._size = size
         self._timers: SortedList[tuple[int, int]] = SortedList()
         # Timers later than this may be in the store only; None when the window holds all there are.
-        self._horizon: tuple[int, int] | None = (-1, 0)
+        self._horizon: tuple[int, int] | None = (EARLIEST, 0)
 
     def move(self, key: int, before: int | None, after: int | None) -> None:
         """A workflow's deadline has changed, or its timer was taken out and is needed again."""

@@ -46,6 +46,7 @@ def _plan(connection: sqlite3.Connection, sql: str, params: Any = ()) -> list[st
 # Per question: the index of each search in its plan.
 HOT: list[tuple[Query[Any], list[str]]] = [
     (Timers(limit=9), ["workflow_wake"]),
+    (Timers(after=(5, 7), limit=9), ["workflow_wake"] * 2),
     (WaitsFor(name="a", event_key="", limit=9), ["event_wait_event"]),
     (WaitsOf(workflow_key=1), ["PRIMARY KEY"]),
     (EventsFor(name="a", event_key="", target=None, limit=9), ["pending_event_queue"]),
