@@ -70,8 +70,12 @@ def _is_cut_off(real: str) -> bool:
 
 
 def _start(file: str, length: int) -> bytes:
-    with open(file, "rb") as opened:
-        return opened.read(length)
+    try:
+        with open(file, "rb") as opened:
+            return opened.read(length)
+    except OSError as error:
+        # No descriptor left, or a disk that cannot be read: this may pass.
+        raise StorageUnavailable(f"{file}: it cannot be read: {error.strerror}") from error
 
 
 def _check_database(path: str, real: str) -> None:
