@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -23,10 +19,10 @@ from durable import (
     workflow,
 )
 from durable.backends.sqlite import SqliteBackend
+from tests.processes.strangers import held
 from tests.scenarios.kit import SOON, query
 
 pytestmark = pytest.mark.anyio
-HOLDER = Path(__file__).with_name("holder.py")
 answer = Event[int]("lock.answer")
 # What strangers do that keeps an engine from writing.
 LOCKS = {"immediate": ["BEGIN IMMEDIATE"], "exclusive": ["BEGIN EXCLUSIVE"]}
@@ -50,34 +46,6 @@ def wait_for_answer() -> Durable[int]:
 def big(text: str) -> Durable[int]:
     """Waits, with something heavy in its hands."""
     return len(text) + (yield from answer.wait(key="never"))
-
-
-class Holder:
-    """A process that has opened the file and done something to it."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-
-    def let_go(self) -> None:
-        """Returns when the lock is gone."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        assert self._process.stdout.readline() == "free\n"
-
-
-@contextlib.contextmanager
-def held(file: Path, *statements: str) -> Iterator[Holder]:
-    """Another process does this to the file, and stays."""
-    command = [sys.executable, str(HOLDER), str(file), *statements]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        try:
-            yield Holder(process)
-        finally:
-            process.kill()
 
 
 def levels(caplog: pytest.LogCaptureFixture) -> list[int]:
