@@ -158,6 +158,9 @@ class Machine(RuleBasedStateMachine):
             self.payload += 1
             self.both("answer", self.busy()[pick % len(self.busy())], None if form == "error" else self.payload)
             return
+        if self.model.policy == "move to broadcast":
+            # An event that is older than the retention when it loses its target is swept; when, nobody promises.
+            seconds = min(seconds, 120)
         self.both("advance", seconds)
         if seconds >= 120:
             # All broadcasts have expired and were swept.

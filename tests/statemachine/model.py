@@ -181,9 +181,7 @@ class Model:
 
     def replay(self, payload: int, to: str | None) -> Any:
         """Send a dead letter again."""
-        found = next(((event, owner) for event, owner in self.letters if event.payload == payload), None)
-        if found is None:
-            raise Refused("DeadLetterNotFound")
+        found = self._letter(payload)
         # It is an event like any other now: a broadcast that was sent to one workflow does not expire any more.
         target = self.flows.get(to) if to is not None else None
         if to is not None and target is None:
@@ -198,10 +196,14 @@ class Model:
 
     def remove(self, payload: int) -> None:
         """Forget a dead letter."""
-        left = [letter for letter in self.letters if letter[0].payload != payload]
-        if len(left) == len(self.letters):
+        self.letters.remove(self._letter(payload))
+
+    def _letter(self, payload: int) -> tuple[Sent, str]:
+        """The oldest with this payload: an event that is sent again after a week may die twice."""
+        found = [letter for letter in self.letters if letter[0].payload == payload]
+        if not found:
             raise Refused("DeadLetterNotFound")
-        self.letters = left
+        return min(found, key=lambda letter: letter[0].serial)
 
     def purge(self, seconds: int) -> int:
         """Forget what ended long ago, except children whose parent goes on."""
