@@ -134,7 +134,7 @@ def _number(id: str) -> int:
 
 
 class Dead(Exception):
-    """The engine has stopped; the round is over."""
+    """The engine has stopped or does not answer; the round is over."""
 
 
 async def ask(book: Book, question: Callable[..., Awaitable[Any]], *args: Any, **more: Any) -> Any:
@@ -142,9 +142,9 @@ async def ask(book: Book, question: Callable[..., Awaitable[Any]], *args: Any, *
     book.questions += 1
     what = f"{question.__qualname__}{args}"
     try:
-        with anyio.fail_after(60):
+        with anyio.fail_after(30):
             return await question(*args, **more)
-    except (EngineClosed, StorageError, InvariantViolated) as error:
+    except (EngineClosed, StorageError, InvariantViolated, TimeoutError) as error:
         book.violations.append(f"{what}: {error!r:.500}")
         raise Dead from None
     except DurableError as error:
@@ -232,6 +232,8 @@ def main(folder: Path, seed: int, rounds: int, loop: str) -> dict[str, Any]:
         rehearsal = Hook(str(folder)) if number < 0 else hook
         anyio.run(one_round, path, f"{seed}/{number}", book, rehearsal, backend=loop)
         path.unlink()
+        if book.violations:
+            break
     return {
         "rows": book.rows,
         "questions": book.questions,

@@ -94,7 +94,7 @@ async def resume(backend: Backend, kept: dict[str, set[str]], begun: Iterable[st
         for id in kept.get("result", ()):
             if await engine.query_status(id) is not WorkflowStatus.SUCCEEDED:
                 raise AssertionError(f"the acknowledged result of {id} is lost")
-        with anyio.fail_after(60):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 for id in begun:
                     tasks.start_soon(_finish, engine, int(id[1:]), id in kept.get("event", ()))
