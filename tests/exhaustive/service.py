@@ -35,18 +35,14 @@ _TRIAL = 5.0
 class Unthreaded(WorkflowStateCoordinator):
     """The coordinator, except that it never waits for its queue."""
 
-    def _nap(self) -> float:
-        return 0.0
-
     def step(self) -> bool:
         """One batch, if there is anything to do; whether there was."""
-        self._taken = self._take()
-        if not self._taken and not self.state.trials.waiting:
+        if self.work_off():
+            return True
+        if not self.state.trials.waiting:
             return False
-        if not self._taken:
-            self._clock.sleep(_TRIAL)
-        self.process(self._taken)
-        self._taken = []
+        self._clock.sleep(_TRIAL)
+        self.work_off()
         return True
 
     def give_up(self, error: BaseException) -> None:
