@@ -50,6 +50,6 @@ def test_invariants_hold(chunk: int) -> None:
 @pytest.mark.timeout(120)
 def test_invariants_hold_where_coverage_sees_it() -> None:
     """The same in this process, for a few seeds that no chunk has."""
-    runs = run_seeds(range(1_000_000, 1_000_030))
+    runs = run_seeds(range(1_000_000, 1_000_020))
     assert runs.failures == {}
-    assert runs.figures.crashes > 30
+    assert runs.figures.crashes > 20

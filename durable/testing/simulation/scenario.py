@@ -110,7 +110,7 @@ class Scenario:
 _TROUBLES = {
     Trouble.CRASH_BEFORE_COMMIT: (2, 100),
     Trouble.CRASH_AFTER_COMMIT: (2, 100),
-    Trouble.CRASH: (3, 700),
+    Trouble.CRASH: (2, 500),
     Trouble.RESTART: (1, 600),
     Trouble.FAIL_COMMIT: (2, 150),
     Trouble.LIE_ABOUT_COMMIT: (3, 150),
@@ -120,6 +120,8 @@ _TROUBLES = {
     Trouble.DUPLICATE_ANSWER: (4, 150),
     Trouble.LATE_ANSWER: (4, 30),
 }
+# Crashes that come in rows, and how close.
+_AGAIN = {Trouble.CRASH_BEFORE_COMMIT: 3, Trouble.CRASH_AFTER_COMMIT: 3, Trouble.CRASH: 40}
 _CLIENTS = 4
 
 
@@ -149,8 +151,8 @@ def _config(dice: Dice) -> dict[str, int]:
         config["max_loaded_workflows"] = dice.between(1, 6)
     if dice.chance(0.3):
         config["max_batch"] = dice.between(1, 4)
-    if dice.chance(0.3):
-        config["timer_window"] = dice.between(1, 4)
+    if dice.chance(0.4):
+        config["timer_window"] = dice.between(1, 3)
     return config
 
 
@@ -233,7 +235,13 @@ def _faults(dice: Dice) -> Iterator[Fault]:
     for trouble, (most, last) in _TROUBLES.items():
         for _ in range(dice.between(0, most)):
             by = dice.between(-90_000, 90_000) if trouble is Trouble.CLOCK else 0
-            yield Fault(trouble, dice.between(1, last), by)
+            at = dice.between(1, last)
+            yield Fault(trouble, at, by)
+            if trouble in _AGAIN and dice.chance(0.3):
+                # And again while the engine recovers, before anybody has made progress.
+                for _ in range(dice.between(1, 3)):
+                    at += dice.between(1, _AGAIN[trouble])
+                    yield Fault(trouble, at)
 
 
 # --- as text --------------------------------------------------------------------------------------------------------

@@ -135,8 +135,10 @@ class World:
         if moment is None:
             return False
         self._clock.elapsed = max(self._clock.elapsed, moment)
-        if process is not None and moment == wake and not process.coordinator.has_work():
-            # A nap is over, as in the engine's thread: whoever waits for a while to pass is looked at.
+        if moment != wake:
+            self._agenda.take()()
+        elif process is not None:
+            # Also if it is only a nap that is over, as in the engine's thread: a suspect may have had its time.
             self._work_off(process)
         return True
 
