@@ -4,13 +4,14 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+MINUTES ?= 30
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check soak bench clean
 
 help: ## show this list
 	@echo "durable: a workflow engine that is a library. Targets:"
@@ -34,6 +35,9 @@ check: $(STAMP) ## lint, format and types; changes nothing
 	@$(BIN)/mypy --no-error-summary
 	@echo "basedpyright"
 	@$(BIN)/basedpyright
+
+soak: $(STAMP) ## try to break the engine for MINUTES=30, and print what it came to
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 bench: $(STAMP) ## measure, and print what it measured
 	@$(BIN)/python -m bench

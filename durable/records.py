@@ -29,10 +29,13 @@ class WorkflowStatus(enum.Enum):
     FAILED = "failed"
     CANCELLED = "cancelled"
 
+    # By identity, as enums are compared: the hash of their names is computed in Python, at every look into a table.
+    __hash__ = object.__hash__
+
     @property
     def is_terminal(self) -> bool:
         """Whether nothing can happen to the workflow any more."""
-        return self not in TRANSITIONS
+        return self in _ENDS
 
 
 _ENDS = frozenset({WorkflowStatus.SUCCEEDED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED})

@@ -19,7 +19,7 @@ from typing import Any
 
 import attrs
 
-from durable.backends.base import Backend, Timers
+from durable.backends.base import Backend, Batch, Timers
 from durable.clock import SECOND, Clock, from_duration
 from durable.codec import Codec
 from durable.engine.config import EngineConfig
@@ -96,6 +96,8 @@ class WorkflowStateCoordinator:
         # The batch that is being decided; if it cannot be committed its callers must be told.
         self._taken: list[Envelope | Operation[Any]] = []
         self._watchers: dict[int, list[Envelope]] = {}
+        self._patience = from_duration("commit_patience", config.commit_patience) / SECOND
+        self._sweep_every = from_duration("sweep_every", config.sweep_every) / SECOND
         self._batch_number = 0
         self._sweep_at = 0.0
         self._stopping = False
@@ -263,7 +265,7 @@ class WorkflowStateCoordinator:
         due = state.timers.pop_due(self._clock.now(), limit)
         found: list[Envelope | Operation[Any]] = [WakeWorkflow(key) for key in due]
         if self._clock.monotonic() >= self._sweep_at:
-            self._sweep_at = self._clock.monotonic() + from_duration("sweep_every", self._config.sweep_every) / SECOND
+            self._sweep_at = self._clock.monotonic() + self._sweep_every
             found.append(SweepEvents())
             self._forget_abandoned()
         return found
@@ -276,31 +278,32 @@ class WorkflowStateCoordinator:
         if batch.is_empty():
             self.state.evict()
             return
-        number = self._batch_number + 1
-        self.state.seal(number)
+        self.state.seal(self._batch_number + 1)
+        try:
+            self._backend.commit(batch)
+        except StorageUnavailable as error:
+            self._commit_again(batch, error)
+        self._batch_number += 1
+        self.state.next_batch()
+
+    def _commit_again(self, batch: Batch, error: StorageUnavailable) -> None:
+        """Try for a while what has failed once. A failed commit may have happened: the batch number tells."""
+        # Told once: a full disk is not made better by a log that grows.
+        _log.warning("a commit failed and is tried again for up to %.0f s: %s", self._patience, error)
         began = self._clock.monotonic()
-        patience = from_duration("commit_patience", self._config.commit_patience) / SECOND
         pause = 0.02
-        is_first = True
         while True:
+            if self._clock.monotonic() + pause > began + self._patience:
+                raise error
+            self._clock.sleep(pause)
+            pause = min(pause * 2, 5.0)
             try:
-                # A commit that was reported as failed may have happened: the batch number tells.
-                if is_first or self._backend.last_batch() < number:
+                if self._backend.last_batch() < batch.number:
                     self._backend.commit(batch)
                 break
-            except StorageUnavailable as error:
-                if self._clock.monotonic() + pause > began + patience:
-                    raise
-                if is_first:
-                    # Once: a full disk is not made better by a log that grows.
-                    _log.warning("a commit failed and is tried again for up to %.0f s: %s", patience, error)
-                self._clock.sleep(pause)
-                pause = min(pause * 2, 5.0)
-                is_first = False
-        if not is_first:
-            _log.warning("the store takes commits again, after %.1f s", self._clock.monotonic() - began)
-        self._batch_number = number
-        self.state.next_batch()
+            except StorageUnavailable as again:
+                error = again
+        _log.warning("the store takes commits again, after %.1f s", self._clock.monotonic() - began)
 
     # --- the end --------------------------------------------------------------------------------------------------
 

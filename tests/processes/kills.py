@@ -28,14 +28,14 @@ PER_LIFE = 1000
 class Figures:
     """What one run of kill cycles came to."""
 
-    kills: int
+    kills: int = 0
     # Of the kills, those that hit a service which had recovered and taken new work.
-    kills_under_load: int
-    workflows: int
-    executions: int
-    starts: int
-    events: int
-    cancels: int
+    kills_under_load: int = 0
+    workflows: int = 0
+    executions: int = 0
+    starts: int = 0
+    events: int = 0
+    cancels: int = 0
 
     def __add__(self, other: Figures) -> Figures:
         return Figures(**{one: getattr(self, one) + getattr(other, one) for one in attrs.asdict(self)})

@@ -27,12 +27,16 @@ Name = tuple[int, int, str]
 class Trace:
     """What has happened, as a fingerprint; and its last lines, for whoever looks for the cause of a violation."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_kept: bool) -> None:
+        # A seed that holds needs no trace, and most do.
+        self.is_kept = is_kept
         self._hash = hashlib.blake2b(digest_size=16)
         self.tail: deque[str] = deque(maxlen=60)
 
     def note(self, line: str) -> None:
         """One more thing has happened."""
+        if not self.is_kept:
+            return
         self._hash.update(line.encode())
         self.tail.append(line)
 
@@ -44,9 +48,9 @@ class Trace:
 class Checker:
     """Decides the invariants while a simulation runs."""
 
-    def __init__(self, scenario: Scenario, clock: VirtualClock) -> None:
+    def __init__(self, scenario: Scenario, clock: VirtualClock, *, is_traced: bool) -> None:
         self.ledger = Ledger(scenario.policy)
-        self.trace = Trace()
+        self.trace = Trace(is_kept=is_traced)
         self._clock = clock
         self._max_crashes = scenario.engine_config().max_crashes
         # What each activity was given when it was first run.
@@ -86,7 +90,8 @@ class Checker:
         ledger.book(batch, now)
         for rule in AFTER:
             rule(ledger, batch, now)
-        self._note(batch)
+        if self.trace.is_kept:
+            self._note(batch)
 
     def _note(self, batch: Batch) -> None:
         lines = [f"commit {batch.number} at {self._clock.elapsed} serial {batch.serial}"]

@@ -12,6 +12,7 @@ import attrs
 from durable.clock import Clock
 from durable.testing.simulation.figures import Figures
 from durable.testing.simulation.scenario import make_scenario
+from durable.testing.simulation.shrink import failure
 from durable.testing.simulation.violation import Violation
 from durable.testing.simulation.world import simulate
 
@@ -39,10 +40,11 @@ def run_seeds(seeds: Iterable[int]) -> Runs:
     with _without_collector():
         for count, seed in enumerate(seeds, 1):
             try:
-                runs.figures += simulate(make_scenario(seed)).figures
+                runs.figures += simulate(make_scenario(seed), is_traced=False).figures
             except Violation as violation:
                 runs.figures += Figures(seeds=1)
-                runs.failures[seed] = violation
+                # Once more, with the trace that tells how it came to it.
+                runs.failures[seed] = failure(make_scenario(seed)) or violation
             if count % CHUNK == 0:
                 gc.collect()
     return runs

@@ -40,14 +40,14 @@ _COMMIT_FAULTS = {
 class World:
     """Runs a scenario to its end, or raises a `Violation`."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, *, is_traced: bool = True) -> None:
         self.scenario = scenario
         self.figures = Figures(seeds=1)
         self.steps = 0
         self._dice = Dice(scenario.seed)
         self._clock = VirtualClock()
         self._agenda = Agenda(self._clock, self._dice)
-        self.checker = Checker(scenario, self._clock)
+        self.checker = Checker(scenario, self._clock, is_traced=is_traced)
         self._config = scenario.engine_config()
         self._store = MemoryStore()
         self._backend = FaultyBackend(WatchedBackend(self._store, self.checker))
@@ -219,9 +219,9 @@ def quiet() -> Iterator[None]:
         log.disabled = before
 
 
-def simulate(scenario: Scenario) -> World:
-    """Run a scenario; the world as it is at its end. Raises a `Violation`."""
-    world = World(scenario)
+def simulate(scenario: Scenario, *, is_traced: bool = True) -> World:
+    """Run a scenario; the world as it is at its end. Raises a `Violation`, with the last lines of the trace if kept."""
+    world = World(scenario, is_traced=is_traced)
     with quiet():
         try:
             world.run()
