@@ -276,7 +276,7 @@ class WorkflowStateCoordinator:
         """Make the batch durable, or raise. An empty batch costs nothing."""
         batch = self.state.batch
         if batch.is_empty():
-            self.state.evict()
+            self.state.next_batch()
             return
         self.state.seal(self._batch_number + 1)
         try:

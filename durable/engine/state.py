@@ -214,7 +214,7 @@ class State:
         self.batch.serial = self.serial
         return self.batch
 
-    def evict(self) -> None:
+    def _evict(self) -> None:
         """Let go of the bodies that were not used for longest; between two batches only."""
         while len(self.loaded) > self.config.max_loaded_workflows:
             self.unload(next(iter(self.loaded)))
@@ -224,6 +224,6 @@ class State:
         self.batch = Batch()
         self._free.clear()
         self.post.next_batch(self.batch)
-        self.evict()
+        self._evict()
         if len(self._ids) > 2 * len(self.loaded) + 1000:
             self._ids = {loaded.record.id: key for key, loaded in self.loaded.items()}
