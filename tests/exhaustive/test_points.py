@@ -20,6 +20,7 @@ from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.backends.sqlite import SqliteBackend
 from durable.engine.config import EngineConfig
 from durable.testing.faults import Fault, FaultyBackend
+from tests.exhaustive.endings import ENDINGS
 from tests.exhaustive.flows import EVERY
 from tests.exhaustive.records import check_whole, state, story
 from tests.exhaustive.scripts import SCRIPTS, Script
@@ -202,8 +203,18 @@ def test_number_of_points() -> None:
     assert commits + calls + moments + pairs >= 3_000
 
 
-def test_clients_were_told_what_happened() -> None:
-    """The run without a fault delivers at once, queues, and says so."""
+@each_script
+def test_run_without_a_fault(script: Script) -> None:
+    """The run that all others are compared with ends as it was written down beforehand."""
+    found = Run(script).outcome()
+    ends = {id: record[3] or record[1].value for id, record in found["workflows"].items()}
+    left = [payload for *_, payload, _ in found["events"]]
+    assert (ends, left, [letter[-1] for letter in found["letters"]]) == ENDINGS[script.name]
+
+
+def test_clients_are_told_who_got_what() -> None:
+    """Replies of the run without a fault: delivered where somebody waits, queued where nobody does."""
     told = {script.name: Run(script).told for script in SCRIPTS}
     assert told["targeted event after the wait"][1:] == [Delivered(("w",))] * 3
+    assert told["untargeted event"][3:] == [Delivered(("a",)), Delivered(("b",)), Queued()]
     assert told["delayed start"][0] == Queued()

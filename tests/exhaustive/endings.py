@@ -1,0 +1,29 @@
+"""How each script must end when nothing goes wrong: written down by hand, so that no bug of the engine can agree with it.
+
+By the script's name: the result of each workflow (or its status), the payloads of the events that are left, and those
+of the dead letters.
+"""
+
+from __future__ import annotations
+
+ENDINGS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
+    "sequence": ({"w": "[10,20,30,40]"}, [], []),
+    "retries then success": ({"w": "[3,70]"}, [], []),
+    "retries exhausted and caught": ({"w": "[[3],70]"}, [], []),
+    "sleep and sleep_until": ({"w": "[5]"}, [], []),
+    "targeted event before the wait": ({"w": "[1,2,5]"}, ["4"], ["3"]),
+    "targeted event after the wait": ({"w": "[1,2,3]"}, [], []),
+    "untargeted event": ({"a": "[1,2]", "b": "[3]"}, ["4"], []),
+    "broadcast": ({"a": "[1,2]", "b": "[1]", "c": "[1,2]"}, ["1", "2"], []),
+    "gather": ({"w": "[100,2,4,40]"}, [], []),
+    "race of event and timer": ({"w": '["event","timer"]'}, [], []),
+    "nested race in a gather": ({"w": "[[10,1],1,9]"}, [], []),
+    "within and or_default": ({"w": "[-1,1,-3]"}, [], []),
+    "awaited child": ({"w": "[260,10]", "w/0": "[50,60,70,80]"}, [], []),
+    "child that fails and is caught": ({"w": '["Declined","30"]', "w/0": "failed"}, [], []),
+    "children three deep": ({"w": "16", "w/1": "13", "w/1/1": "11", "w/1/1/1": "10"}, [], []),
+    "continue_as with pending events": ({"w": "[1,2,3]"}, [], ["4"]),
+    "cancel with cleanup": ({"w": "cancelled", "w/0.1.0": "cancelled"}, [], ["1"]),
+    "delayed start": ({"w": "[1,2]"}, [], []),
+    "dead letter and replay": ({"w": "[1]", "v": "cancelled", "x": "suspended"}, ["3"], []),
+}
