@@ -1,4 +1,4 @@
-"""How each script must end when nothing goes wrong: written down by hand, so that no bug of the engine can agree with it.
+"""How each script must end when nothing goes wrong, as follows from reading it; fixed here, so that no bug moves it.
 
 By the script's name: the result of each workflow (or its status), the payloads of the events that are left, and those
 of the dead letters.

@@ -173,7 +173,7 @@ class Model:
             self._end(flow, "cancelled")
         elif value is not None:
             self._learn(flow, value)
-        elif flow.attempt == 1:
+        elif flow.attempt == 1 and flow.steps[flow.at] == "work":
             flow.state, flow.attempt, flow.due, flow.is_blamed = "retrying", 2, self.now + 10 * SECOND, False
         else:
             self._end(flow, "failed")
@@ -272,6 +272,8 @@ class Model:
             self._rounds.append(flow)
         elif step == "work":
             flow.state = "working"
+        elif step == "brisk":
+            flow.state, flow.due = "working", flow.now + 20 * SECOND
         elif step == "sleep":
             flow.state, flow.due = "sleeping", flow.now + 60 * SECOND
         elif step.startswith("child:"):
@@ -355,7 +357,7 @@ class Model:
         flow = self.flows[id]
         step = flow.steps[flow.at] if flow.at < len(flow.steps) else ""
         waits = {
-            "working": [("activity", "machine.work", flow.attempt)],
+            "working": [("activity", f"machine.{step}", flow.attempt)] + [("timer", "timer", 1)] * (step == "brisk"),
             "retrying": [("activity", "machine.work", flow.attempt)],
             "cleaning": [("activity", "machine.clean", 1)],
             "sleeping": [("timer", "timer", 1)],

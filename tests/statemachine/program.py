@@ -28,6 +28,12 @@ def clean() -> int:
     raise NotImplementedError
 
 
+@activity(name="machine.brisk", retry=Retry.never())
+def brisk() -> int:
+    """Nor does this one, which has a limit."""
+    raise NotImplementedError
+
+
 @workflow(name="machine.program")
 def program(steps: list[str], got: list[int]) -> Durable[list[int]]:
     """Step by step; the result is what each step gave. `again` continues as a new round with the rest."""
@@ -46,6 +52,8 @@ def _step(step: str, index: int) -> Durable[int]:
         return 0
     if step == "soon":
         return (yield from GO.wait().within(30).or_default(-1))
+    if step == "brisk":
+        return (yield from brisk().within(20).or_default(-1))
     if step == "tidy":
         try:
             return (yield from GO.wait())
