@@ -25,5 +25,6 @@ ENDINGS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
     "continue_as with pending events": ({"w": "[1,2,3]"}, [], ["4"]),
     "cancel with cleanup": ({"w": "cancelled", "w/0.1.0": "cancelled"}, [], ["1"]),
     "delayed start": ({"w": "[1,2]"}, [], []),
+    "delayed start that comes late": ({"w": "[1,2,300]"}, [], []),
     "dead letter and replay": ({"w": "[1]", "v": "cancelled", "x": "suspended"}, ["3"], []),
 }

@@ -144,6 +144,11 @@ SCRIPTS = (
         6, 28, 7,
     ),
     Script(
+        "delayed start that comes late",
+        (_start(flows.patient(), delay=60), _go(1), Wait(1000), _go(2), Let()),
+        5, 24, 5,
+    ),
+    Script(
         "dead letter and replay",
         (
             _start(flows.waiter(1)),
