@@ -31,6 +31,7 @@ class Life:
 
     record: WorkflowRecord
     seq: int = 0
+    # The workflow's own time.
     at: int = 0
     # Of this round: the positions whose outcome is recorded, and how often and until when the others have failed.
     done: set[str] = attrs.field(factory=set)
@@ -42,19 +43,20 @@ class Life:
 
     def begin_round(self) -> None:
         """The history starts anew."""
-        self.seq = 0
+        self.seq = self.at = 0
         self.done.clear()
         self.failed.clear()
 
     def learn(self, entry: HistoryEntry) -> None:
         """One more entry."""
         self.seq = entry.seq
-        self.at = entry.at_us
         self.stops = 0
         if entry.status is EntryStatus.RETRY:
             count, _ = self.failed.get(entry.position, (0, 0))
             self.failed[entry.position] = (count + 1, entry.retry_at_us or 0)
-        elif entry.kind is not EntryKind.CANCEL:
+            return
+        self.at = max(self.at, entry.at_us)
+        if entry.kind is not EntryKind.CANCEL:
             self.done.add(entry.position)
 
 

@@ -118,15 +118,17 @@ def i12_what_is_recorded_was_returned(ledger: Ledger, batch: Batch, now: int) ->
 
 
 def i19_time_does_not_run_back(ledger: Ledger, batch: Batch, now: int) -> None:
-    """Entries are in the order of their time, and none is later than the clock allows."""
+    """What a workflow learns is in the order of its time, and nothing is later than the clock allows."""
     times: dict[int, int] = {}
     for key, entry in batch.history:
-        if entry.kind is EntryKind.CANCEL:
+        if entry.status is EntryStatus.RETRY:
             continue
         life = ledger.lives.get(key)
-        last = times.get(key, 0 if life is None else life.at)
-        if entry.status is not EntryStatus.RETRY and entry.at_us > max(now, last, after(ledger, batch, key).start_at):
-            raise Violation("I19", f"workflow {key}: entry {entry.seq} at {entry.at_us}, the clock says {now}")
+        last = times.get(key, 0 if life is None or key in batch.history_cleared else life.at)
+        if entry.kind is not EntryKind.CANCEL:
+            latest = max(now, last, after(ledger, batch, key).start_at)
+            if not last <= entry.at_us <= latest:
+                raise Violation("I19", f"workflow {key}: entry {entry.seq} at {entry.at_us}, after {last}, now {now}")
         times[key] = max(last, entry.at_us)
 
 
@@ -146,11 +148,14 @@ def _check_child_result(ledger: Ledger, batch: Batch, key: int, entry: HistoryEn
     round = after(ledger, batch, key).round
     place = entry.position if round == 0 else f"{round}:{entry.position}"
     child_key = ledger.children.get((key, place))
+    child: WorkflowRecord | None
     if child_key is not None:
         child = after(ledger, batch, child_key)
     else:
         found = (one for one in batch.workflows_new.values() if (one.parent_key, one.parent_place) == (key, place))
-        child = next(found)
+        child = next(found, None)
+    if child is None:
+        raise Violation("I20", f"workflow {key} learns {entry.outcome} at {place}, where it has no child")
     if child.status is not WorkflowStatus.SUCCEEDED or child.result != entry.outcome:
         raise Violation("I20", f"workflow {key} learns {entry.outcome} from {child.id}, which says {child.result}")
 
