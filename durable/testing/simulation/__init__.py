@@ -2,5 +2,5 @@
 
 From the ground up: `steps` and `rows` (random programs, how they run and which results are right), `scenario` (what
 clients do and what goes wrong, as one value), `world` with `process` and `clients` (it happens), `ledger` with `mail`
-(what all commits add up to), `rules`, `checker` and `rest` (the invariants), `shrink` and `runs`.
+(what all commits add up to), `rules` with `queueing`, `checker` and `rest` (the invariants), `shrink` and `runs`.
 """

@@ -5,7 +5,7 @@ The payload of an event is its sender's id of it, so that one event is known whe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import attrs
 
@@ -85,13 +85,20 @@ class Mail:
         if batch.history_cleared:
             self._account_rounds(batch, {event.payload: event.target for event in dropped})
 
+    def find(self, payload: str) -> PendingEvent | None:
+        """The event with this payload, if it is pending."""
+        return self.pending.get(self._serials.get(payload, -1))
+
+    def unstarted(self) -> Iterator[PendingEvent]:
+        """What is kept for ids that are not started yet."""
+        return (event for event in self.pending.values() if event.unstarted is not None)
+
     def _book_taken(self, batch: Batch) -> None:
         self.taken = []
         for key, entry in batch.history:
             if entry.kind is EntryKind.EVENT and entry.status is EntryStatus.OK:
                 self._place(entry.outcome).taken.append(key)
-                event = self.pending.get(self._serials.get(entry.outcome, -1))
-                self.taken.append(Taken(key, entry.position, entry.outcome, event))
+                self.taken.append(Taken(key, entry.position, entry.outcome, self.find(entry.outcome)))
 
     def _place(self, payload: str) -> Places:
         self.touched.add(payload)

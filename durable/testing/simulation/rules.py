@@ -25,6 +25,12 @@ from durable.records import (
 )
 from durable.testing.simulation.kinds import KINDS
 from durable.testing.simulation.ledger import Ledger, Life
+from durable.testing.simulation.queueing import (
+    i16_mail_finds_its_workflow,
+    i17_who_waits_longest_is_served,
+    i18_a_wait_keeps_its_place,
+    i18_a_wait_sees_what_it_asks_for,
+)
 from durable.testing.simulation.rows import errors, fits, tag
 from durable.testing.simulation.steps import read
 from durable.testing.simulation.violation import Violation
@@ -312,6 +318,10 @@ BEFORE: tuple[Rule, ...] = (
     i19_time_does_not_run_back,
     i20_a_child_is_started_once,
     i21_cancelled_stays_cancelled,
+    i16_mail_finds_its_workflow,
+    i17_who_waits_longest_is_served,
+    i18_a_wait_keeps_its_place,
+    i18_a_wait_sees_what_it_asks_for,
 )
 AFTER: tuple[Rule, ...] = (
     i05_the_result_is_right,
