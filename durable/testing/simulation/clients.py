@@ -101,6 +101,10 @@ class Client:
         if self._acts:
             self._schedule(max(0, self._acts[0].at - act.at) * MILLISECOND)
 
+    def unanswered(self) -> Act | None:
+        """The call whose answer is still to come."""
+        return None if self._process is None else self._acts[0]
+
     # --- answers ----------------------------------------------------------------------------------------------------
 
     def _answered(self, envelope: Envelope) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from durable.backends.memory import MemoryStore
 from durable.engine.state import State
 from durable.records import EntryKind, WorkflowStatus
 from durable.testing.simulation.ledger import Ledger, Life
 from durable.testing.simulation.process import Process
+from durable.testing.simulation.scenario import Act, Verb
 from durable.testing.simulation.violation import Violation
 
 
@@ -51,6 +54,14 @@ def check_rest(ledger: Ledger, store: MemoryStore) -> None:
     for life in ledger.lives.values():
         if not life.has_ended and not _waits_outside(ledger, life):
             raise Violation("I29", f"{life.record.id} has not ended and waits for nothing: {life.record}")
+
+
+def check_calls(ledger: Ledger, calls: Iterable[Act | None]) -> None:
+    """I29: every call was answered, but for those that wait for the end of a workflow that goes on."""
+    for act in calls:
+        life = ledger.life(act.id) if act is not None and act.verb is Verb.AWAIT else None
+        if act is not None and (life is None or life.has_ended):
+            raise Violation("I29", f"{act.verb.value} of {act.id} was never answered: {act}")
 
 
 def _waits_outside(ledger: Ledger, life: Life) -> bool:

@@ -21,7 +21,7 @@ from durable.testing.simulation.clients import Client
 from durable.testing.simulation.dice import Dice
 from durable.testing.simulation.figures import Figures
 from durable.testing.simulation.process import AnswerFaults, Process, WatchedBackend
-from durable.testing.simulation.rest import check_idle, check_memory, check_rest
+from durable.testing.simulation.rest import check_calls, check_idle, check_memory, check_rest
 from durable.testing.simulation.scenario import Act, Fault, Scenario, Trouble
 from durable.testing.simulation.violation import Violation
 
@@ -91,6 +91,7 @@ class World:
             if self.steps > _STEPS:
                 raise Violation("I29", f"no rest after {_STEPS} steps")
         check_rest(self.checker.ledger, self._store)
+        check_calls(self.checker.ledger, [client.unanswered() for client in self._clients])
         if self._process is not None:
             check_memory(self._process.coordinator.state, self._store)
         self._count()
