@@ -13,6 +13,7 @@ from typing import Any
 from durable.backends.base import Batch
 from durable.engine.operations import RunActivity
 from durable.records import EntryKind, EntryStatus, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.runner.session import WorkflowSessionRunner
 from durable.testing.simulation.activities import tidy
 from durable.testing.simulation.agenda import VirtualClock
 from durable.testing.simulation.ledger import Ledger, Life
@@ -75,6 +76,8 @@ class Checker:
 
     def committed(self, batch: Batch) -> None:
         """A commit has happened, whatever the engine is told."""
+        if self.broken is not None:
+            raise self.broken
         try:
             self._check(batch, self._clock.now())
         except Violation as violation:
@@ -116,6 +119,18 @@ class Checker:
         for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
             if record.cancel_requested and record.parent_key is None and record.id not in self.unwanted:
                 raise Violation("I21", f"{record.id} is cancelled and nobody has asked for it")
+
+    # --- bodies -----------------------------------------------------------------------------------------------------
+
+    def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
+        """A body begins a step: if it was in work at an unclean stop, a commit has counted that before."""
+        life = self.ledger.lives.get(record.key)
+        if life is not None and life.is_suspect and not life.record.crashes and self.broken is None:
+            # Raised by the next commit: here the engine would take it for an error of the body.
+            self.broken = Violation("I26", f"{record.id} goes on after an unclean stop that nobody has counted")
+
+    def leave(self) -> None:
+        """It came back."""
 
     # --- activities -------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from durable.records import (
     HistoryEntry,
     PendingEvent,
     WorkflowRecord,
+    WorkflowStatus,
 )
 from durable.testing.simulation.mail import Mail
 
@@ -40,10 +41,18 @@ class Life:
     # Unclean stops since it last made progress.
     stops: int = 0
     has_ended: bool = False
+    # Whether it was in work at an unclean stop and has made no progress since.
+    is_suspect: bool = False
+
+    def is_left_to_recovery(self) -> bool:
+        """Whether nothing but the recovery makes it go on after a start: no timer that comes due, and no parent."""
+        record = self.record
+        return record.status is WorkflowStatus.RUNNING and record.wake_at is None and record.parent_key is None
 
     def begin_round(self) -> None:
         """The history starts anew."""
         self.seq = self.at = 0
+        self.is_suspect = False
         self.done.clear()
         self.failed.clear()
 
@@ -51,6 +60,7 @@ class Life:
         """One more entry."""
         self.seq = entry.seq
         self.stops = 0
+        self.is_suspect = False
         if entry.status is EntryStatus.RETRY:
             count, _ = self.failed.get(entry.position, (0, 0))
             self.failed[entry.position] = (count + 1, entry.retry_at_us or 0)
@@ -82,9 +92,9 @@ class Ledger:
     def open(self, *, clean: bool) -> None:
         """An engine has taken the store: activities of the last one can no longer answer."""
         self.answers.clear()
-        if not clean:
-            for life in self.lives.values():
-                life.stops += 1
+        for life in self.lives.values():
+            life.is_suspect = not clean and life.is_left_to_recovery()
+            life.stops += not clean
 
     def book(self, batch: Batch, now: int) -> None:
         """Add a commit."""

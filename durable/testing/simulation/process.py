@@ -109,6 +109,7 @@ class Process:
         self.coordinator = WorkflowStateCoordinator(
             backend, Registry([simulated]), codec=CODEC, config=config, clock=clock, release=self._receive
         )
+        self.coordinator.state.watch = checker
         self.coordinator.open(name)
         self._recover(0)
 
