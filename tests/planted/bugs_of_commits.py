@@ -1,0 +1,321 @@
+"""Planted bugs: what leaves before it is durable, commits that fail, restarts, crash counts, timers, memory."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from durable.backends.base import Batch
+from durable.backends.memory import MemoryStore
+from durable.engine import endings, progress, recovery
+from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinator
+from durable.engine.operations import Effect, Ended, Follow, ResumeWorkflow, WakeWorkflow
+from durable.engine.state import Loaded, State
+from durable.engine.timers import TimerWindow
+from durable.engine.turn import Turn
+from durable.engine.views import RecoveryReport
+from durable.errors import StorageUnavailable
+from durable.records import ParkReason, WorkflowRecord, WorkflowStatus
+from tests.planted.planting import Planter, bug
+
+# --- commit, then release -------------------------------------------------------------------------------------------
+
+
+@bug("I6")
+def released_before_the_commit(planter: Planter) -> None:
+    """Nothing leaves before the commit."""
+    decide_and_release = WorkflowStateCoordinator.process
+    commit = WorkflowStateCoordinator._commit
+
+    def process(self: WorkflowStateCoordinator, items: Sequence[Any]) -> None:
+        decide_and_release(self, items)
+        commit(self)
+
+    def _commit(self: WorkflowStateCoordinator) -> None:
+        pass
+
+    planter.replace(WorkflowStateCoordinator, process)
+    planter.replace(WorkflowStateCoordinator, _commit)
+
+
+@bug("I6")
+def acknowledged_before_the_commit(planter: Planter) -> None:
+    """A caller is told only what is durable."""
+    decide = WorkflowStateCoordinator._decide
+
+    def _decide(self: WorkflowStateCoordinator, turn: Turn, envelope: Envelope, release: Release) -> None:
+        decide(self, turn, envelope, release)
+        self._release(Release(release.answered))
+        release.answered = []
+
+    planter.replace(WorkflowStateCoordinator, _decide)
+
+
+@bug()
+def committed_one_batch_behind(planter: Planter) -> None:
+    """The batch that is released is the one that was committed."""
+    late: dict[WorkflowStateCoordinator, Batch] = {}
+
+    def _commit(self: WorkflowStateCoordinator) -> None:
+        if (batch := late.pop(self, None)) is not None:
+            self._backend.commit(batch)
+        if not self.state.batch.is_empty():
+            self._batch_number += 1
+            late[self] = self.state.seal(self._batch_number)
+            self.state.next_batch()
+
+    planter.replace(WorkflowStateCoordinator, _commit)
+
+
+@bug("I15", seed=1)
+def commit_repeated_blindly(planter: Planter) -> None:
+    """A commit whose outcome is unknown is applied once: the batch number is asked first."""
+
+    def _commit(self: WorkflowStateCoordinator) -> None:
+        if self.state.batch.is_empty():
+            self.state.evict()
+            return
+        self._batch_number += 1
+        batch = self.state.seal(self._batch_number)
+        for _ in range(14):
+            try:
+                self._backend.commit(batch)
+            except StorageUnavailable:
+                self._clock.sleep(0.02)
+            else:
+                self.state.next_batch()
+                return
+        raise StorageUnavailable("it stays broken")
+
+    planter.replace(WorkflowStateCoordinator, _commit)
+
+
+@bug(seed=1)
+def failed_commit_released(planter: Planter) -> None:
+    """A commit that failed is tried again, unreleased."""
+
+    def _commit(self: WorkflowStateCoordinator) -> None:
+        if self.state.batch.is_empty():
+            self.state.evict()
+            return
+        batch = self.state.seal(self._batch_number + 1)
+        with contextlib.suppress(StorageUnavailable):
+            self._backend.commit(batch)
+        self._batch_number = self._backend.last_batch()
+        self.state.next_batch()
+
+    planter.replace(WorkflowStateCoordinator, _commit)
+
+
+@bug()
+def commit_torn(planter: Planter) -> None:
+    """A commit is all or nothing: here the store loses what was learnt in it when an event was kept as well."""
+    whole = MemoryStore.apply
+
+    def apply(self: MemoryStore, batch: Batch) -> None:
+        whole(self, attrs.evolve(batch, history=[]) if batch.events_put else batch)
+
+    planter.replace(MemoryStore, apply)
+
+
+@bug("I29", seed=1)
+def callers_forgotten(planter: Planter) -> None:
+    """Who waits for the end of a workflow is told of it."""
+
+    def _forget_abandoned(self: WorkflowStateCoordinator) -> None:
+        self._watchers = {}
+
+    planter.replace(WorkflowStateCoordinator, _forget_abandoned)
+
+
+@bug("I29")
+def end_not_told(planter: Planter) -> None:
+    """The same, where the workflow ends in the commit in which it was asked for."""
+    apply = WorkflowStateCoordinator._apply
+
+    def _apply(self: WorkflowStateCoordinator, effects: list[Effect], release: Release) -> None:
+        apply(self, [one for one in effects if not (isinstance(one, Ended) and one.record.round)], release)
+
+    planter.replace(WorkflowStateCoordinator, _apply)
+
+
+@bug()
+def serials_given_out_again(planter: Planter) -> None:
+    """No number is given out twice, also not after a restart."""
+    whole = State.seal
+
+    def seal(self: State, number: int) -> Batch:
+        batch = whole(self, number)
+        batch.serial = 0
+        return batch
+
+    planter.replace(State, seal)
+
+
+# --- recovery -------------------------------------------------------------------------------------------------------
+
+
+@bug("I22", "I29")
+def recovery_skips_some(planter: Planter) -> None:
+    """After a restart everything that was in work goes on."""
+    recover = recovery._recover
+
+    def _recover(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
+        return RecoveryReport(resumed=1) if record.key % 7 == 0 else recover(turn, record)
+
+    planter.replace(recovery, _recover)
+
+
+@bug("I26")
+def crash_not_counted(planter: Planter) -> None:
+    """The crash of a workflow that was in work is counted before it goes on."""
+
+    def _blame(turn: Turn, record: WorkflowRecord) -> None:
+        turn.state.trials.vetted.add(record.key)
+        has_timer = record.wake_at is not None
+        turn.effects.append(Follow(WakeWorkflow(record.key) if has_timer else ResumeWorkflow(record.key)))
+
+    planter.replace(recovery, _blame)
+
+
+@bug("I26")
+def crash_counted_too_late(planter: Planter) -> None:
+    """The count is committed before the body is loaded, not together with what the body then does."""
+    blame = recovery._blame
+
+    def _blame(turn: Turn, record: WorkflowRecord) -> None:
+        blame(turn, record)
+        current = turn.state.by_key(record.key)
+        if current is not None and current.status is not WorkflowStatus.PARKED:
+            progress.load(turn, current)
+
+    planter.replace(recovery, _blame)
+
+
+@bug("I26")
+def crash_taken_for_a_clean_stop(planter: Planter) -> None:
+    """An engine knows that the last one died."""
+    take = WorkflowStateCoordinator.open
+
+    def open(self: WorkflowStateCoordinator, incarnation: str) -> None:
+        take(self, incarnation)
+        self.state.trials.unclean = False
+
+    planter.replace(WorkflowStateCoordinator, open)
+
+
+@bug("I26", seed=31)
+def progress_does_not_acquit(planter: Planter) -> None:
+    """A workflow that makes progress is not what takes the process down."""
+
+    def _acquit(turn: Turn, loaded: Loaded) -> None:
+        pass
+
+    planter.replace(progress, _acquit)
+
+
+@bug("I29", seed=1)
+def suspects_never_tried(planter: Planter) -> None:
+    """A suspect gets its trial."""
+
+    def admit_suspect(turn: Turn) -> None:
+        pass
+
+    planter.replace(recovery, admit_suspect)
+
+
+@bug("I29", seed=1)
+def overdue_timer_lost(planter: Planter) -> None:
+    """A timer that was put off because its workflow is a suspect fires when the trial begins."""
+
+    def _blame(turn: Turn, record: WorkflowRecord) -> None:
+        crashes = record.crashes + 1
+        if crashes >= turn.state.config.max_crashes:
+            endings.park(turn, record, ParkReason.CRASHED, "crashed")
+            return
+        turn.state.put(record.with_status(record.status, crashes=crashes), record)
+        turn.state.trials.vetted.add(record.key)
+        turn.effects.append(Follow(ResumeWorkflow(record.key)))
+
+    planter.replace(recovery, _blame)
+
+
+# --- the window of timers -------------------------------------------------------------------------------------------
+
+
+@bug("I29", seed=6)
+def far_timers_forgotten(planter: Planter) -> None:
+    """Timers beyond the window are read from the store when their time comes near."""
+
+    def refill(self: TimerWindow, found: Sequence[tuple[int, int]]) -> None:
+        self._timers.update(found)
+        self._horizon = None
+
+    planter.replace(TimerWindow, refill)
+
+
+@bug("I29", seed=6)
+def timers_cut_off_lost(planter: Planter) -> None:
+    """What is cut off a window that has grown too long is beyond its horizon, and is found again."""
+    add = TimerWindow.move
+
+    def move(self: TimerWindow, key: int, before: int | None, after: int | None) -> None:
+        horizon = self._horizon
+        add(self, key, before, after)
+        self._horizon = horizon
+
+    planter.replace(TimerWindow, move)
+
+
+@bug("I29", seed=7)
+def window_refilled_from_the_start(planter: Planter) -> None:
+    """Timers that are in hand do not come up again and again and keep those behind them from firing."""
+
+    def refill_after(self: TimerWindow) -> tuple[int, int] | None:
+        return None if self._timers or self._horizon is None else (-1, 0)
+
+    planter.replace(TimerWindow, refill_after)
+
+
+# --- bodies in memory -----------------------------------------------------------------------------------------------
+
+
+@bug("I28", seed=4)
+def bodies_never_let_go(planter: Planter) -> None:
+    """No more bodies are in memory than the limit says."""
+
+    def evict(self: State) -> None:
+        pass
+
+    planter.replace(State, evict)
+
+
+@bug("I10", "I22", "I29", seed=4)
+def eviction_forgets_what_runs(planter: Planter) -> None:
+    """An activity goes on while its workflow is not in memory, and is not run again."""
+    close = State.unload
+
+    def unload(self: State, key: int) -> None:
+        close(self, key)
+        self.in_flight.pop(key, None)
+
+    planter.replace(State, unload)
+
+
+@bug("I6", "I22", "I29", seed=4)
+def eviction_ends_waits(planter: Planter) -> None:
+    """A workflow that is not in memory still waits for its events."""
+    let_go = State.evict
+
+    def evict(self: State) -> None:
+        bodies = list(self.loaded)
+        let_go(self)
+        for key in bodies:
+            if key not in self.loaded:
+                for position in self.post.waits_of(key):
+                    self.post.drop_wait(key, position)
+
+    planter.replace(State, evict)

@@ -1,0 +1,297 @@
+"""Planted bugs: events that are lost, doubled, out of order, too old or for somebody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from durable.backends.base import Batch
+from durable.backends.memory import MemoryStore
+from durable.engine import decisions, delivery, endings, progress
+from durable.engine.operations import Delivered, Queued
+from durable.engine.postbox import Postbox
+from durable.engine.state import Loaded
+from durable.engine.turn import Turn
+from durable.records import (
+    DeliveryMode,
+    EntryKind,
+    EventWait,
+    PendingEvent,
+    SentEvent,
+    WorkflowRecord,
+)
+from durable.runner.fibers import WaitCondition
+from tests.planted.planting import Planter, bug
+
+
+@bug("I18", "I17")
+def pending_events_not_looked_for(planter: Planter) -> None:
+    """A wait is never registered while an event that it may take is pending."""
+    check = decisions._check
+
+    def _check(turn: Turn, key: int, position: str) -> None:
+        loaded = turn.state.loaded.get(key)
+        wait = loaded.session.waits.get(position) if loaded is not None else None
+        if wait is None or wait.kind is not EntryKind.EVENT:
+            check(turn, key, position)
+
+    planter.replace(decisions, _check)
+
+
+@bug("I18")
+def waiters_not_looked_for(planter: Planter) -> None:
+    """An event is never kept while somebody waits who may take it."""
+
+    def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...]:
+        return ()
+
+    planter.replace(delivery, offer)
+
+
+@bug("I16")
+def event_kept_in_memory_only(planter: Planter) -> None:
+    """An event that was accepted survives a crash."""
+    put = Postbox.put_event
+
+    def put_event(self: Postbox, event: PendingEvent) -> None:
+        put(self, event)
+        if event.target is None and event.unstarted is None and event.consume:
+            del self.batch.events_put[event.serial]
+
+    planter.replace(Postbox, put_event)
+
+
+@bug("I16")
+def event_delivered_and_kept(planter: Planter) -> None:
+    """An event is taken once."""
+
+    def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> None:
+        delivery._take(turn, loaded, wait, event)
+
+    planter.replace(delivery, _take_pending)
+
+
+@bug("I16")
+def event_dropped_and_not_fed(planter: Planter) -> None:
+    """An event that is taken out of the mailbox reaches the body."""
+
+    def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> None:
+        turn.state.post.drop_event(event)
+
+    planter.replace(delivery, _take_pending)
+
+
+@bug("I17")
+def last_sent_first_taken(planter: Planter) -> None:
+    """Events are taken in the order in which they were sent."""
+    in_order = Postbox.events_for
+
+    def events_for(self: Postbox, name: str, event_key: str, target: int | None) -> Iterator[PendingEvent]:
+        return reversed(list(in_order(self, name, event_key, target)))
+
+    planter.replace(Postbox, events_for)
+
+
+@bug("I17", seed=43)
+def queue_before_the_mailbox(planter: Planter) -> None:
+    """What was sent to a workflow comes before what was sent to anybody."""
+
+    def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+        row = loaded.rows[wait.position]
+        for target in (None, loaded.record.key):
+            for event in turn.state.post.events_for(row.name, row.event_key, target):
+                if delivery._fits(loaded.record, row, event) and not delivery._expired(turn, event):
+                    delivery._take_pending(turn, loaded, wait, event)
+                    return
+
+    planter.replace(delivery, check_events)
+
+
+@bug("I16", seed=3)
+def broadcast_taken_twice(planter: Planter) -> None:
+    """A workflow takes a broadcast once."""
+    fits = delivery._fits
+
+    def _fits(record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool:
+        return fits(record.with_status(record.status, cursors=()), row, event)
+
+    planter.replace(delivery, _fits)
+
+
+@bug("I16")
+def broadcast_consumed(planter: Planter) -> None:
+    """A broadcast stays for those who come later."""
+    take = delivery._take
+
+    def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool:
+        if not event.consume:
+            turn.state.post.drop_event(event)
+        return take(turn, loaded, wait, event)
+
+    planter.replace(delivery, _take)
+
+
+@bug("I16")
+def expired_event_delivered(planter: Planter) -> None:
+    """An event that has expired is delivered to nobody."""
+
+    def _expired(turn: Turn, event: PendingEvent) -> bool:
+        return False
+
+    planter.replace(delivery, _expired)
+
+
+@bug("I18", "I16", seed=1)
+def expires_too_early(planter: Planter) -> None:
+    """An event is kept until it expires."""
+
+    def _expired(turn: Turn, event: PendingEvent) -> bool:
+        return event.expires_at is not None
+
+    planter.replace(delivery, _expired)
+
+
+@bug("I18", seed=1)
+def event_from_before_the_wait(planter: Planter) -> None:
+    """A wait that asks for events sent after it began takes no older one."""
+    fits = delivery._fits
+
+    def _fits(record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool:
+        is_after_wait = row.mode is DeliveryMode.AFTER_WAIT
+        return fits(record, attrs.evolve(row, mode=DeliveryMode.ALL) if is_after_wait else row, event)
+
+    planter.replace(delivery, _fits)
+
+
+@bug("I18", seed=3)
+def event_from_before_the_workflow(planter: Planter) -> None:
+    """A wait that asks for events sent after its workflow was created takes no older one."""
+    fits = delivery._fits
+
+    def _fits(record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool:
+        is_after_create = row.mode is DeliveryMode.AFTER_CREATE
+        return fits(record, attrs.evolve(row, mode=DeliveryMode.ALL) if is_after_create else row, event)
+
+    planter.replace(delivery, _fits)
+
+
+@bug("I16")
+def event_id_ignored(planter: Planter) -> None:
+    """The same event sent twice under its id is one event."""
+
+    def sent(self: Postbox, event_id: str) -> SentEvent | None:
+        return None
+
+    planter.replace(Postbox, sent)
+
+
+@bug("I16")
+def event_id_forgotten_by_the_store(planter: Planter) -> None:
+    """The same, where the id is remembered only as long as the batch is open."""
+    whole = MemoryStore.apply
+
+    def apply(self: MemoryStore, batch: Batch) -> None:
+        whole(self, attrs.evolve(batch, sent_put={}))
+
+    planter.replace(MemoryStore, apply)
+
+
+@bug("I16")
+def mail_before_the_start_lost(planter: Planter) -> None:
+    """What was sent to an id before its start becomes the mailbox of the workflow."""
+
+    def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
+        return 0
+
+    planter.replace(delivery, adopt_mail)
+
+
+@bug("I16", seed=1)
+def dead_letters_dropped(planter: Planter) -> None:
+    """What a workflow never took is kept as a dead letter, or offered to others."""
+
+    def _bury_mail(turn: Turn, record: WorkflowRecord) -> None:
+        for event in turn.state.post.mailbox(target=record.key):
+            turn.state.post.drop_event(event)
+
+    planter.replace(endings, _bury_mail)
+
+
+@bug("I7", seed=1)
+def mail_of_an_ended_workflow_kept(planter: Planter) -> None:
+    """A mailbox ends with its workflow."""
+
+    def _bury_mail(turn: Turn, record: WorkflowRecord) -> None:
+        pass
+
+    planter.replace(endings, _bury_mail)
+
+
+@bug("I16", seed=2)
+def mail_lost_on_its_way_to_others(planter: Planter) -> None:
+    """Mail that has lost its target is offered to others, and kept if nobody takes it."""
+
+    def reoffer(turn: Turn, event: PendingEvent) -> Delivered | Queued:
+        return Queued()
+
+    planter.replace(delivery, reoffer)
+
+
+@bug("I16", seed=14)
+def letter_replayed_and_kept(planter: Planter) -> None:
+    """A dead letter that is sent again is a letter no more."""
+
+    def drop_letter(self: Postbox, id: int) -> None:
+        self.batch.letters_put.pop(id, None)
+
+    planter.replace(Postbox, drop_letter)
+
+
+@bug("I7", seed=14)
+def wait_outlives_its_workflow(planter: Planter) -> None:
+    """A workflow that has ended waits for nothing."""
+    end = endings.mark_finished
+
+    def mark_finished(turn: Turn, record: WorkflowRecord, status: Any, **ending: Any) -> None:
+        waits = dict(turn.state.post.waits_of(record.key))
+        end(turn, record, status, **ending)
+        for wait in waits.values():
+            turn.state.post.batch.waits_dropped.discard((record.key, wait.position))
+            turn.state.post.put_wait(wait)
+
+    planter.replace(endings, mark_finished)
+
+
+@bug("I18")
+def resolved_wait_stays_registered(planter: Planter) -> None:
+    """A wait has one outcome: a limit that is over ends it."""
+
+    def _forget(turn: Turn, loaded: Loaded, position: str) -> None:
+        loaded.rows.pop(position, None)
+
+    planter.replace(progress, _forget)
+
+
+@bug("I18", seed=3)
+def waits_number_drawn_again(planter: Planter) -> None:
+    """Who has waited longest is served first, also after its body was rebuilt."""
+    keep = progress._register
+
+    def _register(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+        loaded.rows.pop(wait.position, None)
+        keep(turn, loaded, wait)
+
+    planter.replace(progress, _register)
+
+
+@bug("I17", seed=32)
+def last_come_first_served(planter: Planter) -> None:
+    """An event goes to the one that has waited longest."""
+    in_order = Postbox.find_waiting_for_event
+
+    def find_waiting_for_event(self: Postbox, name: str, event_key: str) -> Iterator[EventWait]:
+        return reversed(list(in_order(self, name, event_key)))
+
+    planter.replace(Postbox, find_waiting_for_event)

@@ -1,0 +1,285 @@
+"""Planted bugs: how workflows begin, have children, continue, are cancelled and end."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import attrs
+
+from durable import ids
+from durable.clock import SECOND
+from durable.engine import decisions, endings, lifecycle, progress
+from durable.engine.operations import Follow, ResumeWorkflow, StartWorkflow, TerminateWorkflow
+from durable.engine.state import Loaded, State
+from durable.engine.turn import Turn
+from durable.records import WorkflowRecord, WorkflowStatus
+from durable.runner.definitions import WorkflowCall
+from durable.runner.fibers import WaitCondition
+from durable.runner.results import Completed, ContinueAs, Failed, SessionResult
+from tests.planted.planting import Planter, bug
+
+# --- the start ------------------------------------------------------------------------------------------------------
+
+
+@bug("I2", seed=1)
+def another_start_under_one_id(planter: Planter) -> None:
+    """An id that is taken is refused to another program."""
+    start = lifecycle.decide_start_workflow
+
+    def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
+        return turn.state.find(op.id) or start(turn, op)
+
+    planter.replace(lifecycle, decide_start_workflow)
+
+
+@bug("engine", seed=1)
+def start_not_looked_up(planter: Planter) -> None:
+    """The same start twice is one workflow."""
+
+    def look_up(self: State, ids: Any) -> None:
+        self._free = set(ids)
+
+    planter.replace(State, look_up)
+
+
+@bug("I19", seed=1)
+def delay_of_a_start_ignored(planter: Planter) -> None:
+    """A delayed start begins after its delay."""
+    start = lifecycle.decide_start_workflow
+
+    def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
+        return start(turn, attrs.evolve(op, delay=0))
+
+    planter.replace(lifecycle, decide_start_workflow)
+
+
+# --- children -------------------------------------------------------------------------------------------------------
+
+
+@bug("I20", "I29", seed=1)
+def parent_not_woken(planter: Planter) -> None:
+    """A child's end wakes its parent."""
+    end = endings.mark_finished
+
+    def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:
+        checks = len(turn.checks)
+        end(turn, record, status, **ending)
+        while len(turn.checks) > checks:
+            turn.checks.pop()
+
+    planter.replace(endings, mark_finished)
+
+
+@bug("I20", seed=1)
+def absent_parent_not_woken(planter: Planter) -> None:
+    """The same, where the parent is not in memory."""
+    end = endings.mark_finished
+
+    def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:
+        checks = len(turn.checks)
+        end(turn, record, status, **ending)
+        while record.parent_key not in turn.state.loaded and len(turn.checks) > checks:
+            turn.checks.pop()
+
+    planter.replace(endings, mark_finished)
+
+
+@bug("I20", "I29", seed=1)
+def parent_woken_in_another_commit(planter: Planter) -> None:
+    """A child's end and its parent's wake-up are one commit, and no crash comes between."""
+    end = endings.mark_finished
+
+    def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:
+        checks = len(turn.checks)
+        end(turn, record, status, **ending)
+        while len(turn.checks) > checks:
+            parent, _ = turn.checks.pop()
+            turn.effects.append(Follow(ResumeWorkflow(parent)))
+
+    planter.replace(endings, mark_finished)
+
+
+@bug("I20", seed=1)
+def second_child_on_replay(planter: Planter) -> None:
+    """A rebuilt parent finds the child that it has started."""
+    count = itertools.count()
+
+    def child_id_of(record: WorkflowRecord, op: Any, position: str) -> str:
+        return op.child_id or f"{record.id}/{position}/{next(count)}"
+
+    planter.replace(endings, child_id_of)
+
+
+@bug("I20", seed=1)
+def child_of_an_earlier_round_taken(planter: Planter) -> None:
+    """A round has children of its own."""
+
+    def place(round_number: int, position: str) -> str:
+        return position
+
+    planter.replace(ids, place)
+
+
+@bug("I20", seed=1)
+def child_unheard_after_continuing(planter: Planter) -> None:
+    """Also a parent that has continued as another round hears of the children of that round."""
+    end = endings.mark_finished
+
+    def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:
+        checks = len(turn.checks)
+        end(turn, record, status, **ending)
+        while ":" in (record.parent_place or "") and len(turn.checks) > checks:
+            turn.checks.pop()
+
+    planter.replace(endings, mark_finished)
+
+
+@bug("I20", "I25", seed=1)
+def failed_child_succeeds(planter: Planter) -> None:
+    """What a parent learns is how its child has ended."""
+    hand_over = lifecycle.hand_over_child
+
+    def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: WorkflowRecord) -> None:
+        ended = attrs.evolve(child, status=WorkflowStatus.SUCCEEDED)
+        hand_over(turn, loaded, wait, ended)
+
+    planter.replace(lifecycle, hand_over_child)
+
+
+@bug("I20", seed=3)
+def child_not_cancelled_with_its_parent(planter: Planter) -> None:
+    """A child that nobody waits for any more is cancelled."""
+
+    def _cancel_child(turn: Turn, id: str, parent_key: int, where: str, reason: str) -> None:
+        pass
+
+    planter.replace(decisions, _cancel_child)
+
+
+# --- rounds ---------------------------------------------------------------------------------------------------------
+
+
+@bug("I18", seed=5)
+def next_round_keeps_waits(planter: Planter) -> None:
+    """The waits of a round end with it."""
+    go_on = progress.advance
+
+    def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
+        if isinstance(result, ContinueAs):
+            endings.end_workflow(turn, loaded.record, result)
+        else:
+            go_on(turn, loaded, result)
+
+    planter.replace(progress, advance)
+
+
+@bug("engine", "I25")
+def next_round_keeps_history(planter: Planter) -> None:
+    """A round begins with an empty history."""
+
+    def clear_history(self: State, key: int) -> None:
+        pass
+
+    planter.replace(State, clear_history)
+
+
+@bug("I22", "I29")
+def next_round_never_begins(planter: Planter) -> None:
+    """A workflow that continues goes on by itself."""
+    begin = endings._continue
+
+    def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> None:
+        begin(turn, record, call)
+        del turn.effects[-1]
+
+    planter.replace(endings, _continue)
+
+
+# --- cancelling and ending ------------------------------------------------------------------------------------------
+
+
+@bug("I21", seed=19)
+def cancellation_in_memory_only(planter: Planter) -> None:
+    """A cancellation that was acknowledged survives a restart."""
+    cancel = lifecycle.cancel_workflow
+
+    def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None) -> bool:
+        answer = cancel(turn, record, reason)
+        current = turn.state.by_key(record.key)
+        if answer and current is not None and not current.status.is_terminal:
+            turn.state.put(current.with_status(current.status, cancel_requested=False), current)
+        return answer
+
+    planter.replace(lifecycle, cancel_workflow)
+
+
+@bug("I5", "I21", seed=1)
+def cancelled_workflow_succeeds(planter: Planter) -> None:
+    """A workflow that is being cancelled ends cancelled, whatever its body does."""
+    end = endings.end_workflow
+
+    def end_workflow(turn: Turn, record: WorkflowRecord, result: Completed | Failed | ContinueAs) -> None:
+        end(turn, attrs.evolve(record, cancel_requested=False), result)
+
+    planter.replace(endings, end_workflow)
+
+
+@bug("I21", seed=1)
+def cancelled_body_goes_on(planter: Planter) -> None:
+    """A cancellation is raised in the body, which runs nothing but its cleanup."""
+
+    def feed_cancel(turn: Turn, loaded: Loaded, reason: str) -> None:
+        pass
+
+    planter.replace(progress, feed_cancel)
+
+
+@bug("I21", seed=10)
+def cancel_answered_and_not_done(planter: Planter) -> None:
+    """A workflow whose termination was acknowledged has ended."""
+
+    def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:
+        return True
+
+    planter.replace(lifecycle, decide_terminate_workflow)
+
+
+@bug("I5", seed=13)
+def end_changed_again(planter: Planter) -> None:
+    """The end of a workflow is the end: also terminating it changes nothing."""
+    terminate = lifecycle.decide_terminate_workflow
+
+    def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:
+        record = turn.state.record(op.id)
+        if record.status is not WorkflowStatus.SUCCEEDED:
+            return terminate(turn, op)
+        ended = attrs.evolve(record, status=WorkflowStatus.CANCELLED, cancel_requested=True, result=None)
+        turn.state.batch.workflows_changed[record.key] = ended
+        return True
+
+    planter.replace(lifecycle, decide_terminate_workflow)
+
+
+@bug("I5")
+def result_replaced(planter: Planter) -> None:
+    """How a workflow ends is what its body returned."""
+    end = endings.mark_finished
+
+    def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:
+        end(turn, record, status, **(ending | {"result": "[]"} if "result" in ending else ending))
+
+    planter.replace(endings, mark_finished)
+
+
+@bug("I7")
+def timer_outlives_its_workflow(planter: Planter) -> None:
+    """A workflow that has ended has no timer."""
+    change = WorkflowRecord.with_status
+
+    def with_status(self: WorkflowRecord, status: WorkflowStatus, **changes: Any) -> WorkflowRecord:
+        if status.is_terminal:
+            changes["wake_at"] = (self.wake_at or self.created_at) + SECOND
+        return change(self, status, **changes)
+
+    planter.replace(WorkflowRecord, with_status)

@@ -1,0 +1,91 @@
+"""How a bug is planted: one function of the engine is replaced, wherever it was imported to, and put back afterwards.
+
+Knows no bug. A name that does not exist any more is an error: a plant that replaces nothing would prove nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import attrs
+
+from durable.engine import decisions
+
+# Seeds that a bug may take to be noticed, from the one that noticed it first: programs and dice change now and then.
+BUDGET = 200
+
+
+class Planter:
+    """Replaces functions, and remembers what was there."""
+
+    def __init__(self) -> None:
+        self._undo = contextlib.ExitStack()
+        self.replaced: list[tuple[Any, str]] = []
+
+    def replace(self, owner: Any, new: Callable[..., Any]) -> None:
+        """Put a function in the place of the one that has its name. Raises `LookupError` if there is none."""
+        name = new.__name__
+        if name not in vars(owner):
+            raise LookupError(f"{owner.__name__} has no {name}: the bug must be planted elsewhere")
+        old = vars(owner)[name]
+        self.replaced.append((owner, name))
+        self._set(owner, name, new)
+        if isinstance(owner, ModuleType):
+            self._replace_imported(old, new)
+
+    def _replace_imported(self, old: Any, new: Any) -> None:
+        modules = [module for name, module in sys.modules.items() if name.startswith("durable.")]
+        for module in modules:
+            for name in [name for name, value in vars(module).items() if value is old]:
+                self._set(module, name, new)
+        table = decisions._DECISIONS
+        for operation in [operation for operation, decide in table.items() if decide is old]:
+            self._undo.callback(table.__setitem__, operation, old)
+            table[operation] = new
+
+    def _set(self, owner: Any, name: str, new: Any) -> None:
+        self._undo.callback(setattr, owner, name, vars(owner)[name])
+        setattr(owner, name, new)
+
+    def undo(self) -> None:
+        """Put everything back."""
+        self._undo.close()
+
+
+@attrs.frozen
+class Bug:
+    """One promise broken: who should notice, and from which seed on it is looked for."""
+
+    name: str
+    promise: str
+    # The invariants that may be the first to notice; none where the damage is such that any of them may.
+    noticed_by: tuple[str, ...]
+    seed: int
+    plant: Callable[[Planter], None]
+
+    @contextlib.contextmanager
+    def planted(self) -> Iterator[Planter]:
+        """While this lasts the engine has the bug."""
+        planter = Planter()
+        try:
+            self.plant(planter)
+            yield planter
+        finally:
+            planter.undo()
+
+
+BUGS: dict[str, Bug] = {}
+
+
+def bug(*noticed_by: str, seed: int = 0) -> Callable[[Callable[[Planter], None]], Callable[[Planter], None]]:
+    """Add a bug to the table."""
+
+    def add(plant: Callable[[Planter], None]) -> Callable[[Planter], None]:
+        BUGS[plant.__name__] = Bug(plant.__name__, plant.__doc__ or "", noticed_by, seed, plant)
+        return plant
+
+    return add
