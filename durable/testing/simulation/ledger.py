@@ -41,13 +41,14 @@ class Life:
     # Unclean stops since it last made progress.
     stops: int = 0
     has_ended: bool = False
-    # Whether it was in work at an unclean stop and has made no progress since.
+    # Whether the recovery must count an unclean stop before it goes on: no progress since.
     is_suspect: bool = False
 
-    def is_left_to_recovery(self) -> bool:
-        """Whether nothing but the recovery makes it go on after a start: no timer that comes due, and no parent."""
+    def is_busy_alone(self) -> bool:
+        """Whether it has activities and nothing else that could make it go on: no timer, no wait and no parent."""
         record = self.record
-        return record.status is WorkflowStatus.RUNNING and record.wake_at is None and record.parent_key is None
+        has_others = record.wake_at is not None or record.parent_key is not None or bool(self.waits)
+        return record.status is WorkflowStatus.RUNNING and not has_others
 
     def begin_round(self) -> None:
         """The history starts anew."""
@@ -92,8 +93,10 @@ class Ledger:
     def open(self, *, clean: bool) -> None:
         """An engine has taken the store: activities of the last one can no longer answer."""
         self.answers.clear()
-        for life in self.lives.values():
-            life.is_suspect = not clean and life.is_left_to_recovery()
+        parents = {parent for parent, _ in self.children}
+        for key, life in self.lives.items():
+            # Left to the recovery alone: others may be woken before it by a timer or a child that comes first.
+            life.is_suspect = not clean and key not in parents and life.is_busy_alone()
             life.stops += not clean
 
     def book(self, batch: Batch, now: int) -> None:
