@@ -76,7 +76,7 @@ def commit_repeated_blindly(planter: Planter) -> None:
 
     def _commit(self: WorkflowStateCoordinator) -> None:
         if self.state.batch.is_empty():
-            self.state.evict()
+            self.state._evict()
             return
         self._batch_number += 1
         batch = self.state.seal(self._batch_number)
@@ -99,7 +99,7 @@ def failed_commit_released(planter: Planter) -> None:
 
     def _commit(self: WorkflowStateCoordinator) -> None:
         if self.state.batch.is_empty():
-            self.state.evict()
+            self.state._evict()
             return
         batch = self.state.seal(self._batch_number + 1)
         with contextlib.suppress(StorageUnavailable):
@@ -287,10 +287,10 @@ def window_refilled_from_the_start(planter: Planter) -> None:
 def bodies_never_let_go(planter: Planter) -> None:
     """No more bodies are in memory than the limit says."""
 
-    def evict(self: State) -> None:
+    def _evict(self: State) -> None:
         pass
 
-    planter.replace(State, evict)
+    planter.replace(State, _evict)
 
 
 @bug("I10", "I22", "I29", seed=4)
@@ -308,9 +308,9 @@ def eviction_forgets_what_runs(planter: Planter) -> None:
 @bug("I6", "I22", "I29", seed=4)
 def eviction_ends_waits(planter: Planter) -> None:
     """A workflow that is not in memory still waits for its events."""
-    let_go = State.evict
+    let_go = State._evict
 
-    def evict(self: State) -> None:
+    def _evict(self: State) -> None:
         bodies = list(self.loaded)
         let_go(self)
         for key in bodies:
@@ -318,4 +318,4 @@ def eviction_ends_waits(planter: Planter) -> None:
                 for position in self.post.waits_of(key):
                     self.post.drop_wait(key, position)
 
-    planter.replace(State, evict)
+    planter.replace(State, _evict)

@@ -108,9 +108,9 @@ class Scenario:
 
 # How often each trouble comes in a scenario, at most, and the range of its number.
 _TROUBLES = {
-    Trouble.CRASH_BEFORE_COMMIT: (1, 100),
-    Trouble.CRASH_AFTER_COMMIT: (1, 100),
-    Trouble.CRASH: (3, 400),
+    Trouble.CRASH_BEFORE_COMMIT: (2, 100),
+    Trouble.CRASH_AFTER_COMMIT: (2, 100),
+    Trouble.CRASH: (2, 500),
     Trouble.RESTART: (1, 600),
     Trouble.FAIL_COMMIT: (2, 150),
     Trouble.LIE_ABOUT_COMMIT: (3, 150),
