@@ -48,7 +48,8 @@ class Page:
         rows = [
             ("minutes", f"{self.minutes:.1f}"),
             ("simulated seeds", f"{found.seeds:,} ({first_seed} to {last})"),
-            ("  operations decided", f"{found.transitions:,}"),
+            ("  transitions", f"{found.transitions:,}"),
+            ("  of them operations decided", f"{found.operations:,}"),
             ("  commits", f"{found.commits:,}"),
             ("  crashes", f"{found.crashes:,}"),
             ("  other faults", f"{found.faults:,}"),

@@ -143,7 +143,7 @@ def run_again_while_it_runs(planter: Planter) -> None:
     planter.replace(progress, dispatch)
 
 
-@bug("I9")
+@bug("I9", seed=2)
 def recorded_activity_run_again(planter: Planter) -> None:
     """An activity whose outcome is recorded does not run again, also not when its workflow is rebuilt."""
     replay_all = WorkflowSessionRunner.replay

@@ -21,7 +21,8 @@ import json, sys, attrs
 from durable.testing.simulation.runs import run_seeds
 runs = run_seeds(range(int(sys.argv[1]), int(sys.argv[2])))
 failures = {seed: str(violation) for seed, violation in runs.failures.items()}
-print(json.dumps({"figures": attrs.asdict(runs.figures), "failures": failures}))
+figures = {**attrs.asdict(runs.figures), "transitions": runs.figures.transitions}
+print(json.dumps({"figures": figures, "failures": failures}))
 """
 
 

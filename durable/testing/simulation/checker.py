@@ -63,6 +63,7 @@ class Checker:
         # Whose start was acknowledged.
         self.started: set[str] = set()
         self.activities = 0
+        self.answers = 0
         # What was found broken, for where the engine would take the error for its own.
         self.broken: Violation | None = None
 
@@ -164,6 +165,7 @@ class Checker:
 
     def answered(self, effect: RunActivity, outcome: str) -> None:
         """An attempt has ended and its answer is on its way."""
+        self.answers += 1
         self._running.discard((effect.key, effect.round, effect.position))
         attempt = (effect.key, effect.round, effect.position, effect.attempt)
         self.ledger.answers.setdefault(attempt, []).append(outcome)

@@ -11,13 +11,15 @@ class Figures:
 
     seeds: int = 0
     # Operations that the engine decided.
-    transitions: int = 0
+    operations: int = 0
     commits: int = 0
     crashes: int = 0
     # Everything else that went wrong: commits and calls that failed, answers twice or too late, clocks, restarts.
     faults: int = 0
     workflows: int = 0
+    # Activities that began, and those that came to an answer.
     activities: int = 0
+    answers: int = 0
     # Workflows that had not ended when nothing was left to happen.
     waiting: int = 0
     virtual_seconds: int = 0
@@ -25,8 +27,14 @@ class Figures:
     def __add__(self, other: Figures) -> Figures:
         return Figures(*(a + b for a, b in zip(attrs.astuple(self), attrs.astuple(other), strict=True)))
 
+    @property
+    def transitions(self) -> int:
+        """Whatever changes a world: an operation decided, a commit, an activity begun or ended, a crash."""
+        return self.operations + self.commits + self.activities + self.answers + self.crashes
+
     def lines(self, seconds: float) -> list[str]:
         """A page of them."""
         rows = attrs.asdict(self)
+        rows = {"seeds": rows.pop("seeds"), "transitions": self.transitions} | rows
         page = [f"{name.replace('_', ' '):16} {number:>14,}" for name, number in rows.items()]
         return [*page, f"{'seeds a second':16} {self.seeds / max(seconds, 0.001):>14.1f}"]

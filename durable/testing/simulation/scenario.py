@@ -108,17 +108,17 @@ class Scenario:
 
 # How often each trouble comes in a scenario, at most, and the range of its number.
 _TROUBLES = {
-    Trouble.CRASH_BEFORE_COMMIT: (2, 100),
-    Trouble.CRASH_AFTER_COMMIT: (2, 100),
-    Trouble.CRASH: (2, 500),
-    Trouble.RESTART: (1, 600),
-    Trouble.FAIL_COMMIT: (2, 150),
-    Trouble.LIE_ABOUT_COMMIT: (3, 150),
-    Trouble.OUTAGE: (1, 400),
-    Trouble.FAIL_CALL: (2, 900),
-    Trouble.CLOCK: (2, 600),
-    Trouble.DUPLICATE_ANSWER: (4, 150),
-    Trouble.LATE_ANSWER: (4, 30),
+    Trouble.CRASH_BEFORE_COMMIT: (2, 60),
+    Trouble.CRASH_AFTER_COMMIT: (2, 60),
+    Trouble.CRASH: (2, 250),
+    Trouble.RESTART: (1, 300),
+    Trouble.FAIL_COMMIT: (2, 80),
+    Trouble.LIE_ABOUT_COMMIT: (3, 80),
+    Trouble.OUTAGE: (1, 200),
+    Trouble.FAIL_CALL: (2, 450),
+    Trouble.CLOCK: (2, 300),
+    Trouble.DUPLICATE_ANSWER: (4, 80),
+    Trouble.LATE_ANSWER: (4, 20),
 }
 # Crashes that come in rows, and how close.
 _AGAIN = {Trouble.CRASH_BEFORE_COMMIT: 3, Trouble.CRASH_AFTER_COMMIT: 3, Trouble.CRASH: 40}
@@ -160,7 +160,8 @@ def _acts(dice: Dice) -> Iterator[Act]:
     number = 0
     ids: list[str] = []
     demands: list[tuple[str | None, Step]] = []
-    for index in range(dice.between(6, 14)):
+    # Most are small, because many of them are worth more than a few large ones; some promises need a crowd.
+    for index in range(dice.between(8, 14) if dice.chance(0.15) else dice.between(3, 6)):
         id = f"w{index}"
         programs = [make_program(dice, number, dice.between(4, 15))]
         number = programs[0].n
@@ -225,7 +226,7 @@ def _send(dice: Dice, count: int, owner: str | None, step: Step) -> Act:
 
 def _meddling(dice: Dice, ids: list[str]) -> Iterator[Act]:
     verbs = {Verb.CANCEL: 3, Verb.TERMINATE: 1, Verb.FIND: 3, Verb.DESCRIBE: 3, Verb.HISTORY: 1, Verb.REPLAY: 1}
-    for _ in range(dice.between(0, 8)):
+    for _ in range(dice.between(0, 5)):
         verb = dice.weighted(verbs)
         id = None if verb is Verb.REPLAY and dice.chance(0.5) else ids[dice.below(len(ids))]
         yield Act(client=dice.below(_CLIENTS), at=dice.below(40_000), verb=verb, id=id)

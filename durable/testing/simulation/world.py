@@ -114,7 +114,7 @@ class World:
 
     def _work_off(self, process: Process) -> None:
         try:
-            self.figures.transitions += process.work_off()
+            self.figures.operations += process.work_off()
         except SimCrash:
             self._die()
         except StoreFenced as error:
@@ -201,7 +201,7 @@ class World:
         figures = self.figures
         figures.commits = self.checker.ledger.commits
         figures.workflows = len(self.checker.ledger.lives)
-        figures.activities = self.checker.activities
+        figures.activities, figures.answers = self.checker.activities, self.checker.answers
         figures.virtual_seconds = round(self._clock.monotonic())
         planned = [number for number in self._backend.plan if number <= self._backend.commits]
         figures.faults += self._answers.happened + len(planned)
