@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.power.cuts import PowerLoss, judge, power_cuts, record
+from tests.power.cuts import PowerLoss, Promise, Synchronous, judge, power_cuts, record
 from tests.power.disk import Act, Delete, Sync, Truncate, Write
 from tests.power.images import FATES, after, images, sectors
 
@@ -43,10 +43,10 @@ def test_creation_may_be_cut_at_any_act(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("synchronous", "promise"), [("NORMAL", "FULL"), ("OFF", "NORMAL")])
-def test_weaker_setting_is_caught(synchronous: str, promise: str) -> None:
+def test_weaker_setting_is_caught(synchronous: Synchronous, promise: Promise) -> None:
     """The judge is not blind: a setting that keeps less than it promises is found out."""
     with pytest.raises(PowerLoss) as caught:
-        power_cuts(4, IMAGES, synchronous=synchronous, promise=promise)  # type: ignore[arg-type]
+        power_cuts(4, IMAGES, synchronous=synchronous, promise=promise)
     shutil.rmtree(str(caught.value).rpartition(" ")[2].rstrip(")"))
 
 

@@ -138,8 +138,13 @@ class Service:
         assert end["status"] == 0
 
 
-def kill_cycles(folder: Path, kills: int, seed: int, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> Figures:
-    """Kill a service this often, each time at a moment that the seed draws, and look at its store each time."""
+def kill_cycles(
+    folder: Path, kills: int, seed: int, synchronous: Literal["FULL", "NORMAL"] = "FULL", *, cancels: int = 0
+) -> Figures:
+    """Kill a service this often, each time at a moment that the seed draws, and look at its store each time.
+
+    A slow machine does less in each life: there the service is killed more often, until so many cancels were heard.
+    """
     chance = random.Random(seed)
     witness = Witness(folder)
     arguments = [sys.executable, str(WORKER), str(folder), synchronous]
@@ -148,7 +153,9 @@ def kill_cycles(folder: Path, kills: int, seed: int, synchronous: Literal["FULL"
         service = Service(process)
         service.live_to_the_end([], last=1)
         witness.look()
-        for life in range(1, kills + 1):
+        life = 0
+        while life < kills or len(witness.cancelled) < cancels:
+            life += 1
             # Every tenth dies while it opens and recovers.
             early = chance.random() < 0.1
             end = service.live(
@@ -164,7 +171,7 @@ def kill_cycles(folder: Path, kills: int, seed: int, synchronous: Literal["FULL"
         service.live_to_the_end(witness.pending(), last=0)
         witness.look_at_the_end()
     return Figures(
-        kills=kills,
+        kills=life,
         kills_under_load=under_load,
         workflows=len(witness.results),
         executions=witness.executions,

@@ -19,10 +19,9 @@ def test_service_survives_every_kill(tmp_path: Path, seed: int, synchronous: Lit
 
     NORMAL may lose the last commits when the power fails; the death of the process must cost it nothing either.
     """
-    figures = kill_cycles(tmp_path, KILLS, seed, synchronous)
-    assert figures.kills == KILLS
-    assert figures.kills_under_load > KILLS / 2
-    # How many there are depends on the machine; that there were some of each must not.
-    assert figures.workflows > KILLS / 4
+    figures = kill_cycles(tmp_path, KILLS, seed, synchronous, cancels=KILLS // 4 + 1)
+    assert figures.kills >= KILLS
+    assert figures.kills_under_load > figures.kills / 2
+    assert figures.workflows > KILLS
     assert figures.executions > 4 * figures.workflows
-    assert min(figures.starts, figures.events, figures.cancels) > 0
+    assert min(figures.starts, figures.events, figures.cancels) > KILLS / 4

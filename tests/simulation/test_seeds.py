@@ -14,7 +14,7 @@ from durable.testing.simulation.runs import run_seeds
 
 # What `make test` runs: chunks of seeds, and what each must come to at least.
 CHUNKS, SEEDS = 40, 500
-TRANSITIONS, CRASHES = 125_000, 1_250
+TRANSITIONS, OPERATIONS, CRASHES = 125_000, 62_500, 1_250
 # Without coverage, which would make it several times slower; the seeds below are run under it.
 _SCRIPT = """
 import json, sys, attrs
@@ -45,6 +45,7 @@ def test_invariants_hold(chunk: int) -> None:
     figures = answer["figures"]
     assert figures["seeds"] == SEEDS
     assert figures["transitions"] >= TRANSITIONS
+    assert figures["operations"] >= OPERATIONS
     assert figures["crashes"] >= CRASHES
 
 
