@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -15,42 +17,48 @@ from durable.engine.coordinator import WorkflowStateCoordinator
 from durable.testing.simulation.runs import run_seeds
 from durable.testing.simulation.scenario import make_scenario
 from durable.testing.simulation.shrink import failure
-from tests.planted import bugs_of_commits, bugs_of_events, bugs_of_lives, bugs_of_steps
-from tests.planted.planting import BUDGET, BUGS, Bug, Planter
+from tests.planted import nursery
+from tests.planted.planting import BUGS, Bug, Planter
 
 ROOT = Path(__file__).parents[2]
-# Importing them fills the table.
-FILES = (bugs_of_commits, bugs_of_events, bugs_of_lives, bugs_of_steps)
-# Every bug has a process of its own, so that none can leak; what it prints is who noticed it, and when.
-_SCRIPT = """
-import json, sys
-from tests.planted.test_planted import notice
-print(json.dumps(notice(sys.argv[1])))
-"""
 
 
-def notice(name: str) -> tuple[str, int, str] | None:
-    """Plant a bug in this process: the invariant that notices it, the seed, and what was seen."""
-    bug = BUGS[name]
-    with bug.planted():
-        for seed in range(bug.seed, bug.seed + BUDGET):
-            if (violation := failure(make_scenario(seed))) is not None:
-                return violation.invariant, seed, violation.what[:500]
-    return None
+@pytest.fixture(scope="module")
+def plant() -> Iterator[Callable[[str], Any]]:
+    """Plants a bug in a process of its own, unmeasured, and says who noticed it."""
+    unmeasured = {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE")}
+    command = [sys.executable, "-m", "tests.planted.nursery"]
+    pipes = subprocess.Popen(
+        command, cwd=ROOT, env=unmeasured, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    with pipes as process:
+        questions, answers = process.stdin, process.stdout
+        assert questions is not None
+        assert answers is not None
+
+        def ask(name: str) -> Any:
+            questions.write(f"{name}\n")
+            return json.loads(answers.readline())
+
+        yield ask
+        questions.close()
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", BUGS)
-def test_a_planted_bug_is_noticed(name: str) -> None:
+def test_a_planted_bug_is_noticed(name: str, plant: Callable[[str], Any]) -> None:
     """The simulation notices this bug within its budget of seeds, by an invariant that speaks of the broken promise."""
-    unmeasured = {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE")}
-    command = [sys.executable, "-c", _SCRIPT, name]
-    done = subprocess.run(command, cwd=ROOT, env=unmeasured, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
+    answer = plant(name)
     assert answer is not None, f"nobody notices: {BUGS[name].promise}"
+    assert isinstance(answer, list), answer
     noticed_by = BUGS[name].noticed_by
     assert not noticed_by or answer[0] in noticed_by, answer
+
+
+def test_a_bug_that_fails_by_itself_is_told(plant: Callable[[str], Any]) -> None:
+    """An error that is no violation does not count as noticed, and the next bug is planted all the same."""
+    assert "KeyError" in plant("no such bug")
+    assert isinstance(plant("released_before_the_commit"), list)
 
 
 def test_without_a_bug_the_same_seeds_hold() -> None:
@@ -60,6 +68,7 @@ def test_without_a_bug_the_same_seeds_hold() -> None:
 
 def test_every_bug_is_planted_and_put_back() -> None:
     """There are many bugs, each says what it breaks and truly replaces something, and nothing of it stays."""
+    assert len(nursery.FILES) == 4
     assert len(BUGS) >= 80
     for bug in BUGS.values():
         assert bug.promise

@@ -1,0 +1,53 @@
+"""Where bugs are planted: a process that has loaded everything, and a fork of it for each bug, so that none can leak.
+
+Takes the names of bugs on its standard input, one a line, and answers each with a line of JSON: who noticed it, at
+which seed, and what was seen. A bug that ends its process answers with a text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+
+from durable.testing.simulation.scenario import make_scenario
+from durable.testing.simulation.shrink import failure
+from tests.planted import bugs_of_commits, bugs_of_events, bugs_of_lives, bugs_of_steps
+from tests.planted.planting import BUDGET, BUGS
+
+# Importing them fills the table.
+FILES = (bugs_of_commits, bugs_of_events, bugs_of_lives, bugs_of_steps)
+
+
+def notice(name: str) -> tuple[str, int, str] | None:
+    """Plant a bug in this process: the invariant that notices it, the seed, and what was seen."""
+    bug = BUGS[name]
+    with bug.planted():
+        for seed in range(bug.seed, bug.seed + BUDGET):
+            if (violation := failure(make_scenario(seed))) is not None:
+                return violation.invariant, seed, violation.what[:500]
+    return None
+
+
+def _answer(name: str) -> None:
+    try:
+        sys.stdout.write(json.dumps(notice(name)) + "\n")
+    except BaseException:
+        sys.stdout.write(json.dumps(traceback.format_exc()) + "\n")
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def main() -> None:
+    """Answer until there is nobody left to ask."""
+    for line in sys.stdin:
+        if not (child := os.fork()):
+            _answer(line.strip())
+        if os.waitpid(child, 0)[1]:
+            sys.stdout.write(json.dumps("the process of this bug has died") + "\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
