@@ -11,7 +11,7 @@ export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check soak bench clean
+.PHONY: help demo test check ruff mypy basedpyright soak bench clean
 
 help: ## show this list
 	@echo "durable: a workflow engine that is a library. Targets:"
@@ -27,12 +27,20 @@ test: check ## check, then every test on asyncio and trio, then the coverage tha
 	@echo "passed: ruff, mypy, basedpyright, pytest on asyncio and trio, coverage"
 
 check: $(STAMP) ## lint, format and types; changes nothing
-	@echo "ruff check"
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync ruff mypy basedpyright
+
+ruff mypy basedpyright: $(STAMP)
+
+ruff:
+	@echo "ruff check, ruff format --check"
 	@$(BIN)/ruff check --quiet .
-	@echo "ruff format --check"
 	@$(BIN)/ruff format --quiet --check .
+
+mypy:
 	@echo "mypy"
 	@$(BIN)/mypy --no-error-summary
+
+basedpyright:
 	@echo "basedpyright"
 	@$(BIN)/basedpyright
 

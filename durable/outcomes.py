@@ -82,10 +82,23 @@ def _message(error: BaseException) -> str:
 
 def _traceback(error: BaseException) -> str:
     try:
-        text = "".join(traceback.format_exception(error))
+        told = traceback.TracebackException.from_exception(error, compact=True)
+        _forget_columns(told)
+        text = "".join(told.format())
     except BaseException as problem:
         text = f"<the traceback cannot be shown: {type(problem).__name__}>"
     return _bounded(text, TRACEBACK_LENGTH_MAX)
+
+
+def _forget_columns(told: traceback.TracebackException) -> None:
+    """Without columns no line is parsed again to underline a part of it, which takes longer than all the rest."""
+    open_ends = [told]
+    while open_ends:
+        one = open_ends.pop()
+        for frame in one.stack:
+            frame.colno = None
+        # It has told every error once, so there are no circles.
+        open_ends += [other for other in (one.__cause__, one.__context__, *(one.exceptions or ())) if other is not None]
 
 
 def _args(error: BaseException, codec: Codec) -> list[Any] | None:

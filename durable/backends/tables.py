@@ -54,6 +54,7 @@ class Table(Generic[T]):
         self._build = build
         self._layout = tuple(map(Column.of, layout.split()))
         self.columns = tuple(column.name for column in self._layout)
+        self._select = ", ".join(self.columns)
         ranged = [(place, column) for place, column in enumerate(self._layout) if column.kind in _RANGES]
         self._ranges = [(place, column.name, *_RANGES[column.kind]) for place, column in ranged]
         # The types of rows that were found good. They are few, and looking one up costs less than asking every column.
@@ -86,7 +87,7 @@ class Table(Generic[T]):
 
     def select(self, prefix: str = "") -> str:
         """The columns as SQL."""
-        return ", ".join(prefix + column for column in self.columns)
+        return ", ".join(prefix + column for column in self.columns) if prefix else self._select
 
     def insert(self, verb: str = "INSERT") -> str:
         """The statement that adds a row."""

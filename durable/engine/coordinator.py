@@ -46,6 +46,9 @@ from durable.runner.definitions import WorkflowDef
 _log = logging.getLogger("durable")
 # Longest sleep of the thread: how soon it notices that the wall clock was set forward.
 _NAP = 5.0
+# How many timers and operations of the engine itself go into one batch: each may have to rebuild a workflow, and who
+# calls meanwhile waits until the batch is committed. A hundred thousand that are due at once must not be felt.
+_OWN = 50
 # A tuple: `isinstance` takes three times as long with a union.
 _FOR_THE_LOOP = (RunActivity, StopActivity)
 
@@ -245,8 +248,9 @@ class WorkflowStateCoordinator:
     def _take(self, *, wait: bool) -> list[Envelope | Operation[Any]]:
         """Everything that waits, up to the limit; timers and the engine's own operations come before new calls."""
         limit = self._config.max_batch
-        taken = self._due(limit)
-        while self._next and len(taken) < limit:
+        own = min(limit, _OWN)
+        taken = self._due(own)
+        while self._next and len(taken) < own:
             taken.append(self._next.popleft())
         with contextlib.suppress(Empty):
             item = self._inbox.get_nowait() if taken or not wait else self._inbox.get(timeout=self.nap())

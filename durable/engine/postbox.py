@@ -6,6 +6,7 @@ Part of the coordinator's state; every change is noted in the batch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 import attrs
@@ -28,12 +29,16 @@ class HasMail(Protocol):
 class Postbox:
     """Event waits, pending events, dead letters and senders' ids."""
 
-    def __init__(self, backend: Backend, max_pending: int, loaded: Mapping[int, HasMail]) -> None:
+    def __init__(
+        self, backend: Backend, max_pending: int, loaded: Mapping[int, HasMail], let_go: AbstractSet[int]
+    ) -> None:
         # The open batch; the state replaces it after each commit.
         self.batch = Batch()
         self.backend = backend
         self._max_pending = max_pending
         self._loaded = loaded
+        # Who was in memory since the batch was opened, and is not any more.
+        self._let_go = let_go
         self._pending: dict[str | None, int] = {}
         # The stored events up to this serial, by name, key and target, were all taken in this batch. Without this a
         # body that takes thousands in one decision would read all those before it again for each of them.
@@ -51,14 +56,15 @@ class Postbox:
         self.batch.waits_dropped.add((key, position))
 
     def waits_of(self, key: int) -> dict[str, EventWait]:
-        """A workflow's event waits by position."""
+        """The event waits, by position, of a workflow that is not in memory."""
         batch = self.batch
         found = {
             wait.position: wait
             for wait in self.backend.find(WaitsOf(workflow_key=key))
             if (key, wait.position) not in batch.waits_dropped
         }
-        found.update((wait.position, wait) for (owner, _), wait in batch.waits_put.items() if owner == key)
+        if key in self._let_go:
+            found.update((wait.position, wait) for (owner, _), wait in batch.waits_put.items() if owner == key)
         return found
 
     def find_waiting_for_event(self, name: str, event_key: str) -> Iterator[EventWait]:

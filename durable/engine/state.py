@@ -106,7 +106,9 @@ class State:
         self._ids: dict[str, int] = {}
         # Ids that the store did not have when the open batch began.
         self._free: set[str] = set()
-        self.post = Postbox(backend, config.max_pending_events, self.loaded)
+        # Who was let go of since then: with those in memory they are the only ones that the open batch speaks of.
+        self._let_go: set[int] = set()
+        self.post = Postbox(backend, config.max_pending_events, self.loaded, self._let_go)
         self.post.next_batch(self.batch)
 
     def next_serial(self) -> int:
@@ -189,6 +191,7 @@ class State:
     def unload(self, key: int) -> None:
         """Throw a live body away; it can be rebuilt at any time."""
         if (loaded := self.loaded.pop(key, None)) is not None:
+            self._let_go.add(key)
             loaded.session.close()
             if not self.in_flight.get(key, True):
                 # A workflow that sleeps costs a row, not an empty dict.
@@ -199,7 +202,9 @@ class State:
     def history(self, key: int) -> list[HistoryEntry]:
         """All that is recorded of a workflow."""
         stored = [] if key in self.batch.history_cleared else self.backend.history(key)
-        return stored + [entry for owner, entry in self.batch.history if owner == key]
+        if key in self._let_go or key in self.loaded:
+            stored += [entry for owner, entry in self.batch.history if owner == key]
+        return stored
 
     def clear_history(self, key: int) -> None:
         """Forget a workflow's history; the next round starts with an empty one."""
@@ -225,5 +230,6 @@ class State:
         self._free.clear()
         self.post.next_batch(self.batch)
         self._evict()
+        self._let_go.clear()
         if len(self._ids) > 2 * len(self.loaded) + 1000:
             self._ids = {loaded.record.id: key for key, loaded in self.loaded.items()}

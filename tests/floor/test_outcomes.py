@@ -145,6 +145,22 @@ def test_not_rebuilt(error: BaseException, name: str) -> None:
     assert "in raised" in back.traceback
 
 
+def test_traceback_tells_of_causes_contexts_and_groups() -> None:
+    """Every line of code that led to an error is named, once, without underlining a part of it."""
+    try:
+        try:
+            raise KeyError("first")
+        except KeyError as first:
+            raise BaseExceptionGroup("several", [raised(ValueError("second")), first]) from first
+    except BaseExceptionGroup as error:
+        told = json.loads(pack_error(error))["traceback"]
+    assert "KeyError: 'first'" in told
+    assert "direct cause" in told
+    assert "ValueError: second" in told
+    assert "raise BaseExceptionGroup(" in told
+    assert "^" not in told
+
+
 def test_bad_str_is_contained() -> None:
     """An error whose `__str__` raises is stored with a message that says so."""
     text = pack_error(raised(BadStr("a")))
@@ -154,7 +170,7 @@ def test_bad_str_is_contained() -> None:
 
 def test_bad_traceback_is_contained(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error whose traceback cannot be shown is stored without it."""
-    monkeypatch.setattr(traceback, "format_exception", lambda error: error.missing)
+    monkeypatch.setattr(traceback.TracebackException, "format", lambda told: told.missing)
     assert "<the traceback cannot be shown: AttributeError>" in pack_error(ValueError("a"))
 
 

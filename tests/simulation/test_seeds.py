@@ -16,13 +16,15 @@ from durable.testing.simulation.runs import run_seeds
 CHUNKS, SEEDS = 40, 500
 TRANSITIONS, OPERATIONS, CRASHES = 125_000, 62_500, 1_250
 # Without coverage, which would make it several times slower; the seeds below are run under it.
+# It leaves without clearing up: throwing ten thousand dead engines away takes a tenth of the time.
 _SCRIPT = """
-import json, sys, attrs
+import json, os, sys, attrs
 from durable.testing.simulation.runs import run_seeds
 runs = run_seeds(range(int(sys.argv[1]), int(sys.argv[2])))
 failures = {seed: str(violation) for seed, violation in runs.failures.items()}
 figures = {**attrs.asdict(runs.figures), "transitions": runs.figures.transitions}
-print(json.dumps({"figures": figures, "failures": failures}))
+print(json.dumps({"figures": figures, "failures": failures}), flush=True)
+os._exit(0)
 """
 
 

@@ -16,8 +16,9 @@ from durable.testing.simulation.shrink import failure
 from durable.testing.simulation.violation import Violation
 from durable.testing.simulation.world import simulate
 
-# How many seeds a process takes at once.
+# How many seeds a process takes at once, and after how many it looks for garbage: half a megabyte each.
 CHUNK = 50
+COLLECT_EVERY = 500
 
 
 @attrs.define
@@ -38,15 +39,15 @@ def run_seeds(seeds: Iterable[int]) -> Runs:
     """Run some seeds in this process."""
     runs = Runs()
     with _without_collector():
-        for count, seed in enumerate(seeds, 1):
+        for count, seed in enumerate(seeds):
+            if count and count % COLLECT_EVERY == 0:
+                gc.collect()
             try:
                 runs.figures += simulate(make_scenario(seed), is_traced=False).figures
             except Violation as violation:
                 runs.figures += Figures(seeds=1)
                 # Once more, with the trace that tells how it came to it.
                 runs.failures[seed] = failure(make_scenario(seed)) or violation
-            if count % CHUNK == 0:
-                gc.collect()
     return runs
 
 
@@ -73,13 +74,20 @@ def run_spread(first: int, last: int | None, *, jobs: int, clock: Clock, seconds
         while True:
             while len(working) < 2 * jobs and not _is_over(first, last, end, clock):
                 count = CHUNK if last is None else min(CHUNK, last - first)
-                working.add(pool.submit(run_seeds, range(first, first + count)))
+                working.add(pool.submit(_run_chunk, range(first, first + count)))
                 first += count
             if not working:
                 return runs
             done, working = wait(working, return_when=FIRST_COMPLETED)
             for one in done:
                 runs.add(one.result())
+
+
+def _run_chunk(seeds: range) -> Runs:
+    """For a process that lives on."""
+    runs = run_seeds(seeds)
+    gc.collect()
+    return runs
 
 
 def _is_over(first: int, last: int | None, end: float | None, clock: Clock) -> bool:
