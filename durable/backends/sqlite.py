@@ -320,8 +320,9 @@ def _put(connection: sqlite3.Connection, batch: Batch) -> None:
     run = connection.executemany
     if batch.workflows_new:
         run(_INSERT_WORKFLOW, [rows.workflow_row(record) for record in batch.workflows_new.values()])
-        tags = [(tag, key) for key, record in batch.workflows_new.items() for tag in dict.fromkeys(record.tags)]
-        run(_INSERT_TAG, tags)
+        tagged = [(key, record.tags) for key, record in batch.workflows_new.items() if record.tags]
+        if tagged:
+            run(_INSERT_TAG, [(tag, key) for key, tags in tagged for tag in dict.fromkeys(tags)])
     if batch.workflows_changed:
         _update_workflows(connection, batch)
     if batch.history:

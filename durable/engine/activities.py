@@ -105,6 +105,10 @@ class ActivityPool:
         self._is_draining = False
         self._all_gone = anyio.Event()
 
+    def has_worker(self) -> bool:
+        """Whether a worker is free or on its way, so that `apply` need not start a task."""
+        return self._is_called or bool(self._idle)
+
     def apply(self, effects: list[RunActivity | StopActivity]) -> None:
         """Take what the coordinator has released."""
         stopped: set[_Name] = set()

@@ -184,10 +184,11 @@ class WorkflowStateCoordinator:
         """Decide a batch, commit it, release it. What comes in an envelope has somebody who waits for the answer."""
         turn = Turn(self.state, self._clock.now())
         release = Release()
-        calls = [item.operation for item in items if isinstance(item, Envelope)]
-        starts = [call.id for call in calls if isinstance(call, StartWorkflow)]
-        if len(starts) > 1:
-            self.state.look_up(starts)
+        if len(items) > 1:
+            calls = [item.operation for item in items if isinstance(item, Envelope)]
+            starts = [call.id for call in calls if isinstance(call, StartWorkflow)]
+            if len(starts) > 1:
+                self.state.look_up(starts)
         for item in items:
             if isinstance(item, Envelope):
                 self._decide(turn, item, release)
@@ -268,8 +269,8 @@ class WorkflowStateCoordinator:
             state.timers.refill(self._backend.find(Timers(after=after, limit=self._config.timer_window)))
         due = state.timers.pop_due(self._clock.now(), limit)
         found: list[Envelope | Operation[Any]] = [WakeWorkflow(key) for key in due]
-        if self._clock.monotonic() >= self._sweep_at:
-            self._sweep_at = self._clock.monotonic() + self._sweep_every
+        if (now := self._clock.monotonic()) >= self._sweep_at:
+            self._sweep_at = now + self._sweep_every
             found.append(SweepEvents())
             self._forget_abandoned()
         return found

@@ -209,17 +209,21 @@ class Core:
             self._closed = release.end or self._closed
             assert self._coordinator is not None
             release.answered += self._coordinator.refuse_rest(release.end)
+        if release.activities:
+            if self._pool is not None and not self._activities and self._pool.has_worker():
+                self._pool.apply(release.activities)
+            else:
+                # Begun by a task: a bare callback of the loop must not start one.
+                self._activities += release.activities
         for envelope in release.answered:
             envelope.wake()
-        if release.activities:
-            self._activities += release.activities
-        if (release.activities or release.is_last) and self._arrived is not None:
+        if (self._activities or release.is_last) and self._arrived is not None:
             self._arrived.set()
         if release.is_last and self._gone is not None:
             self._gone.set()
 
     async def _start_activities(self, pool: ActivityPool) -> None:
-        """Begin what has been released, in a task: a bare callback of the loop must not start tasks."""
+        """Begin what needs a worker that is not there yet."""
         while self._activities or not self._is_over:
             if not self._activities and self._arrived is not None:
                 await self._arrived.wait()

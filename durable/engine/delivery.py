@@ -52,9 +52,8 @@ def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
     limit = state.config.max_payload_bytes
     if (size := payload_size(op.payload)) > limit:
         raise PayloadTooLarge(f"event {op.name}: payload", size, limit)
-    fingerprint = digest(op.name, op.event_key, op.to or "", op.payload)
     if op.event_id is not None and (known := state.post.sent(op.event_id)) is not None:
-        if known.digest != fingerprint:
+        if known.digest != _fingerprint(op):
             raise EventConflict(op.event_id)
         return Queued() if known.reply == "" else Delivered(_takers(turn, known))
     target, unstarted = _address(turn, op)
@@ -72,8 +71,13 @@ def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
     reply = _send(turn, event, target)
     if op.event_id is not None:
         told = "" if isinstance(reply, Queued) else json.dumps(reply.to)
-        state.batch.sent_put[op.event_id] = SentEvent(event_id=op.event_id, digest=fingerprint, reply=told, at=turn.now)
+        sent = SentEvent(event_id=op.event_id, digest=_fingerprint(op), reply=told, at=turn.now)
+        state.batch.sent_put[op.event_id] = sent
     return reply
+
+
+def _fingerprint(op: SendEvent) -> str:
+    return digest(op.name, op.event_key, op.to or "", op.payload)
 
 
 def _takers(turn: Turn, known: SentEvent) -> tuple[str, ...]:

@@ -54,6 +54,8 @@ class TimerWindow:
 
     def pop_due(self, now: int, limit: int) -> list[int]:
         """Take the workflows whose time has come."""
+        if not self._timers or self._timers[0][0] > now:
+            return []
         count = min(limit, self._timers.bisect_right((now, 1 << 62)))
         due = [key for _, key in self._timers[:count]]
         del self._timers[:count]
