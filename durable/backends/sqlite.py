@@ -183,9 +183,9 @@ class SqliteBackend:
     # --- write ----------------------------------------------------------------------------------------------------
 
     def commit(self, batch: Batch) -> None:
+        fence = (batch.number, batch.serial, int(batch.clean_stop), self._incarnation, batch.number - 1)
         with self._translated() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            fence = (batch.number, batch.serial, int(batch.clean_stop), self._incarnation, batch.number - 1)
             if connection.execute(_FENCE, fence).rowcount != 1:
                 raise StoreFenced(self._path)
             _drop(connection, batch)

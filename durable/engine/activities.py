@@ -21,6 +21,7 @@ import attrs
 
 from durable.clock import SECOND
 from durable.codec import Codec, payload_size
+from durable.engine.bridge import Waiter
 from durable.engine.config import EngineConfig
 from durable.engine.operations import RecordActivity, RunActivity, StopActivity
 from durable.errors import ActivityFailed, ActivityTimedOut, OperationMisused, PayloadTooLarge
@@ -62,9 +63,11 @@ _Name = tuple[int, int, str]
 class Worker:
     """A task that runs activities one after the other, under one cancel scope."""
 
+    # Ends its rest.
+    wake: Callable[[], None]
+
     def __init__(self) -> None:
         self.scope = anyio.CancelScope()
-        self.wake: anyio.Event | None = None
 
 
 class ActivityPool:
@@ -81,8 +84,11 @@ class ActivityPool:
         report: Callable[[RecordActivity], None],
         codec: Codec,
         config: EngineConfig,
+        *,
+        waiter: Callable[[], Waiter],
     ) -> None:
         self._tasks = tasks
+        self._waiter = waiter
         self._report = report
         self._codec = codec
         self._limit = config.max_running_activities
@@ -132,8 +138,7 @@ class ActivityPool:
         self._is_draining = True
         self._waiting.clear()
         for worker in self._idle:
-            if worker.wake is not None:
-                worker.wake.set()
+            worker.wake()
         for patience in (seconds, 1.0):
             if self._workers:
                 with anyio.move_on_after(patience):
@@ -147,9 +152,7 @@ class ActivityPool:
             return
         if self._idle:
             self._is_called = True
-            worker = self._idle.pop()
-            assert worker.wake is not None
-            worker.wake.set()
+            self._idle.pop().wake()
         elif self._workers < self._limit:
             self._is_called = True
             self._context.run(self._start_worker)
@@ -200,9 +203,10 @@ class ActivityPool:
         """Wait to be called again; False if there are enough idle workers already."""
         if len(self._idle) >= _IDLE_MAX:
             return False
-        worker.wake = anyio.Event()
+        called = self._waiter()
+        worker.wake = called.wake
         self._idle.append(worker)
-        await worker.wake.wait()
+        await called.wait()
         self._is_called = False
         return True
 

@@ -184,11 +184,8 @@ class WorkflowStateCoordinator:
         """Decide a batch, commit it, release it. What comes in an envelope has somebody who waits for the answer."""
         turn = Turn(self.state, self._clock.now())
         release = Release()
-        if len(items) > 1:
-            calls = [item.operation for item in items if isinstance(item, Envelope)]
-            starts = [call.id for call in calls if isinstance(call, StartWorkflow)]
-            if len(starts) > 1:
-                self.state.look_up(starts)
+        if len(items) > 1 and len(ids := _started(items)) > 1:
+            self.state.look_up(ids)
         for item in items:
             if isinstance(item, Envelope):
                 self._decide(turn, item, release)
@@ -253,14 +250,16 @@ class WorkflowStateCoordinator:
         taken = self._due(own)
         while self._next and len(taken) < own:
             taken.append(self._next.popleft())
-        with contextlib.suppress(Empty):
+        try:
             item = self._inbox.get_nowait() if taken or not wait else self._inbox.get(timeout=self.nap())
             while item is not None:
                 taken.append(item)
                 if len(taken) >= 2 * limit:
                     return taken
                 item = self._inbox.get_nowait()
-            self._stopping = True
+        except Empty:
+            return taken
+        self._stopping = True
         return taken
 
     def _due(self, limit: int) -> list[Envelope | Operation[Any]]:
@@ -326,3 +325,9 @@ class WorkflowStateCoordinator:
                 one.error = end or EngineClosed()
                 release.answered.append(one)
         self._release(release)
+
+
+def _started(items: Sequence[Envelope | Operation[Any]]) -> list[str]:
+    """The ids under which workflows are to be started."""
+    calls = [item.operation for item in items if isinstance(item, Envelope)]
+    return [call.id for call in calls if isinstance(call, StartWorkflow)]

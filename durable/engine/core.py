@@ -90,7 +90,9 @@ class Core:
         await self._open()
         self._is_open = True
         assert self._coordinator is not None
-        self._pool = ActivityPool(tasks, self._coordinator.submit, self.codec, self.config)
+        assert self._bridge is not None
+        submit, waiter = self._coordinator.submit, self._bridge.waiter
+        self._pool = ActivityPool(tasks, submit, self.codec, self.config, waiter=waiter)
         tasks.start_soon(self._start_activities, self._pool)
 
     async def _open(self) -> None:

@@ -24,6 +24,10 @@ from durable.registry import Registry
 from durable.runner.definitions import WorkflowDef
 from durable.runner.session import WorkflowSessionRunner
 
+# How many workflows that have ended are kept in memory, and how long their arguments and result may be.
+_ENDED_MAX = 1000
+_SMALL = 4000
+
 
 @attrs.define(eq=False)
 class Loaded:
@@ -104,6 +108,8 @@ class State:
         self.watch: Watch = Unwatched()
         self.trials = Trials()
         self._ids: dict[str, int] = {}
+        # Who has ended not long ago: somebody often asks for the result just then.
+        self._ended: dict[int, WorkflowRecord] = {}
         # Ids that the store did not have when the open batch began.
         self._free: set[str] = set()
         # Who was let go of since then: with those in memory they are the only ones that the open batch speaks of.
@@ -145,7 +151,7 @@ class State:
         if key in self.batch.workflows_purged:
             return None
         changed = self.batch.workflows_new.get(key) or self.batch.workflows_changed.get(key)
-        return changed or self.backend.workflow_by_key(key)
+        return changed or self._ended.get(key) or self.backend.workflow_by_key(key)
 
     def readable(self, key: int) -> WorkflowRecord | None:
         """The same, and None if its row is damaged: what cannot be read must not hold up others that can."""
@@ -173,6 +179,8 @@ class State:
         self._ids[record.id] = key
         if (loaded := self.loaded.get(key)) is not None:
             loaded.record = record
+        if record.status.is_terminal and len(record.input) + len(record.result or "") <= _SMALL:
+            self._ended[key] = record
         if before.wake_at != record.wake_at:
             self.timers.move(key, before.wake_at, record.wake_at)
 
@@ -226,10 +234,14 @@ class State:
 
     def next_batch(self) -> None:
         """The batch is committed: open the next one, and let go of the bodies that were not used for longest."""
+        for key in self.batch.workflows_purged:
+            self._ended.pop(key, None)
         self.batch = Batch()
         self._free.clear()
         self.post.next_batch(self.batch)
         self._evict()
         self._let_go.clear()
+        if len(self._ended) > _ENDED_MAX:
+            self._ended.clear()
         if len(self._ids) > 2 * len(self.loaded) + 1000:
             self._ids = {loaded.record.id: key for key, loaded in self.loaded.items()}

@@ -32,6 +32,7 @@ from durable import (
 )
 from durable.engine import activities
 from durable.engine.activities import ActivityPool
+from durable.engine.bridge import LoopBridge
 from durable.engine.operations import RecordActivity, RunActivity, StopActivity
 from tests.scenarios.kit import SOON
 
@@ -114,7 +115,7 @@ async def test_activity_that_is_slow_to_stop_may_have_a_successor() -> None:
     told: list[RecordActivity] = []
     with anyio.fail_after(SOON):
         async with anyio.create_task_group() as tasks:
-            pool = ActivityPool(tasks, told.append, Codec(), EngineConfig())
+            pool = ActivityPool(tasks, told.append, Codec(), EngineConfig(), waiter=LoopBridge().waiter)
             pool.apply([run(1)])
             await slow.begun[0].wait()
             pool.apply([StopActivity(1, 0, "0")])
