@@ -1,1 +1,1 @@
-"""Speed: figures as ratios against a bare loop in the same run, never as a timed test."""
+"""Speed: every figure beside the limit of the machine and beside other engines, in one run. Never a timed test."""

@@ -1,65 +1,79 @@
-"""`make bench`: the figures of this machine, now. Ratios within one run; times are those of the moment."""
+"""`make bench`: measure, write one JSON line per run, and show tables. `python -m bench --help` for less than all."""
 
 from __future__ import annotations
 
-import asyncio
+import json
+import shlex
+import shutil
+import sys
 import tempfile
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from bench.alone import bare_alone, durable_alone
-from bench.bare import AT_ONCE, STEPS, bare_steps
-from bench.idle import SECONDS, idle
-from bench.steps import durable_steps
-from bench.stopwatch import Stopwatch
+from bench.machine import about, is_in_memory
+from bench.options import Options, parse
+from bench.plan import Planned, plan
+from bench.results import Line, read_file
+from bench.runs import Runner
+from bench.tables import workloads
 
-REPEATS = 7
-WORKFLOWS = 1_000
-ALONE = 300
-WAITING = 10_000
-
-Work = Callable[[Path, int, Stopwatch], Coroutine[Any, Any, None]]
+RESULTS = Path(__file__).parent / "results"
 
 
-def measure(work: Work, count: int) -> Stopwatch:
-    """One run in a fresh folder on the disk."""
-    stopwatch = Stopwatch()
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(work(Path(folder), count, stopwatch))
-    return stopwatch
+def main(arguments: list[str]) -> None:
+    """Run the command line."""
+    options = parse(arguments)
+    path = options.render or measure(options, shlex.join(["python", "-m", "bench", *arguments]))
+    results = read_file(path)
+    print(f"\n{workloads(results)}\n\nresults: {path}")
 
 
-def compare(bare: Work, ours: Work, count: int) -> tuple[Stopwatch, Stopwatch]:
-    """The best run of each, taken in turns, so that a noisy minute hits both."""
-    measure(bare, count // 10), measure(ours, count // 10)
-    runs = [(measure(bare, count), measure(ours, count)) for _ in range(REPEATS)]
-    return min((run[0] for run in runs), key=_wall), min((run[1] for run in runs), key=_wall)
+def measure(options: Options, command: str) -> Path:
+    """Make all runs, and give the file with their lines."""
+    if is_in_memory(options.folder):
+        sys.exit(f"{options.folder} is in memory, where an fsync costs nothing: set TMPDIR or --folder to a real disk")
+    path = options.out or RESULTS / time.strftime("%Y%m%d-%H%M%S.jsonl")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="durable-bench-", dir=options.folder))
+    try:
+        with path.open("w") as file:
+            for line in _lines(options, folder, command):
+                file.write(line + "\n")
+                file.flush()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return path
 
 
-def _wall(stopwatch: Stopwatch) -> float:
-    return stopwatch.wall
+def _lines(options: Options, folder: Path, command: str) -> Iterator[str]:
+    """The first line and one for each run, as they come."""
+    yield json.dumps({"about": about(folder, command)})
+    runner = Runner(folder)
+    planned = plan(options.choice)
+    failed: set[tuple[str, str, str]] = set()
+    for number, run in enumerate(planned, start=1):
+        case = (run.workload.name, run.case.name, run.contender)
+        if case in failed:
+            # What could not be run once is not tried again: a peer that hangs would take minutes each time.
+            continue
+        began = time.monotonic()
+        line = runner.run(run, quick=options.choice.quick)
+        if line.did_not_run:
+            failed.add(case)
+        took = time.monotonic() - began
+        print(f"[{number}/{len(planned)}] {run.label}: {_said(run, line)} ({took:.0f} s)", flush=True)
+        yield line.to_json()
 
 
-def main() -> None:
-    """Print the tables."""
-    steps = WORKFLOWS * STEPS
-    print(f"{WORKFLOWS} workflows of {STEPS} steps, {AT_ONCE} at a time, SQLite synchronous=FULL, best of {REPEATS}")
-    bare, ours = compare(bare_steps, durable_steps, WORKFLOWS)
-    for name, one in (("bare loop", bare), ("durable", ours)):
-        print(f"  {name:11} {steps / one.wall:9,.0f} steps/s   {one.cpu / steps * 1e6:6.1f} µs CPU a step")
-    print(f"  durable reaches {bare.wall / ours.wall:.2f} of the bare loop's speed")
-
-    print(f"one workflow with one activity, alone, best of {REPEATS}")
-    bare, ours = compare(bare_alone, durable_alone, ALONE)
-    for name, one in (("two commits", bare), ("durable", ours)):
-        print(f"  {name:11} {one.wall / ALONE * 1e3:9.2f} ms       {one.cpu / ALONE * 1e6:6.0f} µs CPU")
-    print(f"  durable takes {ours.wall / bare.wall:.2f} times as long as its two commits")
-
-    print(f"{WAITING:,} workflows that wait for an event, {SECONDS:g} s in which nothing happens")
-    waiting = measure(idle, WAITING)
-    print(f"  {waiting.cpu / waiting.wall:.2%} of one core")
+def _said(run: Planned, line: Line) -> str:
+    if line.did_not_run:
+        return f"did not run: {line.did_not_run}"
+    columns = [column for column in run.workload.columns if column.figure in line.figures][:3]
+    return ", ".join(
+        f"{column.heading} {format(line.figures[column.figure] * column.factor, column.format)}" for column in columns
+    )
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

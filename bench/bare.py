@@ -15,13 +15,14 @@ from typing import Any
 
 import msgspec
 
+from bench.figures import latencies, many
+from bench.job import Job, Outcome
 from bench.stopwatch import Stopwatch
+from bench.workloads.w1 import STEPS, figures
 from durable.backends.rows import HISTORY, WORKFLOW, workflow_row
 from durable.backends.sqlite import SqliteBackend
 from durable.records import WorkflowRecord, WorkflowStatus
 
-STEPS = 10
-AT_ONCE = 100
 START = WORKFLOW.insert()
 STEP = HISTORY.insert()
 END = "UPDATE workflow SET status = ?, result = ?, finished_at = ? WHERE key = ?"
@@ -84,9 +85,9 @@ async def _one_step(number: int) -> int:
 
 
 async def _workflow(writer: Writer, number: int) -> None:
-    text = msgspec.json.encode({"start": number}).decode()
+    text = msgspec.json.encode({"count": STEPS}).decode()
     record = WorkflowRecord(
-        key=number + 1, id=f"w{number}", name="bench-ten-steps", status=WorkflowStatus.RUNNING, input=text,
+        key=number + 1, id=f"w{number}", name="bench-steps", status=WorkflowStatus.RUNNING, input=text,
         created_at=0, start_at=0,
     )  # fmt: skip
     await writer.write(START, workflow_row(record))
@@ -99,17 +100,14 @@ async def _workflow(writer: Writer, number: int) -> None:
     await writer.write(END, ("succeeded", msgspec.json.encode(value).decode(), 0, record.key))
 
 
-async def bare_steps(
-    folder: Path, workflows: int, stopwatch: Stopwatch, *, steps: int = 10, at_once: int = 100
-) -> None:
-    """Ten steps each, 100 workflows at a time."""
-    writer = Writer(folder / "bare.db")
-    numbers = iter(range(workflows))
-
-    async def client() -> None:
-        for number in numbers:
-            await _workflow(writer, number)
-
+async def measure(job: Job) -> Outcome:
+    """Ten steps each, many workflows at a time."""
+    count, at_once = job.size("count"), job.size("at_once")
+    writer = Writer(job.path / "bare.db")
+    warm = max(10, count // 10)
+    await many(warm, at_once, lambda number: _workflow(writer, number))
+    stopwatch = Stopwatch()
     with stopwatch:
-        await asyncio.gather(*(client() for _ in range(AT_ONCE)))
+        took = await many(count, at_once, lambda number: _workflow(writer, warm + number))
     writer.stop()
+    return Outcome(figures(stopwatch, count * STEPS) | latencies(took), "SQLite, journal_mode=wal, synchronous=FULL")

@@ -1,0 +1,72 @@
+"""The bare commit: one row, one fsync, by a connection that does nothing else. The limit of every latency."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.figures import latencies
+from bench.job import Job, Outcome
+from bench.stopwatch import Stopwatch
+from bench.workloads.w2 import figures
+from durable.backends.rows import HISTORY, history_rows
+from durable.backends.sqlite import SqliteBackend
+from durable.records import EntryKind, EntryStatus, HistoryEntry
+
+SETTINGS = "SQLite, journal_mode=wal, synchronous=FULL"
+INSERT = HISTORY.insert()
+
+
+@contextmanager
+def bare_store(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a store with durable's tables and durable's settings, without durable."""
+    backend = SqliteBackend(path)
+    backend.open("bare")
+    backend.close()
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA wal_autocheckpoint=4000")
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def commit(connection: sqlite3.Connection, workflow: int, first: int, count: int) -> None:
+    """Some rows of history in one transaction."""
+    entries = [
+        HistoryEntry(seq, "0", EntryKind.ACTIVITY, "step", EntryStatus.OK, "1", time.time_ns() // 1000)
+        for seq in range(first, first + count)
+    ]
+    connection.execute("BEGIN IMMEDIATE")
+    connection.executemany(INSERT, history_rows((workflow, entry) for entry in entries))
+    connection.execute("COMMIT")
+
+
+def _measure(job: Job, commits: int) -> Outcome:
+    count = job.size("count")
+    took: list[float] = []
+    with bare_store(job.path / "bare.db") as connection:
+        for number in range(max(10, count // 10)):
+            commit(connection, 0, number, 1)
+        stopwatch = Stopwatch()
+        with stopwatch:
+            for number in range(1, count + 1):
+                began = time.perf_counter()
+                for seq in range(commits):
+                    commit(connection, number, seq, 1)
+                took.append(time.perf_counter() - began)
+    return Outcome(figures(stopwatch, count) | latencies(took), SETTINGS)
+
+
+async def one(job: Job) -> Outcome:
+    """One commit after the other."""
+    return _measure(job, 1)
+
+
+async def two(job: Job) -> Outcome:
+    """Two commits at a time."""
+    return _measure(job, 2)

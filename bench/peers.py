@@ -1,0 +1,56 @@
+"""The environments of the peers: one for each, made from the package registries when needed, below bench/.peers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ENVIRONMENTS = Path(__file__).parent / ".peers"
+PACKAGES = {
+    "dbos": ("dbos",),
+    "edda": ("edda-framework",),
+    "restate": ("restate-sdk[serde]", "hypercorn"),
+}
+# Servers that come from npm.
+SERVERS = {"restate": "@restatedev/restate-server"}
+PATIENCE = 300
+
+
+class PeerMissing(Exception):
+    """A peer cannot be run here; the message says why."""
+
+
+def python_of(peer: str) -> str:
+    """The interpreter of a peer's environment, which is made first if need be. Raises `PeerMissing`."""
+    folder = ENVIRONMENTS / peer
+    python = folder / "bin" / "python"
+    # Written last: an environment without it was left half made.
+    stamp = folder / "complete"
+    if not stamp.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        _call("venv", [sys.executable, "-m", "venv", str(folder)])
+        _call("pip", [str(python), "-m", "pip", "install", "--quiet", *PACKAGES[peer]])
+        if peer in SERVERS:
+            _install_server(peer, folder)
+        stamp.write_text("")
+    return str(python)
+
+
+def _install_server(peer: str, folder: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise PeerMissing(f"npm is missing, and the server of {peer} comes from there")
+    # No scripts: the package needs none, and one of those that come with it reports the installation.
+    _call("npm", [npm, "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit", SERVERS[peer]])
+
+
+def _call(name: str, command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        raise PeerMissing(f"{name} did not come back within {PATIENCE} s") from None
+    if done.returncode:
+        words = (done.stderr or done.stdout).strip().splitlines()
+        raise PeerMissing(f"{name} failed: {words[-1].strip()[:300] if words else 'it said nothing'}")

@@ -1,0 +1,80 @@
+"""All runs in their order. The contenders of a case take turns, repeat by repeat, so that a noisy minute hits all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from bench.workload import Case, Sizes, Store, Workload
+from bench.workloads.limits import DISK, INSERTS
+from bench.workloads.w1 import W1
+from bench.workloads.w2 import W2
+from bench.workloads.w3 import W3
+
+WORKLOADS: tuple[Workload, ...] = (DISK, INSERTS, W1, W2, W3)
+PEERS = ("dbos", "edda", "restate")
+# Contenders that are no engines, and what measures them.
+LIMITS = {"bare loop": "bench.bare:measure", "one commit": "bench.commits:one", "two commits": "bench.commits:two"}
+
+
+@attrs.frozen(kw_only=True)
+class Choice:
+    """What a person wants to have measured."""
+
+    only: Sequence[str] = tuple(one.name for one in WORKLOADS)
+    peers: Sequence[str] = PEERS
+    repeat: int = 5
+    # Peers are slow; two or three runs show the factor.
+    peer_repeat: int = 3
+    quick: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Planned:
+    """A run that will be made."""
+
+    workload: Workload
+    case: Case
+    contender: str
+    entry: str
+    sizes: dict[str, float]
+    store: Store | None
+    repeat: int
+    repeats: int
+
+    @property
+    def label(self) -> str:
+        """For progress lines."""
+        return f"{self.workload.name}, {self.case.name}, {self.contender}"
+
+
+def plan(choice: Choice) -> list[Planned]:
+    """The runs of a choice."""
+    chosen = [workload for workload in WORKLOADS if workload.name in choice.only]
+    return [run for workload in chosen for case in workload.cases for run in _case(choice, workload, case)]
+
+
+def _case(choice: Choice, workload: Workload, case: Case) -> Iterator[Planned]:
+    for repeat in range(min(choice.repeat, case.repeats_max)):
+        for contender, changes in case.contenders.items():
+            is_peer = contender in PEERS
+            repeats = min(choice.repeat, case.repeats_max, choice.peer_repeat if is_peer else choice.repeat)
+            if repeat >= repeats or (is_peer and contender not in choice.peers):
+                continue
+            yield Planned(
+                workload=workload,
+                case=case,
+                contender=contender,
+                entry=LIMITS.get(contender, workload.entry),
+                sizes=_sizes(case, changes, quick=choice.quick),
+                store=case.store,
+                repeat=repeat,
+                repeats=repeats,
+            )
+
+
+def _sizes(case: Case, changes: Sizes, *, quick: bool) -> dict[str, float]:
+    """The sizes of a contender; the smaller of what `--quick` and its slowness ask for."""
+    usual = dict(case.sizes) | dict(changes)
+    return {name: min(usual[name], case.quick.get(name, usual[name])) if quick else usual[name] for name in usual}

@@ -1,0 +1,130 @@
+"""Makes runs: each in a fresh process, with a fresh store on the disk. Whatever goes wrong is a line of results too."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import attrs
+
+from bench.job import Job, Outcome
+from bench.peers import PeerMissing, python_of
+from bench.plan import PEERS, Planned
+from bench.results import Line
+from bench.workload import Store
+
+ROOT = Path(__file__).parents[1]
+# No run takes longer; one that does hangs.
+PATIENCE = 240.0
+
+
+class RunFailed(Exception):
+    """A process did not come to an answer; the message says why."""
+
+
+@attrs.define
+class Runner:
+    """Runs jobs below one folder, and keeps the store of which each contender got copies last."""
+
+    folder: Path
+    patience: float = PATIENCE
+    _made: dict[str, tuple[Store, Path]] = attrs.field(factory=dict)
+
+    def run(self, planned: Planned, *, quick: bool = False) -> Line:
+        """One run, with a store of its own."""
+        line = Line(
+            workload=planned.workload.name,
+            case=planned.case.name,
+            contender=planned.contender,
+            repeat=planned.repeat,
+            sizes=planned.sizes,
+        )
+        folder = Path(tempfile.mkdtemp(prefix="run-", dir=self.folder))
+        try:
+            python = python_of(planned.contender) if planned.contender in PEERS else sys.executable
+            if planned.store is not None:
+                self._copy(self._make(planned, planned.store, python, quick=quick), folder)
+            outcome = self._process(planned, python, planned.entry, planned.sizes, folder)
+        except (RunFailed, PeerMissing) as error:
+            return attrs.evolve(line, did_not_run=str(error))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return attrs.evolve(line, figures=outcome.figures, settings=outcome.settings)
+
+    def _make(self, planned: Planned, store: Store, python: str, *, quick: bool) -> Path:
+        """The folder of a store that is made for several runs. Only the last one is kept: they are big."""
+        if planned.contender in self._made:
+            known, folder = self._made[planned.contender]
+            if known == store:
+                return folder
+            del self._made[planned.contender]
+            shutil.rmtree(folder, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(prefix="store-", dir=self.folder))
+        sizes = dict(store.sizes) | (dict(store.quick) if quick else {})
+        try:
+            self._process(planned, python, store.entry, sizes, folder)
+        except RunFailed:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        self._made[planned.contender] = (store, folder)
+        return folder
+
+    def _copy(self, store: Path, folder: Path) -> None:
+        shutil.copytree(store, folder, dirs_exist_ok=True)
+        for path in folder.rglob("*"):
+            if path.is_file():
+                # Otherwise the kernel writes the copy while the run is measured, and the run's own fsync waits for it.
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+
+    def _process(self, planned: Planned, python: str, entry: str, sizes: dict[str, float], folder: Path) -> Outcome:
+        answer = self.folder / f"{folder.name}.answer"
+        log = self.folder / f"{folder.name}.log"
+        job = Job(
+            workload=planned.workload.name,
+            case=planned.case.name,
+            contender=planned.contender,
+            entry=entry,
+            sizes=sizes,
+            folder=str(folder),
+            repeat=planned.repeat,
+            spawned=time.monotonic(),
+        )
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [python, "-m", "bench.child", job.to_json(), str(answer)],
+                cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True,
+            )  # fmt: skip
+            try:
+                code = process.wait(self.patience)
+            except subprocess.TimeoutExpired:
+                raise RunFailed(f"no answer after {self.patience:g} s") from None
+            finally:
+                _end(process)
+        try:
+            if not answer.exists():
+                raise RunFailed(f"ended with {code}: {_last_words(log)}")
+            return Outcome.from_json(answer.read_text())
+        finally:
+            answer.unlink(missing_ok=True)
+            log.unlink()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Nothing that the run has started outlives it: servers of a peer are in the session that it leads."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1].strip()[:300] if lines else "it said nothing"
