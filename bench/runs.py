@@ -94,13 +94,14 @@ class Runner:
             entry=entry,
             sizes=sizes,
             folder=str(folder),
+            answer=str(answer),
             repeat=planned.repeat,
             spawned=time.monotonic(),
         )
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [python, "-m", "bench.child", job.to_json(), str(answer)],
+                [python, "-m", "bench.child", job.to_json()],
                 cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True,
             )  # fmt: skip
             try:
