@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shlex
 import shutil
@@ -11,10 +12,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench import page
+from bench.goals import goals
 from bench.machine import about, is_in_memory
 from bench.options import Options, parse
 from bench.plan import Planned, plan
-from bench.results import Line, read_file
+from bench.results import Line, Results, read_file
 from bench.runs import Runner
 from bench.tables import workloads
 
@@ -26,7 +29,20 @@ def main(arguments: list[str]) -> None:
     options = parse(arguments)
     path = options.render or measure(options, shlex.join(["python", "-m", "bench", *arguments]))
     results = read_file(path)
-    print(f"\n{workloads(results)}\n\nresults: {path}")
+    print(f"\n{workloads(results)}\n\n{goals(results)}\n\nresults: {path}")
+    if options.docs:
+        _write_docs(results)
+
+
+def _write_docs(results: Results) -> None:
+    """The page, and the picture where matplotlib is there to draw it."""
+    has_plot = importlib.util.find_spec("matplotlib") is not None
+    if has_plot:
+        importlib.import_module("bench.plot").draw(results, page.PLOT)
+    else:
+        print("no picture is drawn: matplotlib is missing (pip install 'durable-engine[bench]')")
+    page.write(results, has_plot=has_plot)
+    print(f"written: {page.PAGE}")
 
 
 def measure(options: Options, command: str) -> Path:
@@ -48,7 +64,7 @@ def measure(options: Options, command: str) -> Path:
 
 def _lines(options: Options, folder: Path, command: str) -> Iterator[str]:
     """The first line and one for each run, as they come."""
-    yield json.dumps({"about": about(folder, command)})
+    yield json.dumps({"about": about(folder, command, quick=options.choice.quick)})
     runner = Runner(folder)
     planned = plan(options.choice)
     failed: set[tuple[str, str, str]] = set()
@@ -58,7 +74,7 @@ def _lines(options: Options, folder: Path, command: str) -> Iterator[str]:
             # What could not be run once is not tried again: a peer that hangs would take minutes each time.
             continue
         began = time.monotonic()
-        line = runner.run(run, quick=options.choice.quick)
+        line = runner.run(run)
         if line.did_not_run:
             failed.add(case)
         took = time.monotonic() - began

@@ -57,6 +57,6 @@ class Driver(Protocol):
 
 
 def opened(job: Job) -> AbstractAsyncContextManager[Driver]:
-    """The engine of this job's contender, on a store in its folder."""
-    module = importlib.import_module(f"bench.drivers.{job.contender}")
+    """The engine of this job's contender, on a store in its folder. The first word says which it is."""
+    module = importlib.import_module(f"bench.drivers.{job.contender.split()[0]}")
     return cast(AbstractAsyncContextManager[Driver], module.opened(Path(job.folder)))

@@ -13,7 +13,7 @@ from typing import Any
 _IN_MEMORY = {"tmpfs", "ramfs", "devtmpfs"}
 
 
-def about(folder: Path, command: str) -> dict[str, Any]:
+def about(folder: Path, command: str, *, quick: bool) -> dict[str, Any]:
     """What stands above the tables."""
     return {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
@@ -25,6 +25,7 @@ def about(folder: Path, command: str) -> dict[str, Any]:
         "sqlite": sqlite3.sqlite_version,
         "durable": _version(),
         "command": command,
+        "quick": quick,
     }
 
 

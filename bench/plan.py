@@ -11,8 +11,13 @@ from bench.workloads.limits import DISK, INSERTS
 from bench.workloads.w1 import W1
 from bench.workloads.w2 import W2
 from bench.workloads.w3 import W3
+from bench.workloads.w4 import W4
+from bench.workloads.w5 import W5
+from bench.workloads.w6 import W6
+from bench.workloads.w7 import W7
+from bench.workloads.w8 import W8
 
-WORKLOADS: tuple[Workload, ...] = (DISK, INSERTS, W1, W2, W3)
+WORKLOADS: tuple[Workload, ...] = (DISK, INSERTS, W1, W2, W3, W4, W5, W6, W7, W8)
 PEERS = ("dbos", "edda", "restate")
 # Contenders that are no engines, and what measures them.
 LIMITS = {"bare loop": "bench.bare:measure", "one commit": "bench.commits:one", "two commits": "bench.commits:two"}
@@ -66,7 +71,7 @@ def _case(choice: Choice, workload: Workload, case: Case) -> Iterator[Planned]:
                 workload=workload,
                 case=case,
                 contender=contender,
-                entry=LIMITS.get(contender, workload.entry),
+                entry=LIMITS.get(contender, case.entry or workload.entry),
                 sizes=_sizes(case, changes, quick=choice.quick),
                 store=case.store,
                 repeat=repeat,

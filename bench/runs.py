@@ -35,9 +35,10 @@ class Runner:
 
     folder: Path
     patience: float = PATIENCE
-    _made: dict[str, tuple[Store, Path]] = attrs.field(factory=dict)
+    # By contender: what was made, with which sizes, and where.
+    _made: dict[str, tuple[Store, dict[str, float], Path]] = attrs.field(factory=dict)
 
-    def run(self, planned: Planned, *, quick: bool = False) -> Line:
+    def run(self, planned: Planned) -> Line:
         """One run, with a store of its own."""
         line = Line(
             workload=planned.workload.name,
@@ -50,7 +51,7 @@ class Runner:
         try:
             python = python_of(planned.contender) if planned.contender in PEERS else sys.executable
             if planned.store is not None:
-                self._copy(self._make(planned, planned.store, python, quick=quick), folder)
+                self._copy(self._make(planned, planned.store, python), folder)
             outcome = self._process(planned, python, planned.entry, planned.sizes, folder)
         except (RunFailed, PeerMissing) as error:
             return attrs.evolve(line, did_not_run=str(error))
@@ -58,22 +59,22 @@ class Runner:
             shutil.rmtree(folder, ignore_errors=True)
         return attrs.evolve(line, figures=outcome.figures, settings=outcome.settings)
 
-    def _make(self, planned: Planned, store: Store, python: str, *, quick: bool) -> Path:
+    def _make(self, planned: Planned, store: Store, python: str) -> Path:
         """The folder of a store that is made for several runs. Only the last one is kept: they are big."""
+        sizes = {name: planned.sizes[name] for name in store.sizes}
         if planned.contender in self._made:
-            known, folder = self._made[planned.contender]
-            if known == store:
+            *known, folder = self._made[planned.contender]
+            if known == [store, sizes]:
                 return folder
             del self._made[planned.contender]
             shutil.rmtree(folder, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(prefix="store-", dir=self.folder))
-        sizes = dict(store.sizes) | (dict(store.quick) if quick else {})
         try:
             self._process(planned, python, store.entry, sizes, folder)
         except RunFailed:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        self._made[planned.contender] = (store, folder)
+        self._made[planned.contender] = (store, sizes, folder)
         return folder
 
     def _copy(self, store: Path, folder: Path) -> None:

@@ -14,8 +14,8 @@ class Store:
     """A store that is made once, by "module:function" in a process of its own; every run gets a copy of it."""
 
     entry: str
-    sizes: Sizes
-    quick: Sizes = dataclasses.field(default_factory=dict)
+    # Which sizes of the case it depends on.
+    sizes: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,8 @@ class Case:
     # Contenders and what they change about the sizes; slower ones get smaller counts.
     contenders: Mapping[str, Sizes] = dataclasses.field(default_factory=lambda: {"durable": NONE})
     store: Store | None = None
+    # Instead of the workload's.
+    entry: str = ""
     # Most repeats that it is worth: a case that takes half a minute is not repeated five times.
     repeats_max: int = 99
 

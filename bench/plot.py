@@ -1,0 +1,61 @@
+"""The picture beside the tables. The only module that needs matplotlib, which the extra `bench` brings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from bench.results import Results
+from bench.workloads.w8 import SIZES
+
+# Text stays text, and the same results give the same file.
+matplotlib.use("svg")
+matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "durable", "font.size": 9})
+
+OURS, LIMIT, PEER = "#1b6ca8", "#9aa5b1", "#d98e32"
+LIMITS = ("bare loop", "one commit", "two commits")
+
+
+def draw(results: Results, path: Path) -> None:
+    """Write the picture."""
+    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    axes: Any = figure.subplots(1, 4)
+    _bars(axes[0], results, "W1, 100 at once\nsteps/s", ("W1", "100 at once", "steps_per_s"))
+    _bars(axes[1], results, "W2, one after the other\np50, ms", ("W2", "one after the other", "p50_ms"))
+    _bars(axes[2], results, "W3, alone\np50, ms", ("W3", "alone", "p50_ms"))
+    _growth(axes[3], results)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def _bars(axis: Any, results: Results, title: str, what: tuple[str, str, str]) -> None:
+    workload, case, figure = what
+    names = dict.fromkeys(one.contender for one in results.lines if (one.workload, one.case) == (workload, case))
+    found = {name: spread.median for name in names if (spread := results.spread(workload, case, name, figure))}
+    axis.set_title(title)
+    if not found:
+        return
+    bars = axis.bar(list(found), list(found.values()), color=[_colour(name) for name in found])
+    axis.bar_label(bars, labels=[f"{value:,.0f}" if value >= 100 else f"{value:.2g}" for value in found.values()])
+    axis.set_yscale("log")
+    axis.margins(y=0.15)
+    axis.tick_params("x", rotation=30)
+
+
+def _colour(name: str) -> str:
+    if name in LIMITS:
+        return LIMIT
+    return OURS if name.startswith("durable") else PEER
+
+
+def _growth(axis: Any, results: Results) -> None:
+    axis.set_title("W8\nsteps/s by finished runs in the file")
+    spreads = {size: results.spread("W8", f"{size:,} finished", "durable", "steps_per_s") for size in SIZES}
+    points = [(size, spread.median) for size, spread in spreads.items() if spread is not None]
+    if not points:
+        return
+    axis.plot(*zip(*points, strict=True), marker="o", color=OURS)
+    axis.set_xscale("log")
+    axis.set_ylim(bottom=0)

@@ -1,0 +1,84 @@
+"""W4 for durable alone: more sleepers than one wants to start one by one, and a service in use meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+from bench.clones import clone
+from bench.drivers.durable import STORE, opened, sleeper, steps
+from bench.figures import latencies
+from bench.job import Job, Outcome
+from bench.stopwatch import Stopwatch
+from durable import WorkflowEngine
+
+HOUR = 3600.0
+LOOK_EVERY = 0.05
+ASLEEP = "SELECT 1 FROM workflow WHERE wake_at <= ? LIMIT 1"
+LATE = "SELECT finished_at - ?1 FROM workflow WHERE name = ?2 AND status = 'succeeded'"
+
+
+async def measure(job: Job) -> Outcome:
+    """Put them to sleep, open the engine, wait until they are due, and watch."""
+    path, count = job.path / STORE, job.size("count")
+    due = time.time_ns() // 1000 + int(job.sizes["lead"] * 1e6)
+    await _put_to_sleep(path, count, due)
+    async with opened(job.path) as driver:
+        await driver.run("warm", 1)
+        left = due / 1e6 - time.time()
+        if left <= 0:
+            raise RuntimeError(f"the lead is too short: the engine was ready {-left:.1f} s after they were due")
+        await asyncio.sleep(left)
+        over = asyncio.Event()
+        stopwatch = Stopwatch()
+        with stopwatch:
+            caller = asyncio.create_task(_call_steadily(driver.engine, job.sizes["every"], over))
+            while await asyncio.to_thread(_asked, path, ASLEEP, due):  # noqa: ASYNC110  # another thread commits
+                await asyncio.sleep(LOOK_EVERY)
+        over.set()
+        starts = await caller
+        settings = driver.settings
+    late = [micros / 1e6 for (micros,) in _asked(path, LATE, due, sleeper.name)]
+    if len(late) != count:
+        raise RuntimeError(f"{count - len(late)} sleepers did not wake up")
+    figures = {"all_s": stopwatch.wall, "cpu_us": stopwatch.cpu / count * 1e6, "starts": len(starts)}
+    figures |= latencies(late, "late_") | latencies(starts, "start_")
+    return Outcome(figures | stopwatch.figures(), settings)
+
+
+async def _put_to_sleep(path: Path, count: int, due: int) -> None:
+    """Copies of one that began an hour before `due`; the engine sees no difference."""
+    async with WorkflowEngine(path) as engine:
+        await engine.start(sleeper(HOUR), id="seed")
+    [(wake_at,)] = _asked(path, "SELECT wake_at FROM workflow")
+    clone(path, "seed", count, prefix="sleeping-", shift=due - wake_at)
+
+
+async def _call_steadily(engine: WorkflowEngine, every: float, over: asyncio.Event) -> list[float]:
+    """Start a small workflow at fixed moments, whether or not the last call has come back. How long each call took.
+
+    From the moment at which it was to be made: a service whose loop is held up makes its callers wait as well.
+    """
+    took: list[float] = []
+    begun = time.perf_counter()
+
+    async def call(at: float) -> None:
+        await engine.start(steps(1))
+        took.append(time.perf_counter() - at)
+
+    async with asyncio.TaskGroup() as calls:
+        number = 0
+        while not over.is_set():
+            at = begun + number * every
+            await asyncio.sleep(max(0.0, at - time.perf_counter()))
+            calls.create_task(call(at))
+            number += 1
+    return took
+
+
+def _asked(path: Path, sql: str, *values: object) -> list[tuple[int, ...]]:
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        return connection.execute(sql, values).fetchall()
