@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PLOTS  := $(VENV)/.installed-plots
 MINUTES ?= 30
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -47,11 +48,12 @@ basedpyright:
 soak: $(STAMP) ## try to break the engine for MINUTES=30, and print what it came to
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
-bench: $(STAMP) ## measure, and print what it measured
-	@$(BIN)/python -m bench
+bench: $(PLOTS) ## measure beside other engines, write docs/benchmarks.md; less of it: ARGS="--only W1 --peers none"
+	@$(BIN)/python -m bench --docs $(ARGS)
 
 clean: ## remove .venv and everything that tools have written
 	@rm -rf $(VENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	@rm -rf bench/.peers bench/results
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml
@@ -61,4 +63,9 @@ $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing durable and its tools into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --progress-bar off --editable ".[dev]"
+	@touch $@
+
+$(PLOTS): $(STAMP)
+	@echo "installing what draws the plot of the benchmarks"
+	@$(BIN)/python -m pip install --quiet --progress-bar off --editable ".[bench]"
 	@touch $@

@@ -39,7 +39,7 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--only", type=_names("workload", NAMES), default=NAMES, help="workloads, with commas (default: all)")
     add("--peers", type=_peers, default=PEERS, help=f"{','.join(PEERS)}, with commas; all (default) or none")
     add("--repeat", type=_count, default=5, help="runs of each case (default: 5)")
-    add("--peer-repeat", type=_count, default=3, help="runs of each case of a peer (default: 3)")
+    add("--peer-repeat", type=_count, default=2, help="runs of each case of a peer (default: 2)")
     add("--quick", action="store_true", help="small counts: a look, not a figure")
     add("--out", type=Path, help="file for the lines of results (default: a new one in bench/results)")
     add("--folder", type=Path, default=Path(tempfile.gettempdir()), help="where stores are made; must be on a disk")

@@ -30,8 +30,8 @@ def python_of(peer: str) -> str:
     stamp = folder / "complete"
     if not stamp.exists():
         shutil.rmtree(folder, ignore_errors=True)
-        _call("venv", [sys.executable, "-m", "venv", str(folder)])
-        _call("pip", [str(python), "-m", "pip", "install", "--quiet", *PACKAGES[peer]])
+        call("venv", [sys.executable, "-m", "venv", str(folder)])
+        call("pip", [str(python), "-m", "pip", "install", "--quiet", *PACKAGES[peer]])
         if peer in SERVERS:
             _install_server(peer, folder)
         stamp.write_text("")
@@ -43,10 +43,11 @@ def _install_server(peer: str, folder: Path) -> None:
     if npm is None:
         raise PeerMissing(f"npm is missing, and the server of {peer} comes from there")
     # No scripts: the package needs none, and one of those that come with it reports the installation.
-    _call("npm", [npm, "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit", SERVERS[peer]])
+    call("npm", [npm, "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit", SERVERS[peer]])
 
 
-def _call(name: str, command: list[str]) -> None:
+def call(name: str, command: list[str]) -> None:
+    """Run an installer. Raises `PeerMissing` with its last words."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired:

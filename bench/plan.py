@@ -30,8 +30,8 @@ class Choice:
     only: Sequence[str] = tuple(one.name for one in WORKLOADS)
     peers: Sequence[str] = PEERS
     repeat: int = 5
-    # Peers are slow; two or three runs show the factor.
-    peer_repeat: int = 3
+    # Peers are slow, and two runs show the factor.
+    peer_repeat: int = 2
     quick: bool = False
 
 
