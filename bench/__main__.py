@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shlex
 import shutil
 import sys
 import tempfile
@@ -27,7 +26,7 @@ RESULTS = Path(__file__).parent / "results"
 def main(arguments: list[str]) -> None:
     """Run the command line."""
     options = parse(arguments)
-    path = options.render or measure(options, shlex.join(["python", "-m", "bench", *arguments]))
+    path = options.render or measure(options)
     results = read_file(path)
     print(f"\n{workloads(results)}\n\n{goals(results)}\n\nresults: {path}")
     if options.docs:
@@ -45,7 +44,7 @@ def _write_docs(results: Results) -> None:
     print(f"written: {page.PAGE}")
 
 
-def measure(options: Options, command: str) -> Path:
+def measure(options: Options) -> Path:
     """Make all runs, and give the file with their lines."""
     if is_in_memory(options.folder):
         sys.exit(f"{options.folder} is in memory, where an fsync costs nothing: set TMPDIR or --folder to a real disk")
@@ -54,7 +53,7 @@ def measure(options: Options, command: str) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="durable-bench-", dir=options.folder))
     try:
         with path.open("w") as file:
-            for line in _lines(options, folder, command):
+            for line in _lines(options, folder):
                 file.write(line + "\n")
                 file.flush()
     finally:
@@ -62,9 +61,9 @@ def measure(options: Options, command: str) -> Path:
     return path
 
 
-def _lines(options: Options, folder: Path, command: str) -> Iterator[str]:
+def _lines(options: Options, folder: Path) -> Iterator[str]:
     """The first line and one for each run, as they come."""
-    yield json.dumps({"about": about(folder, command, quick=options.choice.quick)})
+    yield json.dumps({"about": about(folder, options.command, quick=options.choice.quick)})
     runner = Runner(folder)
     planned = plan(options.choice)
     failed: set[tuple[str, str, str]] = set()

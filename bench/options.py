@@ -27,6 +27,21 @@ class Options:
     render: Path | None
     docs: bool
 
+    @property
+    def command(self) -> str:
+        """How to measure the same again; where files lie on this machine is left out."""
+        given, usual = self.choice, Choice()
+        parts = ["python -m bench"]
+        if given.only != usual.only:
+            parts.append(f"--only {','.join(given.only)}")
+        if given.peers != usual.peers:
+            parts.append(f"--peers {','.join(given.peers) or 'none'}")
+        parts += [f"--repeat {given.repeat}"] if given.repeat != usual.repeat else []
+        parts += [f"--peer-repeat {given.peer_repeat}"] if given.peer_repeat != usual.peer_repeat else []
+        parts += ["--quick"] if given.quick else []
+        parts += ["--docs"] if self.docs else []
+        return " ".join(parts)
+
 
 def parse(arguments: Sequence[str]) -> Options:
     """The options of a command line. Ends the program with a message when they make no sense."""

@@ -30,8 +30,9 @@ def section(results: Results, *, has_plot: bool) -> str:
         "## Figures",
         _machine(results.about),
         "### Goals",
-        "A ratio is that of two runs made one after the other; here is the median over the repeats, with the lowest "
-        "and the highest behind it. Times of the machine itself are in the tables below.",
+        "A ratio to a limit is that of two runs made one after the other; here is the median over the repeats, with "
+        "the lowest and the highest behind it. One to a peer is that of the medians. Times of the machine itself are "
+        "in the tables below.",
         goals(results),
         f"![Steps per second, latencies, and growth]({PLOT.name})" if has_plot else "",
         workloads(results),

@@ -22,20 +22,34 @@ class PeerMissing(Exception):
     """A peer cannot be run here; the message says why."""
 
 
+# Peers that could not be installed, and why: nobody waits for the same failure twice.
+_missing: dict[str, PeerMissing] = {}
+
+
 def python_of(peer: str) -> str:
     """The interpreter of a peer's environment, which is made first if need be. Raises `PeerMissing`."""
     folder = ENVIRONMENTS / peer
-    python = folder / "bin" / "python"
     # Written last: an environment without it was left half made.
     stamp = folder / "complete"
+    if peer in _missing:
+        raise _missing[peer]
     if not stamp.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        call("venv", [sys.executable, "-m", "venv", str(folder)])
-        call("pip", [str(python), "-m", "pip", "install", "--quiet", *PACKAGES[peer]])
-        if peer in SERVERS:
-            _install_server(peer, folder)
+        print(f"making the environment of {peer}", flush=True)
+        try:
+            _make(peer, folder)
+        except PeerMissing as error:
+            _missing[peer] = error
+            raise
         stamp.write_text("")
-    return str(python)
+    return str(folder / "bin" / "python")
+
+
+def _make(peer: str, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    call("venv", [sys.executable, "-m", "venv", str(folder)])
+    call("pip", [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *PACKAGES[peer]])
+    if peer in SERVERS:
+        _install_server(peer, folder)
 
 
 def _install_server(peer: str, folder: Path) -> None:

@@ -33,7 +33,7 @@ W4 = Workload(
             sizes={"count": 100_000, "lead": 8.0, "every": 0.01},
             quick={"count": 5_000, "lead": 2.0},
             entry="bench.sleepers:measure",
-            repeats_max=3,
+            repeats_max=2,
         ),
     ),
     columns=(

@@ -16,6 +16,7 @@ def test_options_of_nothing_are_everything() -> None:
     options = parse([])
     assert options.choice == Choice(only=tuple(one.name for one in WORKLOADS), peers=PEERS, repeat=5, peer_repeat=2)
     assert (options.out, options.render, options.docs) == (None, None, False)
+    assert options.command == "python -m bench"
 
 
 def test_options_are_what_was_said() -> None:
@@ -24,6 +25,8 @@ def test_options_are_what_was_said() -> None:
     assert options.choice == Choice(only=("W1", "W2"), peers=(), repeat=3, quick=True, peer_repeat=2)
     assert options.out == Path("a.jsonl")
     assert options.docs
+    assert options.command == "python -m bench --only W1,W2 --peers none --repeat 3 --quick --docs"
+    assert parse(options.command.split()[3:]).choice == options.choice
     assert parse(["--peers", "restate,dbos"]).choice.peers == ("dbos", "restate")
 
 
