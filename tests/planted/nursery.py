@@ -6,18 +6,21 @@ which seed, and what was seen. A bug that ends its process answers with a text.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
 import traceback
+from pathlib import Path
 
 from durable.testing.simulation.scenario import make_scenario
 from durable.testing.simulation.shrink import failure
-from tests.planted import bugs_of_commits, bugs_of_events, bugs_of_lives, bugs_of_steps
 from tests.planted.planting import BUDGET, BUGS
 
 # Importing them fills the table.
-FILES = (bugs_of_commits, bugs_of_events, bugs_of_lives, bugs_of_steps)
+FILES = sorted(path.stem for path in Path(__file__).parent.glob("bugs_of_*.py"))
+for name in FILES:
+    importlib.import_module(f"tests.planted.{name}")
 
 
 def notice(name: str) -> tuple[str, int, str] | None:

@@ -68,7 +68,7 @@ def test_without_a_bug_the_same_seeds_hold() -> None:
 
 def test_every_bug_is_planted_and_put_back() -> None:
     """There are many bugs, each says what it breaks and truly replaces something, and nothing of it stays."""
-    assert len(nursery.FILES) == 4
+    assert len(nursery.FILES) >= 4
     assert len(BUGS) >= 80
     for bug in BUGS.values():
         assert bug.promise
