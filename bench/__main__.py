@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -25,6 +26,8 @@ RESULTS = Path(__file__).parent / "results"
 
 def main(arguments: list[str]) -> None:
     """Run the command line."""
+    # Also whoever is told to stop leaves no store and no server behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parse(arguments)
     path = options.render or measure(options)
     results = read_file(path)
