@@ -10,6 +10,7 @@ was created" and "the one that has waited longest" are comparisons of serials an
 from __future__ import annotations
 
 import enum
+import json
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import attrs
 
 from durable.clock import to_datetime
 from durable.errors import InvariantViolated
+from durable.ids import place
 
 
 class WorkflowStatus(enum.Enum):
@@ -110,6 +112,7 @@ class EntryKind(enum.Enum):
     TIMER = "timer"
     EVENT = "event"
     CHILD = "child"
+    PAUSE = "pause"
     CANCEL = "cancel"
 
 
@@ -160,9 +163,21 @@ class DeadLetterPolicy(enum.Enum):
     DISCARD = "discard"
 
 
+@attrs.frozen
+class Question:
+    """What a pause asks: the prompt as JSON, the type of the answer in words, and until when it can be answered."""
+
+    prompt: str
+    expects: str
+    expires_at: int | None = None
+
+
 @attrs.frozen(kw_only=True)
 class EventWait:
-    """A workflow waits at a position for an event. The empty key means: sent without a key."""
+    """A workflow waits at a position for an event. The empty key means: sent without a key.
+
+    A pause is a wait for the answer to a question, under the empty name, which no event can have.
+    """
 
     workflow_key: int
     position: str
@@ -171,6 +186,7 @@ class EventWait:
     mode: DeliveryMode = DeliveryMode.ALL
     serial: int
     since: int
+    question: Question | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -213,6 +229,51 @@ class DeadLetter:
     def died_at(self) -> datetime:
         """When its workflow ended."""
         return to_datetime(self.died_at_us)
+
+
+@attrs.frozen(kw_only=True)
+class OpenPause:
+    """A question that a workflow has put and that nobody has answered yet.
+
+    `number` is its place in the list of all, `name` and `status` are those of the workflow, `prompt` is plain JSON data
+    and `expects` the type of the answer in words.
+    """
+
+    number: int
+    workflow_id: str
+    name: str
+    status: WorkflowStatus
+    pause_id: str
+    prompt: Any
+    expects: str
+    since_us: int
+    expires_at_us: int | None
+
+    @classmethod
+    def of(cls, wait: EventWait, *, id: str, name: str, round: int, status: WorkflowStatus) -> OpenPause:
+        """The pause of a stored wait and its workflow. Raises `ValueError` for a prompt that is no JSON."""
+        question = wait.question or Question("null", "")
+        return cls(
+            number=wait.serial,
+            workflow_id=id,
+            name=name,
+            status=status,
+            pause_id=place(round, wait.position),
+            prompt=json.loads(question.prompt),
+            expects=question.expects,
+            since_us=wait.since,
+            expires_at_us=question.expires_at,
+        )
+
+    @property
+    def since(self) -> datetime:
+        """When it was put."""
+        return to_datetime(self.since_us)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """Until when it can be answered, if it expires."""
+        return None if self.expires_at_us is None else to_datetime(self.expires_at_us)
 
 
 @attrs.frozen(kw_only=True)

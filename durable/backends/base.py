@@ -19,6 +19,7 @@ from durable.records import (
     DeadLetter,
     EventWait,
     HistoryEntry,
+    OpenPause,
     PendingEvent,
     SentEvent,
     WorkflowRecord,
@@ -126,6 +127,16 @@ class WaitsFor(Query[EventWait]):
     name: str
     event_key: str
     after_serial: int = 0
+    limit: int
+
+
+@attrs.frozen(kw_only=True)
+class OpenPauses(Query[OpenPause]):
+    """Pauses by number, ascending; `name` is that of the workflow. Filters are optional."""
+
+    workflow_key: int | None = None
+    name: str | None = None
+    after: int = 0
     limit: int
 
 

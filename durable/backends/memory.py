@@ -19,6 +19,7 @@ from durable.backends.base import (
     Letters,
     Mailbox,
     Opened,
+    OpenPauses,
     PendingCount,
     Query,
     R,
@@ -31,7 +32,7 @@ from durable.backends.base import (
     Workflows,
 )
 from durable.errors import InvariantViolated, StoreFenced
-from durable.records import DeadLetter, EventWait, HistoryEntry, PendingEvent, SentEvent, WorkflowRecord
+from durable.records import DeadLetter, EventWait, HistoryEntry, OpenPause, PendingEvent, SentEvent, WorkflowRecord
 
 _STORE = "memory://"
 K = TypeVar("K")
@@ -309,6 +310,17 @@ def _waits_for(store: MemoryStore, query: WaitsFor) -> list[EventWait]:
     return [waiting[place] for place in islice(waiting.irange((query.after_serial + 1,)), query.limit)]
 
 
+def _open_pauses(store: MemoryStore, query: OpenPauses) -> list[OpenPause]:
+    waiting = store.waiting.get(("", ""), SortedDict())
+    rows = ((waiting[place], store.workflows.get(place[1])) for place in waiting.irange((query.after + 1,)))
+    found = (
+        OpenPause.of(row, id=owner.id, name=owner.name, round=owner.round, status=owner.status)
+        for row, owner in rows
+        if owner is not None and query.workflow_key in (None, owner.key) and query.name in (None, owner.name)
+    )
+    return list(islice(found, query.limit))
+
+
 def _events_for(store: MemoryStore, query: EventsFor) -> list[PendingEvent]:
     queue = store.queues.get((query.name, query.event_key, query.target, None))
     return _after(queue, query.after_serial, query.limit)
@@ -349,6 +361,7 @@ _ANSWERS = cast(
         Timers: _timers,
         WaitsOf: _waits_of,
         WaitsFor: _waits_for,
+        OpenPauses: _open_pauses,
         EventsFor: _events_for,
         Mailbox: _mailbox,
         StaleEvents: _stale_events,

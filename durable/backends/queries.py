@@ -16,6 +16,7 @@ from durable.backends.base import (
     EventsFor,
     Letters,
     Mailbox,
+    OpenPauses,
     PendingCount,
     Query,
     R,
@@ -145,6 +146,23 @@ def _waits_for(query: WaitsFor) -> Select:
     return Select(rows.WAIT, sql, params, query.limit)
 
 
+def _open_pauses(query: OpenPauses) -> Select:
+    terms = ["e.name = ''", "e.event_key = ''", "e.serial > :after"]
+    params: Params = {"after": query.after}
+    if query.workflow_key is not None:
+        # The unary plus: by its own few rows, and not by those of all pauses.
+        terms = ["e.workflow = :workflow", *(f"+{term}" for term in terms)]
+        params["workflow"] = query.workflow_key
+    if query.name is not None:
+        terms.append("w.name = :name")
+        params["name"] = query.name
+    # CROSS JOIN fixes the order: through the pauses, which lie in order of their numbers, to their workflows.
+    source = "event_wait AS e CROSS JOIN workflow AS w ON w.key = e.workflow"
+    columns = f"{rows.WAIT.select('e.')}, w.id, w.name, w.round, w.status"
+    sql = f"SELECT {columns} FROM {source}{_where(terms)} ORDER BY e.serial LIMIT :limit"
+    return Select(rows.PAUSE, sql, params, query.limit)
+
+
 def _events_for(query: EventsFor) -> Select:
     sql = (
         # IS and not =: the untargeted queue has NULL here.
@@ -208,6 +226,7 @@ _SELECTS = cast(
         Timers: _timers,
         WaitsOf: _waits_of,
         WaitsFor: _waits_for,
+        OpenPauses: _open_pauses,
         EventsFor: _events_for,
         Mailbox: _mailbox,
         StaleEvents: _stale_events,

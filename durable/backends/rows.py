@@ -21,8 +21,10 @@ from durable.records import (
     EntryStatus,
     EventWait,
     HistoryEntry,
+    OpenPause,
     ParkReason,
     PendingEvent,
+    Question,
     SentEvent,
     WorkflowRecord,
     WorkflowStatus,
@@ -189,12 +191,18 @@ HISTORY = Table(
 
 
 def wait_row(wait: EventWait) -> Row:
-    """The row of an event wait."""
+    """The row of an event wait, up to the question that only a pause has."""
     return (wait.workflow_key, wait.position, wait.name, wait.event_key, wait.mode._value_, wait.serial, wait.since)
 
 
+def pause_rows(waits: Iterable[EventWait]) -> list[Row]:
+    """The whole rows of those waits that are pauses."""
+    asked = [(wait, wait.question) for wait in waits if wait.question is not None]
+    return [(*wait_row(wait), one.prompt, one.expects, one.expires_at) for wait, one in asked]
+
+
 def _wait(row: Row) -> EventWait:
-    key, position, name, event_key, mode, serial, since = row
+    key, position, name, event_key, mode, serial, since, prompt, expects, expires_at = row
     return EventWait(
         workflow_key=key,
         position=position,
@@ -203,14 +211,27 @@ def _wait(row: Row) -> EventWait:
         mode=_MODES[mode],
         serial=serial,
         since=since,
+        question=None if prompt is None else Question(prompt, expects or "", expires_at),
     )
 
 
-WAIT = Table(
-    "event_wait",
-    "workflow:count position:text name:text event_key:text mode:text serial:count since:instant",
-    ("workflow", "position"),
-    _wait,
+_WAIT = (
+    "workflow:count position:text name:text event_key:text mode:text serial:count since:instant "
+    "prompt:text? expects:text? expires_at:instant?"
+)
+WAIT = Table("event_wait", _WAIT, ("workflow", "position"), _wait)
+# What only a pause has. Columns that nobody fills would still cost a wait for an event a third more.
+QUESTION = ("prompt", "expects", "expires_at")
+
+
+def _pause(row: Row) -> OpenPause:
+    id, name, round, status = row[-4:]
+    return OpenPause.of(_wait(row[:-4]), id=id, name=name, round=round, status=_STATUSES[status])
+
+
+# No table of its own: a wait, and what a person needs to know of its workflow.
+PAUSE = Table(
+    "event_wait", f"{_WAIT} id:text workflow_name:text round:count status:text", ("workflow", "position"), _pause
 )
 
 

@@ -15,7 +15,7 @@ from durable.records import WorkflowStatus
 if TYPE_CHECKING:
     from sqlite_utils import Database, Migrations
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # "Durb": tells our files from any other SQLite file, also for `file(1)`.
 APPLICATION_ID = 0x44757262
 
@@ -166,6 +166,12 @@ def _migrations() -> Migrations:
     def m001_tables(db: Database) -> None:
         for statement in _TABLES + _INDEXES:
             db.execute(statement)
+
+    @migrations()
+    def m002_pauses(db: Database) -> None:
+        # A pause is a wait with a question. It stands under the empty name, so the index by name lists the pauses.
+        for column in ("prompt TEXT", "expects TEXT", "expires_at INTEGER"):
+            db.execute(f"ALTER TABLE event_wait ADD COLUMN {column}")
 
     return migrations
 

@@ -56,7 +56,8 @@ _FENCE = (
 _INSERT_TAG = "INSERT INTO workflow_tag (tag, workflow) VALUES (?, ?)"
 _INSERT_WORKFLOW = rows.WORKFLOW.insert()
 _INSERT_HISTORY = rows.HISTORY.insert()
-_PUT_WAIT = rows.WAIT.insert("INSERT OR REPLACE")
+_PUT_WAIT = rows.WAIT.insert("INSERT OR REPLACE", without=rows.QUESTION)
+_PUT_PAUSE = rows.WAIT.insert("INSERT OR REPLACE")
 _PUT_EVENT = rows.EVENT.insert("INSERT OR REPLACE")
 _PUT_LETTER = rows.LETTER.insert("INSERT OR REPLACE")
 _PUT_SENT = rows.SENT.insert("INSERT OR REPLACE")
@@ -328,7 +329,9 @@ def _put(connection: sqlite3.Connection, batch: Batch) -> None:
     if batch.history:
         run(_INSERT_HISTORY, rows.history_rows(batch.history))
     if batch.waits_put:
-        run(_PUT_WAIT, [rows.wait_row(wait) for wait in batch.waits_put.values()])
+        waits = batch.waits_put.values()
+        run(_PUT_WAIT, [rows.wait_row(wait) for wait in waits if wait.question is None])
+        run(_PUT_PAUSE, rows.pause_rows(waits))
     if batch.events_put:
         run(_PUT_EVENT, [rows.event_row(event) for event in batch.events_put.values()])
     if batch.letters_put:

@@ -89,7 +89,8 @@ class Table(Generic[T]):
         """The columns as SQL."""
         return ", ".join(prefix + column for column in self.columns) if prefix else self._select
 
-    def insert(self, verb: str = "INSERT") -> str:
-        """The statement that adds a row."""
-        marks = ", ".join("?" * len(self.columns))
-        return f"{verb} INTO {self.name} ({self.select()}) VALUES ({marks})"
+    def insert(self, verb: str = "INSERT", *, without: tuple[str, ...] = ()) -> str:
+        """The statement that adds a row, perhaps without some columns."""
+        columns = [column for column in self.columns if column not in without]
+        marks = ", ".join("?" * len(columns))
+        return f"{verb} INTO {self.name} ({', '.join(columns)}) VALUES ({marks})"

@@ -14,6 +14,7 @@ from durable.backends.base import (
     EventsFor,
     Letters,
     Mailbox,
+    OpenPauses,
     PendingCount,
     Query,
     Sent,
@@ -49,6 +50,8 @@ HOT: list[tuple[Query[Any], list[str]]] = [
     (Timers(after=(5, 7), limit=9), ["workflow_wake"] * 2),
     (WaitsFor(name="a", event_key="", limit=9), ["event_wait_event"]),
     (WaitsOf(workflow_key=1), ["PRIMARY KEY"]),
+    (OpenPauses(after=7, limit=9), ["event_wait_event", "PRIMARY KEY"]),
+    (OpenPauses(name="a", limit=9), ["event_wait_event", "PRIMARY KEY"]),
     (EventsFor(name="a", event_key="", target=None, limit=9), ["pending_event_queue"]),
     (EventsFor(name="a", event_key="", target=1, after_serial=4, limit=9), ["pending_event_queue"]),
     (Mailbox(target=1, limit=9), ["pending_event_target"]),
@@ -82,6 +85,15 @@ def test_hot_questions_use_their_index(connection: sqlite3.Connection, query: Qu
 def test_every_question_is_in_the_list() -> None:
     """A new kind of question cannot be added without saying how it is answered."""
     assert {type(query) for query, _ in HOT} | {StaleEvents} == set(queries._SELECTS)
+
+
+def test_pauses_of_one_workflow_are_found_by_it(connection: sqlite3.Connection) -> None:
+    """Its few rows are found by its key and put in order; the pauses of others are not read."""
+    select = queries.select(OpenPauses(workflow_key=1, limit=9))
+    plan = _plan(connection, select.sql, {**select.params, "limit": 9})
+    assert [line for line in plan if line.startswith("SEARCH")] == [
+        "SEARCH e USING PRIMARY KEY (workflow=?)", "SEARCH w USING INTEGER PRIMARY KEY (rowid=?)",
+    ]  # fmt: skip
 
 
 def test_stale_events_read_no_table(connection: sqlite3.Connection) -> None:

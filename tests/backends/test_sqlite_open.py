@@ -83,7 +83,7 @@ BAD_FILES: list[tuple[str, Callable[[pathlib.Path], object], type[StorageError],
         StoreUnusable,
         "holds other tables",
     ),
-    ("newer", _newer, StoreTooNew, "schema version 99, this durable knows up to 1"),
+    ("newer", _newer, StoreTooNew, "schema version 99, this durable knows up to 2"),
 ]
 
 
@@ -199,7 +199,8 @@ def test_new_and_empty_files_become_stores(tmp_path: pathlib.Path) -> None:
         assert schema.is_current(connection)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert connection.execute("SELECT migration_set, name FROM _sqlite_migrations").fetchall() == [
-            ("durable", "m001_tables")
+            ("durable", "m001_tables"),
+            ("durable", "m002_pauses"),
         ]
         connection.close()
 

@@ -12,10 +12,10 @@ when the check begins. With pytest:
 
 from __future__ import annotations
 
-from durable.testing.conformance import commits, events, workflows
+from durable.testing.conformance import commits, events, pauses, workflows
 from durable.testing.conformance.kit import BackendFactory, Check
 
-CHECKS: tuple[Check, ...] = (*commits.CHECKS, *workflows.CHECKS, *events.CHECKS)
+CHECKS: tuple[Check, ...] = (*commits.CHECKS, *workflows.CHECKS, *events.CHECKS, *pauses.CHECKS)
 FENCING_CHECKS: tuple[Check, ...] = commits.FENCING_CHECKS
 
 __all__ = ["CHECKS", "FENCING_CHECKS", "BackendFactory", "Check"]

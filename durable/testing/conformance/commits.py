@@ -6,6 +6,7 @@ from durable.backends.base import (
     Batch,
     Letters,
     Mailbox,
+    OpenPauses,
     PendingCount,
     Query,
     Sent,
@@ -16,7 +17,7 @@ from durable.backends.base import (
     Workflows,
 )
 from durable.errors import InvariantViolated, StoreFenced
-from durable.records import DeadLetter, SentEvent
+from durable.records import DeadLetter, Question, SentEvent
 from durable.testing.conformance.kit import (
     ALL,
     BackendFactory,
@@ -53,6 +54,7 @@ _EVERYTHING: tuple[Query[object], ...] = (
     Timers(limit=ALL),
     WaitsOf(workflow_key=1),
     WaitsFor(name="paid", event_key="", limit=ALL),
+    OpenPauses(limit=ALL),
     Mailbox(target=1, limit=ALL),
     Mailbox(unstarted="later", limit=ALL),
     Mailbox(limit=ALL),
@@ -68,7 +70,7 @@ def _one_of_each(number: int) -> Batch:
         serial=50,
         workflows_new=by_key(workflow(1, wake_at=7, tags=("red",))),
         history=[(1, entry(0))],
-        waits_put=by_place(wait(1, 2)),
+        waits_put=by_place(wait(1, 2), wait(1, 7, "1", name="", question=Question('"sure?"', "bool"))),
         events_put=by_serial(event(3), event(4, target=1), event(5, unstarted="later")),
         letters_put={6: DeadLetter(id=6, name="paid", workflow_id="w", payload="1", sent_at_us=1, died_at_us=2)},
         sent_put={"e": SentEvent(event_id="e", digest="d", reply="r", at=1)},
