@@ -46,6 +46,7 @@ from durable.errors import (
     WorkflowTerminated,
     WrongType,
 )
+from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled, PauseExpired, PauseNotFound, WorkflowParked
 from durable.records import (
     DeadLetter,
     DeadLetterPolicy,
@@ -53,6 +54,7 @@ from durable.records import (
     EntryKind,
     EntryStatus,
     HistoryEntry,
+    OpenPause,
     ParkReason,
     WorkflowStatus,
 )
@@ -62,6 +64,7 @@ from durable.runner.definitions import ActivityDef, Call, Durable, WorkflowDef, 
 from durable.runner.determinism import WorkflowInfo, info, now, random, uuid
 from durable.runner.events import Event
 from durable.runner.ops import Op, UseYieldFrom, sleep, sleep_until
+from durable.runner.pauses import pause
 from durable.runner.session import WorkflowSessionRunner
 
 __version__ = "0.1.0"
@@ -100,8 +103,13 @@ __all__ = [
     "InvariantViolated",
     "NonRetryable",
     "Op",
+    "OpenPause",
     "OperationMisused",
     "ParkReason",
+    "PauseAlreadyAnswered",
+    "PauseCancelled",
+    "PauseExpired",
+    "PauseNotFound",
     "PayloadTooLarge",
     "PendingEventsFull",
     "Queued",
@@ -130,6 +138,7 @@ __all__ = [
     "WorkflowHandle",
     "WorkflowInfo",
     "WorkflowNotFound",
+    "WorkflowParked",
     "WorkflowSessionRunner",
     "WorkflowStatus",
     "WorkflowSummary",
@@ -142,6 +151,7 @@ __all__ = [
     "gather",
     "info",
     "now",
+    "pause",
     "race",
     "random",
     "sleep",

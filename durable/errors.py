@@ -139,7 +139,7 @@ class WorkflowTerminated(DurableError):
     workflow_id: str
     status: str
 
-    says = "workflow {workflow_id!r} has ended ({status}) and takes no more events"
+    says = "workflow {workflow_id!r} has ended ({status}) and takes nothing more"
 
 
 @attrs.frozen(slots=False)

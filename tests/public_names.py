@@ -34,8 +34,13 @@ InvalidValue
 InvariantViolated
 NonRetryable
 Op
+OpenPause
 OperationMisused
 ParkReason
+PauseAlreadyAnswered
+PauseCancelled
+PauseExpired
+PauseNotFound
 PayloadTooLarge
 PendingEventsFull
 Queued
@@ -64,6 +69,7 @@ WorkflowFailed
 WorkflowHandle
 WorkflowInfo
 WorkflowNotFound
+WorkflowParked
 WorkflowSessionRunner
 WorkflowStatus
 WorkflowSummary
@@ -76,6 +82,7 @@ call
 gather
 info
 now
+pause
 race
 random
 sleep

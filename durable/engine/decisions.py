@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from durable.engine import delivery, lifecycle, questions, recovery
+from durable.engine import delivery, lifecycle, pauses, questions, recovery
 from durable.engine import operations as ops
 from durable.engine.progress import load
 from durable.engine.state import State
@@ -25,6 +25,10 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.ReplayLetter: delivery.decide_replay_letter,
     ops.RemoveLetter: delivery.decide_remove_letter,
     ops.SweepEvents: delivery.decide_sweep_events,
+    ops.ListPauses: pauses.decide_list_pauses,
+    ops.FindPause: pauses.decide_find_pause,
+    ops.ResumePause: pauses.decide_resume_pause,
+    ops.CancelPause: pauses.decide_cancel_pause,
     ops.RecoverWorkflows: recovery.decide_recover_workflows,
     ops.FindWorkflow: questions.decide_find_workflow,
     ops.AwaitEnd: questions.decide_await_end,
@@ -90,3 +94,5 @@ def _check(turn: Turn, key: int, position: str) -> None:
         delivery.check_events(turn, loaded, wait)
     elif wait.kind is EntryKind.CHILD:
         lifecycle.check_child(turn, loaded, wait)
+    elif wait.kind is EntryKind.PAUSE:
+        pauses.check_pause(turn, loaded, wait)

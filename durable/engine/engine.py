@@ -18,7 +18,7 @@ from durable.clock import Clock, SystemClock, from_duration
 from durable.codec import Codec
 from durable.engine.config import EngineConfig
 from durable.engine.core import Core, service_call
-from durable.engine.groups import DeadLetters, Runs
+from durable.engine.groups import DeadLetters, Pauses, Runs
 from durable.engine.handle import WorkflowHandle, outcome_of
 from durable.engine.operations import (
     CancelWorkflow,
@@ -66,6 +66,7 @@ class WorkflowEngine:
         self._takes_all = workflows is None
         self._tasks: anyio.abc.TaskGroup | None = None
         self.runs = Runs(self._core)
+        self.pauses = Pauses(self._core)
         self.dead_letters = DeadLetters(self._core)
 
     async def __aenter__(self) -> Self:

@@ -1,10 +1,11 @@
-"""What an operator does with an engine, grouped by noun: `engine.runs` and `engine.dead_letters`."""
+"""What an operator does with an engine, grouped by noun: `engine.runs`, `engine.pauses`, `engine.dead_letters`."""
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 
 import attrs
 
@@ -12,21 +13,25 @@ from durable.backends.base import Workflows
 from durable.clock import from_datetime, from_duration
 from durable.engine.core import Core, service_call
 from durable.engine.operations import (
+    CancelPause,
     CountWorkflows,
     Delivered,
     DescribeWorkflow,
+    FindPause,
     ListLetters,
+    ListPauses,
     ListWorkflows,
     PurgeWorkflows,
     Queued,
     ReadHistory,
     RemoveLetter,
     ReplayLetter,
+    ResumePause,
 )
 from durable.engine.views import Description, WorkflowSummary
-from durable.errors import InvalidValue, WrongType
-from durable.ids import check_text
-from durable.records import DeadLetter, HistoryEntry, WorkflowStatus
+from durable.errors import DurableError, InvalidValue, WrongType
+from durable.ids import check_reason, check_text
+from durable.records import DeadLetter, HistoryEntry, OpenPause, WorkflowStatus
 
 _LIMIT_MAX = 1_000
 Statuses = WorkflowStatus | Iterable[WorkflowStatus] | None
@@ -41,10 +46,14 @@ def _limit(limit: int) -> int:
 
 
 def _letter_id(what: str, value: int) -> int:
+    return _number(what, "id of a dead letter", value)
+
+
+def _number(what: str, meaning: str, value: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise WrongType(what, f"must be the id of a dead letter, not {value!r}")
+        raise WrongType(what, f"must be the {meaning}, not {value!r}")
     if not 0 <= value < 1 << 63:
-        raise InvalidValue(what, f"{value} is no id of a dead letter")
+        raise InvalidValue(what, f"{value} is no {meaning}")
     return value
 
 
@@ -114,6 +123,57 @@ class Runs:
         while count := await self._core.ask(PurgeWorkflows(before)):
             purged += count
         return purged
+
+
+@attrs.frozen
+class Pauses:
+    """Questions that workflows have put to people."""
+
+    _core: Core
+
+    @service_call
+    async def list(
+        self, *, workflow_id: str | None = None, name: str | None = None, limit: int = 100, after: int = 0
+    ) -> builtins.list[OpenPause]:
+        """Open pauses, oldest first: all, those of a workflow, or those of all workflows with a name.
+
+        `after` is the number of the last one of the page before. Raises `WorkflowNotFound`.
+        """
+        return await self._core.ask(
+            ListPauses(
+                workflow_id=None if workflow_id is None else check_text("workflow id", workflow_id),
+                name=None if name is None else check_text("name", name),
+                after=_number("after", "number of a pause", after),
+                limit=_limit(limit),
+            )
+        )
+
+    @service_call
+    async def resume(self, workflow_id: str, pause_id: str, answer: Any) -> None:
+        """Answer a pause; the answer is durable when this returns. The first answer stands.
+
+        Raises `PauseNotFound`, `PauseAlreadyAnswered`, `PauseExpired`, `PauseCancelled`, `WorkflowTerminated`,
+        `WorkflowParked`, `WorkflowNotFound`; and `CodecError` or `PayloadTooLarge` for an answer that is not what the
+        pause asks for, which then stays open.
+        """
+        place = check_text("workflow id", workflow_id), check_text("pause id", pause_id)
+        asked = await self._core.ask(FindPause(*place))
+        if isinstance(asked, DurableError):
+            raise asked
+        # Here and not where the body runs: whatever the answer does while it is written, it does to its own caller.
+        text, _ = asked.coder(self._core.codec).pack(answer)
+        _raise(await self._core.ask(ResumePause(*place, text)))
+
+    @service_call
+    async def cancel(self, workflow_id: str, pause_id: str, reason: str | None = None) -> None:
+        """Take a question back: `PauseCancelled` is raised where the workflow has paused. Refused like `resume`."""
+        place = check_text("workflow id", workflow_id), check_text("pause id", pause_id)
+        _raise(await self._core.ask(CancelPause(*place, check_reason(reason))))
+
+
+def _raise(refusal: DurableError | None) -> None:
+    if refusal is not None:
+        raise refusal
 
 
 @attrs.frozen

@@ -16,6 +16,7 @@ from durable.engine.operations import (
     TerminateWorkflow,
     WakeWorkflow,
 )
+from durable.engine.pauses import expire_pause
 from durable.engine.progress import begin, dispatch, feed, feed_cancel, feed_retry, load, settle
 from durable.engine.state import Loaded
 from durable.engine.turn import Turn
@@ -131,7 +132,7 @@ def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
 
 
 def fire_due(turn: Turn, key: int) -> None:
-    """Fire the timers that are due and begin the attempts that are due.
+    """Fire the timers that are due, end the pauses that have expired and begin the attempts that are due.
 
     Which those are follows from the workflow itself, so a timer of a wait that is over fires nothing.
     """
@@ -143,6 +144,8 @@ def fire_due(turn: Turn, key: int) -> None:
             continue
         if wait.kind is EntryKind.TIMER:
             feed(turn, loaded, wait, EntryStatus.OK, "null")
+        elif wait.kind is EntryKind.PAUSE:
+            expire_pause(turn, loaded, wait)
         else:
             dispatch(turn, loaded, wait)
             settle(turn, loaded)

@@ -15,8 +15,10 @@ import attrs
 from durable.backends.base import Workflows
 from durable.codec import Arguments
 from durable.engine.views import Description, RecoveryReport
-from durable.records import DeadLetter, HistoryEntry, WorkflowRecord
+from durable.errors import DurableError
+from durable.records import DeadLetter, HistoryEntry, OpenPause, WorkflowRecord
 from durable.runner.definitions import ActivityDef, WorkflowDef
+from durable.runner.pauses import PauseOp
 
 A_co = TypeVar("A_co", covariant=True)
 
@@ -155,6 +157,44 @@ class RemoveLetter(Operation[None]):
     """Forget a dead letter."""
 
     letter_id: int
+
+
+@attrs.frozen(kw_only=True)
+class ListPauses(Operation[list[OpenPause]]):
+    """A page of open pauses, perhaps of one workflow, perhaps of those with one name."""
+
+    workflow_id: str | None = None
+    name: str | None = None
+    after: int
+    limit: int
+
+
+# A workflow may have to be loaded before it is known that it must be refused, and what follows from that is worked off
+# in any case: so the next three answer with the refusal instead of raising it.
+@attrs.frozen
+class FindPause(Operation[PauseOp[Any] | DurableError]):
+    """What an open pause asks for."""
+
+    workflow_id: str
+    pause_id: str
+
+
+@attrs.frozen
+class ResumePause(Operation[DurableError | None]):
+    """Give an open pause its answer, as JSON."""
+
+    workflow_id: str
+    pause_id: str
+    answer: str
+
+
+@attrs.frozen
+class CancelPause(Operation[DurableError | None]):
+    """Raise `PauseCancelled` where a workflow has paused."""
+
+    workflow_id: str
+    pause_id: str
+    reason: str | None = None
 
 
 # --- from the engine itself ---------------------------------------------------------------------------------------

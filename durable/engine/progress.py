@@ -72,9 +72,9 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         turn.state.load(loaded)
         if record.status is WorkflowStatus.PARKED:
             turn.state.put(record.with_status(WorkflowStatus.RUNNING, park_reason=None, park_detail=None), record)
-        for position in list(rows):
+        for position, row in list(rows.items()):
             wait = session.waits.get(position)
-            if wait is None or wait.kind is not EntryKind.EVENT:
+            if wait is None or wait.kind is not (EntryKind.EVENT if row.question is None else EntryKind.PAUSE):
                 _forget(turn, loaded, position)
         if isinstance(result, Suspended):
             result = Suspended(list(session.waits.values()))
@@ -149,7 +149,7 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         elif wait.kind is EntryKind.EVENT:
             _register(turn, loaded, wait)
             turn.checks.append((loaded.record.key, wait.position))
-        elif wait.kind is EntryKind.CHILD:
+        elif wait.kind is EntryKind.CHILD or wait.kind is EntryKind.PAUSE:
             turn.checks.append((loaded.record.key, wait.position))
     settle(turn, loaded)
 
@@ -245,7 +245,7 @@ def _register(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     record = loaded.record
-    if wait.kind is EntryKind.EVENT:
+    if wait.kind is EntryKind.EVENT or wait.kind is EntryKind.PAUSE:
         _forget(turn, loaded, wait.position)
     elif wait.kind is EntryKind.ACTIVITY:
         flight = turn.state.in_flight.get(record.key, {}).pop(wait.position, None)

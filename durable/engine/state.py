@@ -37,7 +37,7 @@ class Loaded:
     session: WorkflowSessionRunner
     # How many history entries there are.
     seq: int
-    # Its registered event waits by position.
+    # Its registered waits for events and answers, by position.
     rows: dict[str, EventWait] = attrs.field(factory=dict)
     # How many events lie in its mailbox; None while nobody has counted.
     mail: int | None = None

@@ -18,12 +18,12 @@ import attrs
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from durable.engine.engine import WorkflowEngine
-from durable.engine.groups import DeadLetters, Runs, Statuses
+from durable.engine.groups import DeadLetters, Pauses, Runs, Statuses
 from durable.engine.handle import WorkflowHandle
 from durable.engine.operations import Delivered, Queued
 from durable.engine.views import Description, RecoveryReport, WorkflowSummary
 from durable.errors import EngineClosed
-from durable.records import DeadLetter, HistoryEntry, WorkflowStatus
+from durable.records import DeadLetter, HistoryEntry, OpenPause, WorkflowStatus
 from durable.runner.definitions import Call
 from durable.runner.events import Event
 
@@ -122,6 +122,28 @@ class SyncRuns:
 
 
 @attrs.frozen
+class SyncPauses:
+    """Questions that workflows have put to people; see `WorkflowEngine.pauses`."""
+
+    _line: _Line
+    _pauses: Pauses
+
+    def list(
+        self, *, workflow_id: str | None = None, name: str | None = None, limit: int = 100, after: int = 0
+    ) -> builtins.list[OpenPause]:
+        """Open pauses, oldest first."""
+        return self._line.wait(self._pauses.list, workflow_id=workflow_id, name=name, limit=limit, after=after)
+
+    def resume(self, workflow_id: str, pause_id: str, answer: Any) -> None:
+        """Answer a pause; the answer is durable when this returns."""
+        self._line.wait(self._pauses.resume, workflow_id, pause_id, answer)
+
+    def cancel(self, workflow_id: str, pause_id: str, reason: str | None = None) -> None:
+        """Take a question back."""
+        self._line.wait(self._pauses.cancel, workflow_id, pause_id, reason)
+
+
+@attrs.frozen
 class SyncDeadLetters:
     """Events that their workflow never took; see `WorkflowEngine.dead_letters`."""
 
@@ -152,6 +174,7 @@ class SyncWorkflowEngine:
         self._line = _Line()
         self._stack = ExitStack()
         self.runs = SyncRuns(self._line, self._engine.runs)
+        self.pauses = SyncPauses(self._line, self._engine.pauses)
         self.dead_letters = SyncDeadLetters(self._line, self._engine.dead_letters)
 
     def __enter__(self) -> Self:

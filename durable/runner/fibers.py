@@ -50,7 +50,7 @@ class Group:
 class WaitCondition:
     """What a workflow waits for at one position."""
 
-    # A timer's deadline.
+    # The deadline of a timer, or of a pause that expires.
     deadline: int | None = None
     # An activity's arguments (a copy that the body does not share), the attempt that runs next or now, when it may run
     # if one has failed before, and what that one failed with.
@@ -59,7 +59,7 @@ class WaitCondition:
     attempt = 1
     retry_at: int | None = None
     error: str | None = None
-    # A child's arguments, as JSON.
+    # A child's arguments, or the prompt of a pause, as JSON.
     input = ""
 
     def __init__(self, position: str, op: Leaf[Any], fiber: Fiber, opened_at: int) -> None:
@@ -72,7 +72,7 @@ class WaitCondition:
 
     @property
     def due(self) -> int | None:
-        """When it needs attention: a timer's deadline, or the next attempt of an activity that has failed."""
+        """When it needs attention: at its deadline, or at the next attempt of an activity that has failed."""
         return self.deadline if self.deadline is not None else self.retry_at
 
     def __str__(self) -> str:

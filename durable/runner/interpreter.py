@@ -19,6 +19,7 @@ from durable.runner.definitions import ActivityCall, ContinueRequested, Workflow
 from durable.runner.determinism import Ambient, WorkflowInfo
 from durable.runner.fibers import Fiber, Group, WaitCondition, source_line
 from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Resume, Returned, Timer
+from durable.runner.pauses import PauseOp
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
 
 _log = logging.getLogger("durable")
@@ -143,6 +144,13 @@ class Interpreter(Ambient):
             coder = op.definition.coder(self._codec)
             coder.check(op.args, op.kwargs)
             wait.input = coder.pack_arguments(op.args, op.kwargs)
+        elif isinstance(op, PauseOp):
+            # Only to see that answers can be stored: the person who gives one should not be the first to learn.
+            op.coder(self._codec)
+            wait.input = op.pack_prompt(self._codec)
+            if op.expires_after is not None:
+                wait.deadline = later("pause: expires_after", self.now, op.expires_after)
+                self.timed[wait.position] = wait
         return None
 
     def _describe_misuse(self, fiber: Fiber, op: object) -> str:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from durable.clock import SECOND, from_datetime, from_duration
 from durable.errors import OperationMisused, SessionClosed, TimedOut
+from durable.pause_errors import PauseExpired
 from durable.records import EntryKind
 
 _POP_TOP = dis.opmap["POP_TOP"]
@@ -100,7 +101,7 @@ class Op(Generic[T_co]):
         return Within(self, limit)
 
     def or_default(self, default: S) -> OrDefault[T_co | S]:
-        """This operation, but with the default as its result where `TimedOut` would be raised."""
+        """This operation, but with the default as its result where `TimedOut` or `PauseExpired` would be raised."""
         return OrDefault(self, default)
 
     def __del__(self) -> None:
@@ -266,7 +267,7 @@ class OrDefault(Op[T_co]):
         self._used = True
         try:
             result: T_co = yield from self.op
-        except TimedOut:
+        except (TimedOut, PauseExpired):
             result = self.default
         return result
 

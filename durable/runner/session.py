@@ -24,6 +24,7 @@ from durable.runner.events import EventOp
 from durable.runner.fibers import Fiber, WaitCondition, source_line
 from durable.runner.interpreter import Interpreter
 from durable.runner.ops import STEPPING, Leaf, Outcome, Raised, Returned
+from durable.runner.pauses import PauseOp
 from durable.runner.results import SessionResult, Suspended
 
 _UNREAD: Any = object()
@@ -102,14 +103,14 @@ class WorkflowSessionRunner(Interpreter):
     # --- what others may ask --------------------------------------------------------------------------------------
 
     def wake_at(self, in_flight: Container[str] = ()) -> int | None:
-        """The earliest open deadline: a timer's, or that of a retry that is not in flight yet."""
+        """The earliest open deadline: of a timer, of a pause, or of a retry that is not in flight yet."""
         if not self.timed:
             return None
         open_deadlines = (wait.due for wait in self.timed.values() if wait.position not in in_flight)
         return min((due for due in open_deadlines if due is not None), default=None)
 
     def due(self, now: int) -> list[WaitCondition]:
-        """The timers and retries whose time has come, the earliest first."""
+        """The timers, pauses and retries whose time has come, the earliest first."""
         found = [wait for wait in self.timed.values() if wait.due is not None and wait.due <= now]
         return sorted(found, key=lambda wait: wait.due or 0)
 
@@ -133,6 +134,8 @@ class WorkflowSessionRunner(Interpreter):
             return op.definition.coder(self._codec).result.unpack(entry.outcome)
         if isinstance(op, EventOp):
             return self._codec.coder(op.event.payload_type, op.event.label).unpack(entry.outcome)
+        if isinstance(op, PauseOp):
+            return op.coder(self._codec).unpack(entry.outcome)
         return to_datetime(entry.at_us)
 
     def _diverged(self, entry: HistoryEntry) -> HistoryDiverged:

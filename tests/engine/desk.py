@@ -331,7 +331,9 @@ class Desk:
             assert loaded.seq == len(self.backend.history(key))
             rows = {row.position: row for row in self.backend.find(WaitsOf(workflow_key=key))}
             assert loaded.rows == rows
-            assert set(rows) == {p for p, wait in session.waits.items() if wait.kind is EntryKind.EVENT}
+            assert set(rows) == {
+                p for p, wait in session.waits.items() if wait.kind in (EntryKind.EVENT, EntryKind.PAUSE)
+            }
             mail = len(self.backend.find(Mailbox(target=key, limit=ALL)))
             assert loaded.mail in (None, mail), "the mailbox is miscounted"
             flights = self.state.in_flight.get(key, {})

@@ -9,14 +9,15 @@ from typing import Any
 import attrs
 import pytest
 
-from durable import errors
+from durable import errors, pause_errors
 from durable.errors import Cancelled, DurableError, InvariantViolated, SessionClosed
 
 SAMPLES: tuple[tuple[str, Any], ...] = (
     ("str", "sample"), ("timedelta", timedelta(seconds=3)), ("int", 3), ("float", 3.5),
 )  # fmt: skip
 OUTSIDE = (Cancelled, SessionClosed, InvariantViolated)
-ALL = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, BaseException)]
+NAMES = vars(errors) | vars(pause_errors)
+ALL = [one for one in NAMES.values() if isinstance(one, type) and issubclass(one, BaseException)]
 EVERY = pytest.mark.parametrize("cls", ALL, ids=lambda one: one.__name__)
 
 
@@ -83,7 +84,8 @@ BUILT_IN: list[tuple[type[BaseException], type[Exception]]] = [
     (errors.PayloadTooLarge, ValueError), (errors.WorkflowNotFound, LookupError), (errors.TimedOut, TimeoutError),
     (errors.ActivityTimedOut, TimeoutError), (errors.OperationMisused, TypeError),
     (errors.DeadLetterNotFound, LookupError), (errors.ChildWorkflowFailed, errors.WorkflowFailed),
-    (errors.ChildWorkflowCancelled, errors.WorkflowCancelled),
+    (errors.ChildWorkflowCancelled, errors.WorkflowCancelled), (pause_errors.PauseNotFound, LookupError),
+    (pause_errors.PauseExpired, TimeoutError),
 ]  # fmt: skip
 
 
@@ -98,6 +100,7 @@ def test_error_messages_leave_out_what_is_absent() -> None:
     """Optional fields show up only where they are given."""
     assert str(errors.WorkflowCancelled("w", None)) == "workflow 'w' was cancelled"
     assert str(errors.WorkflowCancelled("w", "late")) == "workflow 'w' was cancelled: late"
+    assert str(pause_errors.PauseCancelled("w", "0")) == "pause '0' of workflow 'w' was cancelled"
     assert str(errors.RetryAfter(5)) == "retry after 5"
     assert str(errors.RetryAfter(5, "busy")) == "busy"
     # As any exception may be made from another.

@@ -12,6 +12,8 @@ from durable.testing.simulation.process import Process
 from durable.testing.simulation.scenario import Act, Verb
 from durable.testing.simulation.violation import Violation
 
+_REGISTERED = (EntryKind.EVENT, EntryKind.PAUSE)
+
 
 def check_idle(ledger: Ledger, process: Process) -> None:
     """I22: whoever has work to do has it in hand, or durably waits for its time; there is no fourth state."""
@@ -32,7 +34,7 @@ def check_memory(state: State, store: MemoryStore) -> None:
     for key, loaded in state.loaded.items():
         record, session = loaded.record, loaded.session
         rows = store.waits.get(key, {})
-        waits = {position for position, wait in session.waits.items() if wait.kind is EntryKind.EVENT}
+        waits = {position for position, wait in session.waits.items() if wait.kind in _REGISTERED}
         work = {position for position, wait in session.waits.items() if wait.kind is EntryKind.ACTIVITY}
         flights = state.in_flight.get(key, {})
         facts = {

@@ -1,0 +1,125 @@
+"""Pure decisions: a workflow puts a question to a person; somebody answers it, takes it back, or nobody does in time.
+
+The order in which outcomes are recorded decides: an answer that is decided before the pause is found to have expired
+is the answer. A pause that was refused an answer is as open as before.
+"""
+
+from __future__ import annotations
+
+from durable.backends.base import OpenPauses
+from durable.engine.endings import check_payload
+from durable.engine.operations import CancelPause, FindPause, ListPauses, ResumePause
+from durable.engine.progress import feed, load
+from durable.engine.state import Loaded
+from durable.engine.turn import Turn
+from durable.errors import CodecError, DurableError, PayloadTooLarge, WorkflowTerminated
+from durable.ids import place
+from durable.outcomes import pack_error, unpack_error
+from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled, PauseExpired, PauseNotFound, WorkflowParked
+from durable.records import EntryKind, EntryStatus, EventWait, OpenPause, Question, WorkflowRecord, WorkflowStatus
+from durable.runner.fibers import WaitCondition
+from durable.runner.pauses import PauseOp
+
+
+def check_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """A workflow has paused: list its question, in the commit in which it begins to wait."""
+    assert isinstance(wait.op, PauseOp)
+    question = Question(wait.input, wait.op.expects, wait.deadline)
+    known = loaded.rows.get(wait.position)
+    if known is not None and known.question == question:
+        return
+    try:
+        check_payload(turn, "pause: prompt", wait.input)
+    except PayloadTooLarge as error:
+        feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
+        return
+    row = EventWait(
+        workflow_key=loaded.record.key,
+        position=wait.position,
+        name="",
+        # Under new code the same pause may ask in other words.
+        serial=turn.state.next_serial() if known is None else known.serial,
+        since=turn.now if known is None else known.since,
+        question=question,
+    )
+    loaded.rows[wait.position] = row
+    turn.state.post.put_wait(row)
+
+
+def expire_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """Nobody has answered in time."""
+    record = loaded.record
+    error = PauseExpired(record.id, place(record.round, wait.position))
+    feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
+
+
+def decide_list_pauses(turn: Turn, op: ListPauses) -> list[OpenPause]:
+    """A page of open pauses."""
+    key = None if op.workflow_id is None else turn.state.record(op.workflow_id).key
+    return list(turn.state.backend.find(OpenPauses(workflow_key=key, name=op.name, after=op.after, limit=op.limit)))
+
+
+def decide_find_pause(turn: Turn, op: FindPause) -> PauseOp[object] | DurableError:
+    """The pause as the body has written it."""
+    found = _find(turn, op.workflow_id, op.pause_id)
+    return found if isinstance(found, DurableError) else found[2]
+
+
+def decide_resume_pause(turn: Turn, op: ResumePause) -> DurableError | None:
+    """Record an answer, if it is one, and go on."""
+    found = _find(turn, op.workflow_id, op.pause_id)
+    if isinstance(found, DurableError):
+        return found
+    loaded, wait, pause = found
+    try:
+        check_payload(turn, "pause: answer", op.answer)
+        value = pause.coder(turn.state.codec).unpack(op.answer)
+    except (CodecError, PayloadTooLarge) as error:
+        return error
+    feed(turn, loaded, wait, EntryStatus.OK, op.answer, value=value)
+    return None
+
+
+def decide_cancel_pause(turn: Turn, op: CancelPause) -> DurableError | None:
+    """Take a question back, and let the body know."""
+    found = _find(turn, op.workflow_id, op.pause_id)
+    if isinstance(found, DurableError):
+        return found
+    loaded, wait, _ = found
+    error = PauseCancelled(op.workflow_id, op.pause_id, op.reason)
+    feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
+    return None
+
+
+def _find(turn: Turn, workflow_id: str, pause_id: str) -> tuple[Loaded, WaitCondition, PauseOp[object]] | DurableError:
+    """An open pause and its live body, or why there is none. Raises `WorkflowNotFound`."""
+    record = turn.state.record(workflow_id)
+    loaded = turn.state.loaded.get(record.key)
+    rows = loaded.rows if loaded is not None else turn.state.post.waits_of(record.key)
+    # Looked up in the rows first: a body that has not paused there must not be loaded, and perhaps started, for this.
+    row = next((row for row in rows.values() if row.question and place(record.round, row.position) == pause_id), None)
+    if row is None:
+        return _refusal(turn, record, pause_id)
+    loaded = None if record.status is WorkflowStatus.PARKED else load(turn, record)
+    wait = loaded.session.waits.get(row.position) if loaded is not None else None
+    if loaded is not None and wait is not None and isinstance(wait.op, PauseOp):
+        return loaded, wait, wait.op
+    # Loading it may have parked it, or shown that under new code it does not pause here.
+    record = turn.state.by_key(record.key) or record
+    if record.status is WorkflowStatus.PARKED:
+        return WorkflowParked(record.id, record.park_detail or "")
+    return _refusal(turn, record, pause_id)
+
+
+def _refusal(turn: Turn, record: WorkflowRecord, pause_id: str) -> DurableError:
+    """Why a pause is not open, as far as the history of this round tells. Raises `CodecError`."""
+    for entry in turn.state.history(record.key):
+        if entry.kind is EntryKind.PAUSE and place(record.round, entry.position) == pause_id:
+            if entry.status is EntryStatus.OK:
+                return PauseAlreadyAnswered(record.id, pause_id)
+            error = unpack_error(entry.outcome)
+            if isinstance(error, (PauseExpired, PauseCancelled)):
+                return error
+    if record.status.is_terminal:
+        return WorkflowTerminated(record.id, record.status.value)
+    return PauseNotFound(record.id, pause_id)
