@@ -1,0 +1,93 @@
+"""Workflows that ask people, and short forms for those who answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+from durable import (
+    Durable,
+    EngineConfig,
+    OpenPause,
+    PauseCancelled,
+    PauseExpired,
+    gather,
+    pause,
+    race,
+    sleep,
+    workflow,
+)
+from durable.engine import operations as ops
+from durable.engine.operations import ListPauses, ResumePause
+from durable.runner.definitions import WorkflowDef
+from tests.engine.desk import Desk, refusal
+from tests.engine.flows import EVERY, go
+
+A = TypeVar("A")
+
+
+@workflow(name="pauses.asker")
+def asker(count: int = 1, expires_after: float | None = None) -> Durable[list[Any]]:
+    """Some questions in a row; what was raised instead of an answer is part of the result."""
+    answers: list[Any] = []
+    for number in range(count):
+        try:
+            answers.append((yield from pause(returns=int, prompt=f"number {number}?", expires_after=expires_after)))
+        except (PauseExpired, PauseCancelled) as error:
+            answers.append(str(error))
+    return answers
+
+
+@workflow(name="pauses.crowd")
+def crowd() -> Durable[list[Any]]:
+    """Three questions at once, then a timer."""
+    answers = yield from gather(
+        pause(returns=int, prompt="a"), pause(returns=int, prompt="b"), pause(returns=int, prompt="c")
+    )
+    yield from sleep(60)
+    return list(answers)
+
+
+@workflow(name="pauses.rounds")
+def rounds(left: int) -> Durable[int]:
+    """One question in each round."""
+    answer = yield from pause(returns=int, prompt=left)
+    if left:
+        raise rounds.continue_as(left - 1)
+    return answer
+
+
+@workflow(name="pauses.loser")
+def loser() -> Durable[Any]:
+    """A question against an event; then a timer."""
+    won = yield from race(person=pause(returns=int, prompt="?"), event=go.wait())
+    yield from sleep(60)
+    return won.key
+
+
+FLOWS: tuple[WorkflowDef[Any, Any], ...] = (asker, crowd, rounds, loser, *EVERY)
+# One body in memory at a time: every step rebuilds it.
+TIGHT = EngineConfig(max_loaded_workflows=1)
+
+
+def pauses(desk: Desk, **filters: Any) -> list[OpenPause]:
+    """What is listed."""
+    return desk.do(ListPauses(after=filters.pop("after", 0), limit=filters.pop("limit", 100), **filters))
+
+
+def ids(desk: Desk, **filters: Any) -> list[str]:
+    """The same, by id."""
+    return [one.pause_id for one in pauses(desk, **filters)]
+
+
+def reply(desk: Desk, operation: ops.Operation[A]) -> A:
+    """Decide and commit one operation; a refusal that is its reply is a reply."""
+    (told,) = desk.batch(operation)
+    answer: A = told
+    return answer
+
+
+def resume(desk: Desk, pause_id: str, answer: Any, id: str = "w") -> Any:
+    """Answer; None, or the refusal as something that can be compared."""
+    told = reply(desk, ResumePause(id, pause_id, json.dumps(answer)))
+    return None if told is None else refusal(told)

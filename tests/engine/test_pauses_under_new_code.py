@@ -1,0 +1,100 @@
+"""Pauses of workflows whose code has changed meanwhile, or that are parked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from durable import (
+    Durable,
+    PauseNotFound,
+    WorkflowParked,
+    WorkflowStatus,
+    WorkflowTerminated,
+    pause,
+    sleep,
+    workflow,
+)
+from durable.engine.operations import CancelPause, DescribeWorkflow, ResumePause
+from durable.runner.definitions import WorkflowDef
+from tests.engine.asking import ids, pauses, reply, resume
+from tests.engine.desk import Desk
+from tests.engine.flows import EVERY, go, work
+
+
+def _changed(code: str) -> WorkflowDef[[], Any]:
+    """A workflow that pauses after an activity, in words or at places that depend on the version of its code."""
+
+    @workflow(name="pauses.changed")
+    def changed() -> Durable[Any]:
+        if code == "diverged":
+            yield from sleep(60)
+        yield from work(1)
+        if code == "ended":
+            return "early"
+        if code == "other wait":
+            return (yield from go.wait())
+        prompt = "really sure?" if code == "other words" else "sure?"
+        return (yield from pause(returns=str if code == "other type" else bool, prompt=prompt))
+
+    return changed
+
+
+def _asked(then: str) -> Desk:
+    """It has paused, and goes on under other code."""
+    desk = Desk(_changed("first"), *EVERY)
+    desk.start(_changed("first")())
+    desk.finish(desk.activities[0], 1)
+    desk.clock.advance(5)
+    desk.restart(_changed(then), *EVERY)
+    return desk
+
+
+@pytest.mark.parametrize(
+    ("code", "prompt", "expects"), [("other words", "really sure?", "bool"), ("other type", "sure?", "str")]
+)
+def test_a_pause_may_ask_in_other_words(code: str, prompt: str, expects: str) -> None:
+    """New code may change the prompt and the type: the pause keeps its number and since when it is open."""
+    desk = _asked(code)
+    before = pauses(desk)[0]
+    assert (before.prompt, before.expects) == ("sure?", "bool")
+    desk.do(DescribeWorkflow("w"))
+    (after,) = pauses(desk)
+    assert (after.prompt, after.expects, after.number, after.since) == (prompt, expects, before.number, before.since)
+    answer = "yes" if expects == "str" else True
+    assert resume(desk, "1", answer) is None
+    assert desk.result() == answer
+
+
+def test_new_code_that_does_not_pause_there() -> None:
+    """The question is taken back when the workflow is next loaded, be it by the answer itself."""
+    desk = _asked("other wait")
+    assert resume(desk, "1", True) == (PauseNotFound, "w", "1")
+    assert (ids(desk), [wait.name for wait in desk.waits()]) == ([], ["go"])
+    desk = _asked("ended")
+    assert resume(desk, "1", True) == (WorkflowTerminated, "w", "succeeded")
+    assert (ids(desk), desk.result()) == ([], "early")
+
+
+def test_a_parked_workflow_keeps_its_pauses() -> None:
+    """The list says that it is parked, an answer is refused with the reason, and taken once the code fits again."""
+    desk = _asked("diverged")
+    refused = reply(desk, ResumePause("w", "1", "true"))
+    assert isinstance(refused, WorkflowParked)
+    assert "recorded: activity desk.work" in refused.detail
+    assert [(one.pause_id, one.status) for one in pauses(desk)] == [("1", WorkflowStatus.PARKED)]
+    assert isinstance(reply(desk, CancelPause("w", "1")), WorkflowParked)
+    assert resume(desk, "7", 1) == (PauseNotFound, "w", "7")
+    desk.restart(_changed("first"), *EVERY)
+    assert resume(desk, "1", True) is None
+    assert desk.result() is True
+
+
+def test_the_end_of_a_parked_workflow_withdraws_its_pauses() -> None:
+    """Cancelled while it is parked, it leaves nothing in the list."""
+    desk = _asked("diverged")
+    desk.do(DescribeWorkflow("w"))
+    assert desk.status() is WorkflowStatus.PARKED
+    assert desk.cancel() is True
+    assert ids(desk) == []
