@@ -190,8 +190,8 @@ async def test_bad_arguments(store: Store) -> None:
     async with WorkflowEngine(store) as engine:
         for arguments, error in [
             ({"limit": 0}, InvalidValue), ({"limit": True}, WrongType), ({"after": -1}, InvalidValue),
-            ({"after": "0"}, WrongType), ({"workflow_id": ""}, InvalidValue), ({"workflow_id": "nobody"}, WorkflowNotFound),
-            ({"name": 5}, WrongType),
+            ({"after": "0"}, WrongType), ({"name": 5}, WrongType), ({"workflow_id": ""}, InvalidValue),
+            ({"workflow_id": "nobody"}, WorkflowNotFound),
         ]:  # fmt: skip
             with pytest.raises(error):
                 await engine.pauses.list(**arguments)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ mypy notices them with the error code `unused-awaitable`, pyright does not; at r
 
 from __future__ import annotations
 
-from durable import Durable, activity, sleep, workflow
+from durable import Durable, activity, pause, sleep, workflow
 
 
 @activity
@@ -18,6 +18,7 @@ def dropped(order: str) -> Durable[None]:
     charge(order)  # type: ignore[unused-awaitable]
     yield from sleep(1)
     sleep(1)  # type: ignore[unused-awaitable]
+    pause(returns=bool)  # type: ignore[unused-awaitable]
 
 
 @workflow

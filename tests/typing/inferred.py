@@ -16,6 +16,8 @@ from durable import (
     Event,
     HistoryEntry,
     Op,
+    OpenPause,
+    PauseExpired,
     Queued,
     RecoveryReport,
     Retry,
@@ -34,6 +36,7 @@ from durable import (
     gather,
     info,
     now,
+    pause,
     race,
     random,
     sleep,
@@ -142,6 +145,20 @@ def waits(order: Order) -> Durable[None]:
 
 
 @workflow
+def questions(order: Order) -> Durable[None]:
+    op: Op[Decision] = pause(returns=Decision, prompt={"order": 42}, expires_after=timedelta(days=3))
+    assert_type((yield from op), Decision)
+    assert_type((yield from pause(returns=bool).or_default(None)), bool | None)
+    assert_type((yield from pause(returns=None, prompt="press any key")), None)
+    assert_type((yield from pause(returns=list[int])), list[int])
+    assert_type((yield from gather(pause(returns=int), charge(order))), tuple[int, Payment])
+    try:
+        yield from pause(returns=str, expires_after=60)
+    except PauseExpired as late:
+        assert_type(late.pause_id, str)
+
+
+@workflow
 def children(order: Order, left: int) -> Durable[int]:
     assert_type((yield from checkout(order)), Receipt)
     assert_type((yield from checkout_async(order)), Receipt)
@@ -189,6 +206,7 @@ async def service(order: Order) -> None:
         assert_type(await engine.runs.history("order-42"), list[HistoryEntry])
         assert_type(await engine.runs.describe("order-42"), Description)
         assert_type(await engine.dead_letters.replay(1, to="order-42"), Delivered | Queued)
+        assert_type(await engine.pauses.list(workflow_id="order-42"), list[OpenPause])
 
 
 def service_without_a_loop(order: Order) -> None:
@@ -197,3 +215,4 @@ def service_without_a_loop(order: Order) -> None:
         assert_type(handle, SyncWorkflowHandle[Receipt])
         assert_type(handle.result(), Receipt)
         assert_type(engine.runs.count(name="checkout"), int)
+        assert_type(engine.pauses.list(name="checkout"), list[OpenPause])

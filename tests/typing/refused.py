@@ -7,7 +7,7 @@ that is no longer noticed fails the check.
 
 from __future__ import annotations
 
-from durable import Durable, Event, SyncWorkflowEngine, WorkflowEngine, activity, gather, workflow
+from durable import Durable, Event, SyncWorkflowEngine, WorkflowEngine, activity, gather, pause, workflow
 
 
 class Order: ...
@@ -56,13 +56,16 @@ def wrong_arguments(order: Order) -> Durable[None]:
     yield from approval.wait(7)  # type: ignore[arg-type]
     yield from approval.wait().within("3 days")  # type: ignore[arg-type]
     yield from gather(charge(order), 7)  # type: ignore[call-overload]
+    yield from pause(returns=bool, expires_after="3 days")  # type: ignore[call-overload]
+    yield from pause(prompt="no type")  # type: ignore[call-overload]
 
 
 @workflow
 def wrong_result(order: Order) -> Durable[str]:
     text: str = yield from charge(order)  # type: ignore[assignment]
     (pdf,) = yield from gather(charge(order), charge(order))  # type: ignore[misc]
-    del text, pdf
+    sure: str = yield from pause(returns=bool)  # type: ignore[assignment]
+    del text, pdf, sure
     return 7  # type: ignore[return-value]
 
 
