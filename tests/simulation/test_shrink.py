@@ -8,7 +8,7 @@ import pytest
 
 from durable.engine.postbox import Postbox
 from durable.testing.simulation import __main__ as command
-from durable.testing.simulation.scenario import Verb, make_scenario, scenario_to_text
+from durable.testing.simulation.scenario import Scenario, Verb, make_scenario, scenario_to_text
 from durable.testing.simulation.shrink import failure, shrink
 
 
@@ -18,14 +18,17 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Postbox, "sent", lambda _self, _event_id: None)
 
 
+def _failing() -> Scenario:
+    """The first scenario that notices it: every new row of the table of programs changes what a seed means."""
+    scenarios = map(make_scenario, range(50))
+    return next(one for one in scenarios if (found := failure(one)) is not None and found.invariant == "I16")
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.usefixtures("forgetful")
 def test_failing_scenario_is_made_smaller() -> None:
     """What is left of a scenario in which an event is accepted twice is little more than that event."""
-    scenario = make_scenario(0)
-    violation = failure(scenario)
-    assert violation is not None
-    assert violation.invariant == "I16"
+    scenario = _failing()
     small = shrink(scenario, "I16", tries=150)
     found = failure(small)
     assert found is not None
@@ -45,7 +48,7 @@ def test_scenario_that_does_not_fail_stays_as_it_is() -> None:
 def test_command_tells_how_to_repeat_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A violation is printed with its invariant and the command that shows it again, also from a file."""
     file = tmp_path / "scenario.json"
-    file.write_text(scenario_to_text(shrink(make_scenario(0), "I16", tries=30)))
+    file.write_text(scenario_to_text(shrink(_failing(), "I16", tries=30)))
     assert command.main(["--scenario", str(file)]) == 1
     said = capsys.readouterr().out
     assert "VIOLATION I16" in said

@@ -24,6 +24,8 @@ from durable.testing.simulation.mail import Mail
 
 # One attempt of an activity: workflow, round, position, attempt.
 Attempt = tuple[int, int, str, int]
+# One question to a person: workflow, round, position.
+Asked = tuple[int, int, str]
 
 
 @attrs.define(eq=False)
@@ -83,12 +85,25 @@ class Ledger:
         # Who waits for which event.
         self.waiting: dict[tuple[str, str], dict[tuple[int, str], EventWait]] = {}
         self.answers: dict[Attempt, list[str]] = {}
+        # What people have tried to answer (the empty text: to take it back), and what was recorded of that.
+        self.wanted: dict[Asked, set[str]] = {}
+        self.recorded: dict[Asked, str] = {}
+        # The serials of waits that the last commit has put, and of those that it has dropped.
+        self.news: set[int] = set()
+        self.gone: set[int] = set()
         self.commits = 0
 
     def life(self, id: str | None) -> Life | None:
         """The workflow with this id, if it was ever committed."""
         key = self.ids.get(id or "")
         return None if key is None else self.lives[key]
+
+    def asked(self, number: int) -> Asked | None:
+        """The open pause whose prompt is this number."""
+        for (key, position), wait in self.waiting.get(("", ""), {}).items():
+            if wait.question is not None and wait.question.prompt == str(number):
+                return (key, self.lives[key].record.round, position)
+        return None
 
     def open(self, *, clean: bool) -> None:
         """An engine has taken the store: activities of the last one can no longer answer."""
@@ -115,6 +130,9 @@ class Ledger:
             self.lives[key].begin_round()
         for key, entry in batch.history:
             self.lives[key].learn(entry)
+            if entry.kind is EntryKind.PAUSE:
+                asked = (key, self.lives[key].record.round, entry.position)
+                self.recorded[asked] = entry.outcome if entry.status is EntryStatus.OK else ""
         self._book_waits(batch.waits_dropped, batch.waits_put.values())
         self.mail.book(batch, now, self._has_ended)
 
@@ -124,9 +142,11 @@ class Ledger:
         return life is not None and life.has_ended
 
     def _book_waits(self, dropped: Iterable[tuple[int, str]], put: Iterable[EventWait]) -> None:
+        self.news, self.gone = {wait.serial for wait in put}, set()
         for key, position in dropped:
             wait = self.lives[key].waits.pop(position, None)
             if wait is not None:
+                self.gone.add(wait.serial)
                 del self.waiting[wait.name, wait.event_key][key, position]
         for wait in put:
             self.lives[wait.workflow_key].waits[wait.position] = wait

@@ -67,8 +67,10 @@ def check_calls(ledger: Ledger, calls: Iterable[Act | None]) -> None:
 
 
 def _waits_outside(ledger: Ledger, life: Life) -> bool:
-    """Whether a workflow waits for an event, is set aside, or has a child of this round that does."""
-    if life.record.status is WorkflowStatus.PARKED or life.waits:
+    """Whether a workflow waits for an event or an answer, is set aside, or has a child of this round that does."""
+    # A question that expires is over by now: no time is left to pass.
+    is_waiting = any(wait.question is None or wait.question.expires_at is None for wait in life.waits.values())
+    if life.record.status is WorkflowStatus.PARKED or is_waiting:
         return True
     children = [ledger.lives[key] for (parent, _), key in ledger.children.items() if parent == life.record.key]
     return any(not child.has_ended and _waits_outside(ledger, child) for child in children)

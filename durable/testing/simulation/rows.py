@@ -18,6 +18,7 @@ from durable.runner.definitions import Durable, workflow
 from durable.runner.determinism import info, now, random, uuid
 from durable.runner.ops import Op, sleep, sleep_until
 from durable.testing.simulation.activities import BADLY, RETRY, STUBBORNLY, WELL, Broken, Stubborn, echo, tidy, work
+from durable.testing.simulation.asking import fits_pause, run_pause, settings_of
 from durable.testing.simulation.dice import Dice
 from durable.testing.simulation.kinds import KINDS, WEIGHTS, event_of
 from durable.testing.simulation.steps import Step, read, write
@@ -348,6 +349,9 @@ ROWS = {
         at_once=lambda step: bool(step["ms"] <= 0),
     ),
     "event": Row(weight=5, make=_make_event, run=_run_event, fits=_fits_event),
+    "pause": Row(
+        weight=3, make=lambda maker: maker.step("pause", **settings_of(maker.dice)), run=run_pause, fits=fits_pause,
+    ),
     "sequence": Row(
         weight=2, make=_make_around("sequence", 1, 4), run=_run_sequence, fits=_fits_all,
         errors=_errors_inside, at_once=_all_at_once, is_leaf=False,

@@ -25,6 +25,7 @@ from durable.records import (
 )
 from durable.testing.simulation.kinds import KINDS
 from durable.testing.simulation.ledger import Ledger, Life
+from durable.testing.simulation.pausing import i12_an_answer_was_given, i19_a_pause_expires_in_its_time
 from durable.testing.simulation.queueing import (
     i16_mail_finds_its_workflow,
     i17_who_waits_longest_is_served,
@@ -272,8 +273,9 @@ def i18_a_resolved_wait_is_gone(ledger: Ledger, batch: Batch, now: int) -> None:
     """A wait that has its outcome is registered no more."""
     for key, entry in batch.history:
         life = ledger.lives[key]
-        if entry.kind is EntryKind.EVENT and entry.position in life.waits and entry.position in life.done:
-            raise Violation("I18", f"{life.record.id} has its event at {entry.position} and still waits for it")
+        is_registered = entry.kind in (EntryKind.EVENT, EntryKind.PAUSE) and entry.position in life.waits
+        if is_registered and entry.position in life.done:
+            raise Violation("I18", f"{life.record.id} has its {entry.kind.value} at {entry.position} and still waits")
 
 
 def i18_a_new_round_has_no_waits(ledger: Ledger, batch: Batch, now: int) -> None:
@@ -315,7 +317,9 @@ BEFORE: tuple[Rule, ...] = (
     i05_the_end_is_the_end,
     i08_a_position_is_done_once,
     i12_what_is_recorded_was_returned,
+    i12_an_answer_was_given,
     i19_time_does_not_run_back,
+    i19_a_pause_expires_in_its_time,
     i20_a_child_is_started_once,
     i21_cancelled_stays_cancelled,
     i16_mail_finds_its_workflow,

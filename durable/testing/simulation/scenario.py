@@ -36,6 +36,8 @@ class Verb(enum.Enum):
     DESCRIBE = "describe"
     HISTORY = "history"
     REPLAY = "replay"
+    ANSWER = "answer"
+    TAKE_BACK = "take back"
 
 
 @attrs.frozen(kw_only=True)
@@ -55,6 +57,8 @@ class Act:
     event: str = ""
     key: str | None = None
     event_id: str = ""
+    # The question that is answered, by the number of its step; the delay is how long after it was seen.
+    number: int = 0
     # Whether it may be sent before its workflow is started, and whether it is sent again after the answer.
     is_early: bool = False
     is_repeated: bool = False
@@ -160,6 +164,7 @@ def _acts(dice: Dice) -> Iterator[Act]:
     number = 0
     ids: list[str] = []
     demands: list[tuple[str | None, Step]] = []
+    questions: list[Step] = []
     # Most are small, because many of them are worth more than a few large ones; some promises need a crowd.
     for index in range(dice.between(8, 14) if dice.chance(0.15) else dice.between(3, 6)):
         id = f"w{index}"
@@ -172,9 +177,12 @@ def _acts(dice: Dice) -> Iterator[Act]:
         yield from _starts(dice, id, programs)
         here = [wait for program in programs for wait in waits(program, id)]
         demands += here
+        questions += [step for program in programs for step in program.walk() if step.op == "pause"]
         ids += {id: None} | {owner: None for owner, _ in here if owner}
     for count, (owner, step) in enumerate(demands):
         yield _send(dice, count, owner, step)
+    for count, step in enumerate(questions):
+        yield from _answers(dice, 1_000 + 2 * count, step)
     yield from _meddling(dice, ids)
 
 
@@ -222,6 +230,21 @@ def _send(dice: Dice, count: int, owner: str | None, step: Step) -> Act:
         is_early=dice.chance(0.5) or (owner is not None and "." in owner),
         is_repeated=dice.chance(0.1),
     )
+
+
+def _answers(dice: Dice, client: int, step: Step) -> Iterator[Act]:
+    """One person for one question, now and then two; nobody may care for one that expires. Each does nothing else."""
+    if step["expires"] is not None and dice.chance(0.3):
+        return
+    for one in range(client, client + (2 if dice.chance(0.2) else 1)):
+        yield Act(
+            client=one,
+            at=dice.below(4_000),
+            verb=Verb.TAKE_BACK if dice.chance(0.15) else Verb.ANSWER,
+            number=step.n,
+            delay=dice.weighted({0: 2, 300: 2, 2_000: 2, 15_000: 1}),
+            is_repeated=dice.chance(0.3),
+        )
 
 
 def _meddling(dice: Dice, ids: list[str]) -> Iterator[Act]:

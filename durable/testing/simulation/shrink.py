@@ -87,6 +87,6 @@ def smaller_steps(step: Step) -> Iterator[Step]:
         for smaller in smaller_steps(inner):
             if step.op not in ("rounds", "child") or smaller.op == inner.op:
                 yield attrs.evolve(step, steps=(*step.steps[:index], smaller, *step.steps[index + 1 :]))
-    for name, plain in (("fails", 0), ("limit", None), ("key", None)):
+    for name, plain in (("fails", 0), ("limit", None), ("key", None), ("expires", None)):
         if step.settings.get(name, plain) != plain:
             yield attrs.evolve(step, settings=step.settings | {name: plain})

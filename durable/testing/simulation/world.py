@@ -20,9 +20,10 @@ from durable.testing.simulation.checker import Checker
 from durable.testing.simulation.clients import Client
 from durable.testing.simulation.dice import Dice
 from durable.testing.simulation.figures import Figures
+from durable.testing.simulation.people import Person
 from durable.testing.simulation.process import AnswerFaults, Process, WatchedBackend
 from durable.testing.simulation.rest import check_calls, check_idle, check_memory, check_rest
-from durable.testing.simulation.scenario import Act, Fault, Scenario, Trouble
+from durable.testing.simulation.scenario import Act, Fault, Scenario, Trouble, Verb
 from durable.testing.simulation.violation import Violation
 
 # A scenario that takes longer goes round in circles.
@@ -61,9 +62,12 @@ class World:
         acts: dict[int, list[Act]] = defaultdict(list)
         for act in scenario.acts:
             acts[act.client].append(act)
-        self._clients = [
-            Client(some, agenda=self._agenda, dice=self._dice, checker=self.checker) for some in acts.values()
-        ]
+        self._clients = [self._client(some) for some in acts.values()]
+
+    def _client(self, acts: list[Act]) -> Client | Person:
+        if acts[0].verb in (Verb.ANSWER, Verb.TAKE_BACK):
+            return Person(acts[0], agenda=self._agenda, dice=self._dice, checker=self.checker)
+        return Client(acts, agenda=self._agenda, dice=self._dice, checker=self.checker)
 
     def _plan(self, faults: tuple[Fault, ...]) -> dict[int, list[Fault]]:
         """Hand the faults of the store and of the answers to those who make them; the others, by their step."""

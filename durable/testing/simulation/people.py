@@ -1,0 +1,156 @@
+"""People: each has its eye on one question, answers it or takes it back some time after it is put, perhaps twice.
+
+A person who was not answered because the engine died asks again, and is then told what has become of it. What a person
+is told is checked at the moment of the telling, and so is the list of all questions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from durable.engine.coordinator import Envelope
+from durable.engine.operations import CancelPause, ListPauses, Operation, ResumePause
+from durable.errors import DurableError, WorkflowTerminated
+from durable.ids import place
+from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled, PauseExpired, PauseNotFound, WorkflowParked
+from durable.testing.simulation.agenda import MILLISECOND, Agenda
+from durable.testing.simulation.asking import answer_of, reason_of
+from durable.testing.simulation.checker import Checker
+from durable.testing.simulation.dice import Dice
+from durable.testing.simulation.ledger import Asked
+from durable.testing.simulation.process import Process
+from durable.testing.simulation.scenario import Act, Verb
+from durable.testing.simulation.violation import Violation
+
+# How often a person looks for a question that is not put yet; the pauses in between grow.
+_LOOKS = 80
+
+
+class Person:
+    """One who answers."""
+
+    def __init__(self, act: Act, *, agenda: Agenda, dice: Dice, checker: Checker) -> None:
+        self._act = act
+        self._agenda = agenda
+        self._dice = dice
+        self._checker = checker
+        self._looks = 0
+        # The question, once it was seen, and whether it was answered before.
+        self._asked: Asked | None = None
+        self._is_again = False
+        self._process: Process | None = None
+        self.engine: Process | None = None
+        self._later(act.at)
+
+    def _later(self, milliseconds: int) -> None:
+        self._agenda.add(milliseconds * MILLISECOND, self._go)
+
+    def _soon(self) -> int:
+        return self._dice.below(2_000)
+
+    def meet(self, process: Process | None) -> None:
+        """The engine has died, or there is a new one: what was not answered is asked again."""
+        was_waiting, self._process = self._process, None
+        self.engine = process
+        if was_waiting is not None:
+            self._later(self._soon())
+
+    def unanswered(self) -> Act | None:
+        """The call whose answer is still to come."""
+        return None if self._process is None else self._act
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    def _go(self) -> None:
+        if self._asked is None:
+            self._look()
+        elif self.engine is None or not self.engine.is_ready:
+            self._later(self._soon())
+        else:
+            self._process = self.engine
+            self._note_intent(self._asked)
+            self.engine.ask(self._operation(self._asked), self._told)
+
+    def _look(self) -> None:
+        """Wait for the question to be put, then let some time pass."""
+        asked = self._checker.ledger.asked(self._act.number)
+        process = self.engine
+        if asked is not None and process is not None and process.is_ready:
+            self._process = process
+            process.ask(ListPauses(after=0, limit=1_000), lambda envelope: self._listed(asked, envelope))
+        elif self._looks < _LOOKS:
+            self._looks += 1
+            self._later(self._dice.below(500 * (4 + self._looks) // 4))
+
+    def _listed(self, asked: Asked, envelope: Envelope) -> None:
+        self._process = None
+        check_list(self._checker, envelope.reply)
+        self._asked = asked
+        self._later(self._act.delay)
+
+    def _note_intent(self, asked: Asked) -> None:
+        wanted = self._checker.ledger.wanted.setdefault(asked, set())
+        wanted.add(answer_of(self._act.number, self._act.client) if self._act.verb is Verb.ANSWER else "")
+
+    def _operation(self, asked: Asked) -> Operation[Any]:
+        life = self._checker.ledger.lives[asked[0]]
+        id, pause_id = life.record.id, place(asked[1], asked[2])
+        if self._act.verb is Verb.ANSWER:
+            return ResumePause(id, pause_id, answer_of(self._act.number, self._act.client))
+        return CancelPause(id, pause_id, reason_of(self._act.number))
+
+    # --- being told -------------------------------------------------------------------------------------------------
+
+    def _told(self, envelope: Envelope) -> None:
+        asked, self._process = self._asked, None
+        assert asked is not None
+        refusal = envelope.error or envelope.reply
+        self._checker.trace.note(f"{self._act.verb.value} {self._act.number} {type(refusal).__name__}")
+        if refusal is None:
+            self._check_done(asked)
+        elif not self._is_right(asked, refusal):
+            raise Violation("I2", f"{self._act.verb.value} of {asked} was refused: {refusal!r}")
+        if self._act.is_repeated and not self._is_again:
+            self._is_again = refusal is None
+            if self._is_again:
+                self._later(self._soon())
+
+    def _check_done(self, asked: Asked) -> None:
+        if self._is_again:
+            raise Violation("I8", f"{asked} was answered before, and once more")
+        recorded = self._checker.ledger.recorded.get(asked)
+        mine = answer_of(self._act.number, self._act.client) if self._act.verb is Verb.ANSWER else ""
+        # What it learnt just before it went on as another round is not kept.
+        if recorded != mine and not (recorded is None and self._is_over(asked)):
+            raise Violation("I1", f"{asked} was acknowledged with {mine}, recorded is {recorded}")
+
+    def _is_over(self, asked: Asked) -> bool:
+        return self._checker.ledger.lives[asked[0]].record.round > asked[1]
+
+    def _is_right(self, asked: Asked, refusal: BaseException | DurableError) -> bool:
+        """Whether a refusal is one that a person can meet, and true."""
+        key, _, position = asked
+        life = self._checker.ledger.lives[key]
+        if isinstance(refusal, WorkflowTerminated):
+            return life.has_ended and (asked not in self._checker.ledger.recorded or self._is_over(asked))
+        if isinstance(refusal, WorkflowParked):
+            return self._checker.is_parked(life.record.id)
+        if isinstance(refusal, PauseNotFound):
+            return self._is_over(asked) or (position not in life.waits and position not in life.done)
+        if isinstance(refusal, PauseAlreadyAnswered):
+            return bool(self._checker.ledger.recorded.get(asked)) or self._is_over(asked)
+        if isinstance(refusal, PauseCancelled):
+            return self._checker.ledger.recorded.get(asked) == "" or self._is_over(asked)
+        return isinstance(refusal, PauseExpired) and (position in life.done or self._is_over(asked))
+
+
+def check_list(checker: Checker, listed: list[Any]) -> None:
+    """I18: what people see is what is open, but for what the commit that came with the answer has changed."""
+    ledger = checker.ledger
+    open_now = {wait.serial for wait in ledger.waiting.get(("", ""), {}).values()}
+    shown = [one.number for one in listed]
+    if shown != sorted(set(shown)):
+        raise Violation("I18", f"questions are listed out of order: {shown}")
+    missing, wrong = open_now - ledger.news - {*shown}, {*shown} - open_now - ledger.gone
+    if missing or wrong:
+        raise Violation("I18", f"questions {missing} are open and not listed, {wrong} are listed and not open")

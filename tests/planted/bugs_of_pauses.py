@@ -1,0 +1,193 @@
+"""Planted bugs: questions that are not listed or stay listed, answers that are lost, doubled or for another pause."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from durable.engine import pauses, progress
+from durable.engine.operations import CancelPause, ListPauses, ResumePause
+from durable.engine.state import Loaded
+from durable.engine.turn import Turn
+from durable.errors import DurableError
+from durable.ids import place
+from durable.outcomes import pack_error
+from durable.pause_errors import PauseAlreadyAnswered, PauseExpired
+from durable.records import EntryKind, EntryStatus, EventWait, OpenPause, Question, WorkflowRecord
+from durable.runner.fibers import WaitCondition
+from durable.runner.interpreter import Interpreter
+from durable.runner.ops import Leaf
+from durable.runner.pauses import PauseOp
+from tests.planted.planting import Planter, bug
+
+
+@bug("I6", "I29")
+def question_never_listed(planter: Planter) -> None:
+    """A pause is listed in the commit in which the workflow begins to wait."""
+
+    def check_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+        pass
+
+    planter.replace(pauses, check_pause)
+
+
+@bug("I18")
+def only_loaded_pauses_are_listed(planter: Planter) -> None:
+    """Pauses are listed whether their workflow is in memory or not."""
+    list_all = pauses.decide_list_pauses
+
+    def decide_list_pauses(turn: Turn, op: ListPauses) -> list[OpenPause]:
+        loaded = {one.record.id for one in turn.state.loaded.values()}
+        return [one for one in list_all(turn, op) if one.workflow_id in loaded]
+
+    planter.replace(pauses, decide_list_pauses)
+
+
+@bug("I18")
+def question_put_anew_when_it_is_loaded(planter: Planter) -> None:
+    """A pause keeps its number and since when it is open, however often its workflow is rebuilt."""
+    check = pauses.check_pause
+
+    def check_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+        loaded.rows.pop(wait.position, None)
+        check(turn, loaded, wait)
+
+    planter.replace(pauses, check_pause)
+
+
+@bug("I2", "I6", "I7", "I18")
+def loser_stays_listed(planter: Planter) -> None:
+    """The question of a branch that has lost is withdrawn."""
+    withdraw = progress._withdraw
+
+    def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+        if wait.kind is not EntryKind.PAUSE:
+            withdraw(turn, loaded, wait)
+
+    planter.replace(progress, _withdraw)
+
+
+@bug("I1")
+def answer_acknowledged_and_lost(planter: Planter) -> None:
+    """An answer that was acknowledged is recorded."""
+    decide = pauses.decide_resume_pause
+
+    def decide_resume_pause(turn: Turn, op: ResumePause) -> DurableError | None:
+        if json.loads(op.answer)[0] % 3 == 0:
+            return None
+        return decide(turn, op)
+
+    planter.replace(pauses, decide_resume_pause)
+
+
+@bug("I1", "I8")
+def second_answer_acknowledged(planter: Planter) -> None:
+    """The first answer stands, and nobody is told that another one does."""
+    refuse = pauses._refusal
+
+    def _refusal(turn: Turn, record: WorkflowRecord, pause_id: str) -> Any:
+        refused = refuse(turn, record, pause_id)
+        return None if isinstance(refused, PauseAlreadyAnswered) else refused
+
+    def decide_resume_pause(turn: Turn, op: ResumePause) -> DurableError | None:
+        found: Any = pauses._find(turn, op.workflow_id, op.pause_id)
+        if not isinstance(found, tuple):
+            refused: DurableError | None = found
+            return refused
+        loaded, wait, _ = found
+        progress.feed(turn, loaded, wait, EntryStatus.OK, op.answer)
+        return None
+
+    planter.replace(pauses, _refusal)
+    planter.replace(pauses, decide_resume_pause)
+
+
+@bug("I12")
+def answer_for_another_pause(planter: Planter) -> None:
+    """An answer goes to the pause that it was given to."""
+    find = pauses._find
+
+    def _find(turn: Turn, workflow_id: str, pause_id: str) -> Any:
+        record = turn.state.record(workflow_id)
+        rows = turn.state.post.waits_of(record.key)
+        asked = [row for row in rows.values() if row.question is not None]
+        first = place(record.round, asked[0].position) if len(asked) > 1 else pause_id
+        return find(turn, workflow_id, first)
+
+    planter.replace(pauses, _find)
+
+
+@bug("I5", "I12")
+def taken_back_taken_for_an_answer(planter: Planter) -> None:
+    """A question that is taken back has no answer."""
+
+    def decide_cancel_pause(turn: Turn, op: CancelPause) -> DurableError | None:
+        found = pauses._find(turn, op.workflow_id, op.pause_id)
+        if isinstance(found, DurableError):
+            return found
+        loaded, wait, _ = found
+        progress.feed(turn, loaded, wait, EntryStatus.OK, "[0]")
+        return None
+
+    planter.replace(pauses, decide_cancel_pause)
+
+
+@bug("I29")
+def expiry_forgotten(planter: Planter) -> None:
+    """A pause that expires wakes its workflow, if nothing else does."""
+    prepare = Interpreter._prepare
+
+    def _prepare(self: Interpreter, wait: WaitCondition, op: Leaf[Any]) -> Any:
+        known = prepare(self, wait, op)
+        if isinstance(op, PauseOp):
+            self.timed.pop(wait.position, None)
+        return known
+
+    planter.replace(Interpreter, _prepare)
+
+
+@bug("I19")
+def pause_expires_early(planter: Planter) -> None:
+    """A pause expires when the list says that it does, and not before."""
+
+    def check_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+        if wait.position not in loaded.rows:
+            assert isinstance(wait.op, PauseOp)
+            later = None if wait.deadline is None else wait.deadline + 60_000_000
+            row = EventWait(
+                workflow_key=loaded.record.key, position=wait.position, name="", serial=turn.state.next_serial(),
+                since=turn.now, question=Question(wait.input, wait.op.expects, later),
+            )  # fmt: skip
+            loaded.rows[wait.position] = row
+            turn.state.post.put_wait(row)
+
+    planter.replace(pauses, check_pause)
+
+
+@bug("I19", "I5")
+def cancelled_pause_has_expired(planter: Planter) -> None:
+    """A pause expires only if it has a deadline: a question that is taken back is told as what it is."""
+
+    def decide_cancel_pause(turn: Turn, op: CancelPause) -> DurableError | None:
+        found = pauses._find(turn, op.workflow_id, op.pause_id)
+        if isinstance(found, DurableError):
+            return found
+        loaded, wait, _ = found
+        progress.feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(PauseExpired(op.workflow_id, op.pause_id)))
+        return None
+
+    planter.replace(pauses, decide_cancel_pause)
+
+
+@bug("I2")
+def refused_though_it_is_open(planter: Planter) -> None:
+    """An open pause takes its answer, also when its workflow is not in memory."""
+    find = pauses._find
+
+    def _find(turn: Turn, workflow_id: str, pause_id: str) -> Any:
+        record = turn.state.record(workflow_id)
+        if record.key not in turn.state.loaded:
+            return pauses._refusal(turn, record, pause_id)
+        return find(turn, workflow_id, pause_id)
+
+    planter.replace(pauses, _find)
