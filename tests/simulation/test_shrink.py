@@ -19,9 +19,10 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _failing() -> Scenario:
-    """The first scenario that notices it: every new row of the table of programs changes what a seed means."""
-    scenarios = map(make_scenario, range(50))
-    return next(one for one in scenarios if (found := failure(one)) is not None and found.invariant == "I16")
+    """The first scenario with several events that are sent twice; what a seed means changes with every new row."""
+    scenarios = [make_scenario(seed) for seed in range(50)]
+    twice = [one for one in scenarios if sum(act.is_repeated and act.verb is Verb.SEND for act in one.acts) > 1]
+    return next(one for one in twice if (found := failure(one)) is not None and found.invariant == "I16")
 
 
 @pytest.mark.timeout(120)
