@@ -19,6 +19,7 @@ WHOLE_FILES = (
     "durable/engine/delivery.py",
     "durable/engine/endings.py",
     "durable/engine/lifecycle.py",
+    "durable/engine/pauses.py",
     "durable/engine/postbox.py",
     "durable/engine/progress.py",
     "durable/engine/questions.py",

@@ -26,5 +26,6 @@ ENDINGS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
     "cancel with cleanup": ({"w": "cancelled", "w/0.1.0": "cancelled"}, [], ["1"]),
     "delayed start": ({"w": "[1,2]"}, [], []),
     "delayed start that comes late": ({"w": "[1,2,300]"}, [], []),
+    "pauses": ({"w": '[1,5,"timer","PauseExpired","PauseCancelled"]'}, [], []),
     "dead letter and replay": ({"w": "[1]", "v": "cancelled", "x": "suspended"}, ["3"], []),
 }

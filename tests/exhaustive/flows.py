@@ -11,11 +11,14 @@ from durable import (
     DeliveryMode,
     Durable,
     Event,
+    PauseCancelled,
+    PauseExpired,
     Retry,
     activity,
     activity_info,
     gather,
     now,
+    pause,
     race,
     sleep,
     sleep_until,
@@ -222,7 +225,28 @@ def tidy() -> Durable[int]:
     return 0
 
 
+def _two_answers() -> Durable[int]:
+    first = yield from pause(returns=int, prompt="first")
+    yield from work(first)
+    return first + (yield from pause(returns=int, prompt="second"))
+
+
+@workflow(name="points.panel")
+def panel() -> Durable[list[Any]]:
+    """Questions in branches, one of which loses; then one that expires, and one that is taken back."""
+    lost = race(answer=pause(returns=int, prompt="lost"), timer=sleep(100))
+    one, two, won = yield from gather(pause(returns=int, prompt="one"), _two_answers(), lost)
+    answers: list[Any] = [one, two, won.key]
+    for expires_after in (50, None):
+        try:
+            answers.append((yield from pause(returns=int, prompt="more", expires_after=expires_after)))
+        except (PauseExpired, PauseCancelled) as error:
+            answers.append(type(error).__name__)
+    yield from work(1)
+    return answers
+
+
 EVERY: tuple[WorkflowDef[Any, Any], ...] = (
     sequence, retried, sleeper, busy_waiter, waiter, reader, gatherer, racer, nested, patient, parent, unlucky,
-    guardian, deep, rounds, tidy,
+    guardian, deep, rounds, tidy, panel,
 )  # fmt: skip

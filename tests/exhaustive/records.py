@@ -45,7 +45,10 @@ def story(store: Backend) -> dict[str, Any]:
         },
         "history": {one.id: [*map(_entry, store.history(one.key))] for one in workflows(store)},
         "waits": {
-            one.id: [(row.position, row.name, row.event_key) for row in store.find(WaitsOf(workflow_key=one.key))]
+            one.id: [
+                (row.position, row.name, row.event_key, row.question and row.question.prompt)
+                for row in store.find(WaitsOf(workflow_key=one.key))
+            ]
             for one in workflows(store)
         },
         "events": [

@@ -8,6 +8,7 @@ import attrs
 
 from durable.engine import operations as ops
 from durable.errors import DeadLetterNotFound
+from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled
 from tests.engine.desk import call_of, event_of
 from tests.exhaustive import flows
 from tests.exhaustive.flows import fresh, go, news, stay
@@ -68,6 +69,14 @@ class Script:
         elif isinstance(step, ops.CancelWorkflow | ops.TerminateWorkflow):
             # Whoever repeats this may find that it has ended meanwhile.
             assert service.ask(step) in (True, False)
+        elif isinstance(step, ops.ResumePause | ops.CancelPause):
+            # Whoever repeats this without having seen the answer finds that it is done.
+            answer = service.ask(step)
+            told.append(
+                "" if answer is None or isinstance(answer, PauseAlreadyAnswered | PauseCancelled) else repr(answer)
+            )
+        elif isinstance(step, ops.ListPauses):
+            told.append([(one.number, one.pause_id, one.prompt, one.expects) for one in service.ask(step)])
         else:
             answer = service.ask(step)
             told.append(answer.key if isinstance(step, ops.StartWorkflow) else answer)
@@ -161,5 +170,18 @@ SCRIPTS = (
             Replay("x"),
         ),
         12, 34, 15,
+    ),
+    Script(
+        "pauses",
+        (
+            _start(flows.panel()),
+            ops.ListPauses(after=0, limit=9),
+            ops.ResumePause("w", "0.1.0", "2"), Wait(60),
+            ops.ResumePause("w", "0.0.0", '"no number"'), ops.ResumePause("w", "0.0.0", "1"), Wait(60),
+            ops.ResumePause("w", "0.2.0.0.0", "7"), ops.ResumePause("w", "0.1.2", "3"),
+            ops.ListPauses(after=0, limit=9), Wait(60),
+            ops.CancelPause("w", "2", "enough"),
+        ),
+        9, 25, 14,
     ),
 )  # fmt: skip

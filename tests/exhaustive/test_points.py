@@ -215,8 +215,19 @@ def test_run_without_a_fault(script: Script) -> None:
 
 
 def test_clients_are_told_who_got_what() -> None:
-    """Replies of the run without a fault: delivered where somebody waits, queued where nobody does."""
+    """Replies of the run without a fault: delivered where somebody waits, queued where not, refused where no answer."""
     told = {script.name: Run(script).told for script in SCRIPTS}
     assert told["targeted event after the wait"][1:] == [Delivered(("w",))] * 3
     assert told["untargeted event"][3:] == [Delivered(("a",)), Delivered(("b",)), Queued()]
     assert told["delayed start"][0] == Queued()
+    _, first, *answers = told["pauses"]
+    assert [prompt for _, _, prompt, _ in first] == ["one", "first", "lost"]
+    assert [str(answer)[:13] for answer in answers] == [
+        "",
+        "CodecError(wh",
+        "",
+        "PauseNotFound",
+        "",
+        "[(6, '1', 'mo",
+        "",
+    ]
