@@ -15,7 +15,7 @@ import attrs
 import pytest
 
 import durable
-from durable import DeadLetterPolicy, EngineConfig, WorkflowStatus, errors
+from durable import DeadLetterPolicy, EngineConfig, WorkflowStatus, errors, pause_errors
 from durable.records import TRANSITIONS
 from durable.runner.definitions import REGISTRY
 
@@ -89,7 +89,7 @@ def test_errors_are_all_explained() -> None:
     """Each public error has a row in errors.md that says when it comes and what to do, and no other error has one."""
     public = {
         name
-        for name, one in vars(errors).items()
+        for name, one in (vars(errors) | vars(pause_errors)).items()
         if isinstance(one, type) and issubclass(one, BaseException) and name in durable.__all__
     }
     rows = re.findall(r"^\| `(\w+)` \|([^|]+)\|([^|]+)\|$", page("errors.md"), re.MULTILINE)
