@@ -70,6 +70,9 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
     else:
         loaded = Loaded(record, session, len(history), rows)
         turn.state.load(loaded)
+        waiting = turn.state.trials.waiting
+        if record.key in waiting and waiting[record.key] is None:
+            waiting[record.key] = (record.round, len(history))
         if record.status is WorkflowStatus.PARKED:
             turn.state.put(record.with_status(WorkflowStatus.RUNNING, park_reason=None, park_detail=None), record)
         for position, row in list(rows.items()):

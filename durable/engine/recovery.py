@@ -132,8 +132,15 @@ def admit_suspect(turn: Turn) -> None:
             return
         trials.current = None
     while trials.waiting and trials.current is None:
-        record = turn.state.by_key(trials.waiting.popitem(last=False)[0])
-        if record is not None and _is_in_work(record):
+        key, woken_at = trials.waiting.popitem(last=False)
+        record = turn.state.by_key(key)
+        if record is None or not _is_in_work(record):
+            continue
+        if woken_at is not None and woken_at != (record.round, len(turn.state.history(key))):
+            # Woken by an event, an answer or a child, it has made progress. Only its timer was put off.
+            trials.vetted.add(key)
+            turn.state.timers.move(key, record.wake_at, record.wake_at)
+        else:
             trials.current = record.key
             trials.until = turn.now + _TRIAL
             _blame(turn, record)

@@ -83,7 +83,8 @@ class Trials:
     opened_serial: int = 0
     # Who came back with the others at this start, and who waits to be tried alone.
     fresh: deque[int] = attrs.field(factory=deque)
-    waiting: OrderedDict[int, None] = attrs.field(factory=OrderedDict)
+    # The latter with their round and the length of their history, if somebody else has woken them meanwhile.
+    waiting: OrderedDict[int, tuple[int, int] | None] = attrs.field(factory=OrderedDict)
     current: int | None = None
     until: int = 0
     # Overdue timers whose crash count is committed.
