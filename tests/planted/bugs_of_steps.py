@@ -272,7 +272,7 @@ def time_runs_back(planter: Planter) -> None:
     planter.replace(progress, feed)
 
 
-@bug("I5")
+@bug("I5", "I19")
 def timer_fires_early(planter: Planter) -> None:
     """A timer fires at its deadline or later."""
     due_at, pop_at = WorkflowSessionRunner.due, TimerWindow.pop_due

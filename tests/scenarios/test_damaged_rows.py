@@ -27,6 +27,7 @@ from durable import (
     WorkflowEngine,
     WorkflowStatus,
     activity,
+    pause,
     workflow,
 )
 from durable.testing.clock import NOON, ManualClock
@@ -50,6 +51,7 @@ PLACES = {
     "history": ("history", "child", OF),
     "history of one that works": ("history", "working", f"{OF} AND seq = 1"),
     "event_wait": ("event_wait", "child", OF),
+    "pause": ("event_wait", "asking", OF),
     "pending_event": ("pending_event", "child", OF.replace("workflow", "target", 1)),
     "dead_letter": ("dead_letter", "done", "workflow_id = '{}'"),
     "sent_event": ("sent_event", "done", "event_id = '{}'"),
@@ -119,6 +121,12 @@ def failed() -> Durable[None]:
     yield from fail()
 
 
+@workflow(name="damaged.asking")
+def asking() -> Durable[int]:
+    """Asks somebody, for a day."""
+    return (yield from pause(returns=int, prompt={"number": 1}, expires_after=86_400))
+
+
 @attrs.frozen
 class Damage:
     """One value in one column of one row, and the workflow that the row belongs to."""
@@ -174,6 +182,8 @@ async def build(file: Path, kind: str, count: int) -> None:
             if kind == "child":
                 await engine.start(parent(), id=f"parent-{number}")
                 await engine.send_event(later, number, to=f"parent-{number}/0")
+            elif kind == "asking":
+                await engine.start(asking(), id=id)
             elif kind == "done":
                 await engine.start(done(), id=id)
                 await engine.send_event(later, number, to=id)
@@ -204,6 +214,10 @@ QUESTIONS: dict[str, Callable[[WorkflowEngine, str], Awaitable[object]]] = {
     "send again": lambda engine, id: engine.send_event(answer, 7, to=id, event_id=id),
     "send": lambda engine, id: engine.send_event(answer, 1, to=id),
     "start": lambda engine, id: engine.start(done(), id=id),
+    "answer badly": lambda engine, id: engine.pauses.resume(id, "0", "one"),
+    "pauses": lambda engine, id: engine.pauses.list(workflow_id=id),
+    "answer": lambda engine, id: engine.pauses.resume(id, "0", 1),
+    "take back": lambda engine, id: engine.pauses.cancel(id, "0"),
     "cancel": lambda engine, id: engine.cancel(id),
     "terminate": lambda engine, id: engine.terminate(id),
 }
@@ -228,6 +242,10 @@ async def read_lists(engine: WorkflowEngine) -> None:
     after: str | None = None
     while page := await engine.runs.list(limit=1000, after=after):
         after = page[-1].id
+    last = 0
+    while pauses := await engine.pauses.list(limit=1000, after=last):
+        assert all(one.since <= (one.expires_at or one.since) or one.pause_id for one in pauses)
+        last = pauses[-1].number
     last = 0
     while letters := await engine.dead_letters.list(limit=1000, after=last):
         assert all(letter.sent_at <= letter.died_at or letter.died_at for letter in letters)
