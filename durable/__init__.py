@@ -7,7 +7,7 @@ from durable.engine.engine import WorkflowEngine
 from durable.engine.handle import WorkflowHandle
 from durable.engine.operations import Delivered, Queued
 from durable.engine.sync import SyncWorkflowEngine, SyncWorkflowHandle
-from durable.engine.views import Description, RecoveryReport, Waiting, WorkflowSummary
+from durable.engine.views import Description, OwedUndo, RecoveryReport, Waiting, WorkflowSummary
 from durable.errors import (
     ActivityFailed,
     ActivityTimedOut,
@@ -46,6 +46,7 @@ from durable.errors import (
     WorkflowTerminated,
     WrongType,
 )
+from durable.outcomes import failed_undos
 from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled, PauseExpired, PauseNotFound, WorkflowParked
 from durable.records import (
     DeadLetter,
@@ -53,6 +54,7 @@ from durable.records import (
     DeliveryMode,
     EntryKind,
     EntryStatus,
+    FailedUndo,
     HistoryEntry,
     OpenPause,
     ParkReason,
@@ -66,6 +68,7 @@ from durable.runner.events import Event
 from durable.runner.ops import Op, UseYieldFrom, sleep, sleep_until
 from durable.runner.pauses import pause
 from durable.runner.session import WorkflowSessionRunner
+from durable.runner.undo import saga
 
 __version__ = "0.1.0"
 
@@ -97,6 +100,7 @@ __all__ = [
     "EntryStatus",
     "Event",
     "EventConflict",
+    "FailedUndo",
     "HistoryDiverged",
     "HistoryEntry",
     "InvalidValue",
@@ -105,6 +109,7 @@ __all__ = [
     "Op",
     "OpenPause",
     "OperationMisused",
+    "OwedUndo",
     "ParkReason",
     "PauseAlreadyAnswered",
     "PauseCancelled",
@@ -148,12 +153,14 @@ __all__ = [
     "activity",
     "activity_info",
     "call",
+    "failed_undos",
     "gather",
     "info",
     "now",
     "pause",
     "race",
     "random",
+    "saga",
     "sleep",
     "sleep_until",
     "uuid",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -16,12 +17,16 @@ import msgspec
 
 from durable.codec import Codec
 from durable.errors import ActivityFailed, Cancelled, CodecError
+from durable.records import FailedUndo
 
 TYPE_LENGTH_MAX = 1_000
 MESSAGE_LENGTH_MAX = 8_000
 TRACEBACK_LENGTH_MAX = 16_000
 ARGS_LENGTH_MAX = 16_000
 NOTE_LENGTH_MAX = 4_000
+# How many failed undos an error tells of, and how much of each; the history has all of them.
+UNDOS_MAX = 100
+UNDO_LENGTH_MAX = 1_000
 
 _CODEC = Codec()
 
@@ -34,6 +39,7 @@ class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str
     traceback: str
     cause: _Stored | None = None
+    undos: tuple[FailedUndo, ...] = ()
 
 
 def pack_error(error: BaseException, codec: Codec | None = None) -> str:
@@ -64,12 +70,71 @@ def error_summary(text: str) -> tuple[str, str]:
     return stored.type, stored.message
 
 
+# --- undos that have failed -----------------------------------------------------------------------------------------
+
+
+def failed_undos(error: BaseException) -> tuple[FailedUndo, ...]:
+    """What could not be undone after this error of a workflow or a saga; empty where everything was.
+
+    Of an error that reports another one, such as `WorkflowFailed`, it is what its `__cause__` knows.
+    """
+    for _ in range(3):
+        found = _undos(error)
+        if found or error.__cause__ is None:
+            return found
+        error = error.__cause__
+    return ()
+
+
+def report_undos(error: BaseException, failed: Iterable[FailedUndo]) -> None:
+    """Say on an error what could not be undone after it: notes for people, and what `failed_undos` gives."""
+    known = _undos(error)
+    news = [one for one in failed if one not in known][: UNDOS_MAX - len(known)]
+    if news:
+        notes = getattr(error, "__notes__", None)
+        told = [*(notes if isinstance(notes, list) else []), *map(str, news)]
+        # Past any __setattr__ of the class itself, which may forbid it.
+        BaseException.__setattr__(error, "__notes__", told)
+        BaseException.__setattr__(error, _UNDOS, (*known, *news))
+
+
+def failed_undo(position: str, step: str, undo: str, error: BaseException) -> FailedUndo:
+    """What is known of an undo that has failed."""
+    return FailedUndo(
+        position=position,
+        step=_bounded(step, UNDO_LENGTH_MAX),
+        undo=_bounded(undo, UNDO_LENGTH_MAX),
+        error_type=_type(error),
+        message=_bounded(_message(error), UNDO_LENGTH_MAX),
+    )
+
+
+def undos_summary(text: str) -> tuple[FailedUndo, ...]:
+    """The failed undos that a stored error tells of. Raises `CodecError`."""
+    return _load(text).undos
+
+
+_UNDOS = "__failed_undos__"
+
+
+def _undos(error: BaseException) -> tuple[FailedUndo, ...]:
+    try:
+        # Past any __getattr__ of the class itself.
+        found: tuple[FailedUndo, ...] = object.__getattribute__(error, _UNDOS)
+    except AttributeError:
+        return ()
+    return found
+
+
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
 def _stored(error: BaseException, codec: Codec, trace: str) -> _Stored:
-    name = _bounded(f"{type(error).__module__}.{type(error).__qualname__}", TYPE_LENGTH_MAX)
-    return _Stored(name, _args(error, codec), _message(error), trace)
+    return _Stored(_type(error), _args(error, codec), _message(error), trace, undos=_undos(error))
+
+
+def _type(error: BaseException) -> str:
+    return _bounded(f"{type(error).__module__}.{type(error).__qualname__}", TYPE_LENGTH_MAX)
 
 
 def _message(error: BaseException) -> str:
@@ -135,8 +200,12 @@ def _load(text: str) -> _Stored:
 
 
 def _rebuild(stored: _Stored) -> BaseException:
-    original = _original(stored)
-    return ActivityFailed(stored.type, stored.message, stored.traceback) if original is None else original
+    error = _original(stored)
+    if error is None:
+        error = ActivityFailed(stored.type, stored.message, stored.traceback)
+    if stored.undos:
+        BaseException.__setattr__(error, _UNDOS, stored.undos)
+    return error
 
 
 def _original(stored: _Stored) -> BaseException | None:

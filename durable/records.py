@@ -114,6 +114,8 @@ class EntryKind(enum.Enum):
     CHILD = "child"
     PAUSE = "pause"
     CANCEL = "cancel"
+    # What it ended with cannot be stored, and undos are owed: it fails, and they run.
+    REFUSAL = "refusal"
 
 
 class EntryStatus(enum.Enum):
@@ -145,6 +147,20 @@ class HistoryEntry(NamedTuple):
     def retry_at(self) -> datetime | None:
         """When the next attempt was due, for a failed one."""
         return None if self.retry_at_us is None else to_datetime(self.retry_at_us)
+
+
+@attrs.frozen(kw_only=True)
+class FailedUndo:
+    """An undo that failed for good: the position and name of the step that stays done, and why."""
+
+    position: str
+    step: str
+    undo: str
+    error_type: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"undo {self.undo} of {self.step} at {self.position} failed: {self.error_type}: {self.message}"
 
 
 class DeliveryMode(enum.Enum):

@@ -28,6 +28,7 @@ EntryKind
 EntryStatus
 Event
 EventConflict
+FailedUndo
 HistoryDiverged
 HistoryEntry
 InvalidValue
@@ -36,6 +37,7 @@ NonRetryable
 Op
 OpenPause
 OperationMisused
+OwedUndo
 ParkReason
 PauseAlreadyAnswered
 PauseCancelled
@@ -79,12 +81,14 @@ __version__
 activity
 activity_info
 call
+failed_undos
 gather
 info
 now
 pause
 race
 random
+saga
 sleep
 sleep_until
 uuid

@@ -7,9 +7,9 @@ from typing import Any
 from durable.codec import payload_size
 from durable.engine.operations import Ended, Follow, ResumeWorkflow, StopActivity
 from durable.engine.turn import Turn
-from durable.errors import CodecError, PayloadTooLarge
+from durable.errors import Cancelled, CodecError, PayloadTooLarge
 from durable.ids import child_id, place
-from durable.outcomes import pack_error
+from durable.outcomes import failed_undos, pack_error
 from durable.records import DeadLetter, DeadLetterPolicy, EntryKind, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.runner.definitions import WorkflowCall
 from durable.runner.results import Completed, ContinueAs, Failed
@@ -23,10 +23,18 @@ def check_payload(turn: Turn, where: str, text: str) -> None:
         raise PayloadTooLarge(where, size, limit)
 
 
-def end_workflow(turn: Turn, record: WorkflowRecord, result: Completed | Failed | ContinueAs) -> None:
-    """The body has come to its end. Whatever it did, a workflow that is being cancelled ends cancelled."""
+def end_workflow(
+    turn: Turn, record: WorkflowRecord, result: Completed | Failed | ContinueAs
+) -> CodecError | PayloadTooLarge | None:
+    """The body has come to its end. Whatever it did, a workflow that is being cancelled ends cancelled.
+
+    An error is returned, and nothing is done, if what the body returned cannot be stored.
+    """
     if record.cancel_requested:
-        mark_finished(turn, record, WorkflowStatus.CANCELLED)
+        text: str | None = None
+        if isinstance(result, Failed) and _is_worth_telling(result.error):
+            text = pack_error(result.error)
+        mark_finished(turn, record, WorkflowStatus.CANCELLED, error=text)
     elif isinstance(result, ContinueAs):
         _continue(turn, record, result.call)
     elif isinstance(result, Failed):
@@ -37,9 +45,14 @@ def end_workflow(turn: Turn, record: WorkflowRecord, result: Completed | Failed 
             text, _ = definition.coder(turn.state.codec).result.pack(result.value)
             check_payload(turn, f"workflow {record.name}: result", text)
         except (CodecError, PayloadTooLarge) as error:
-            mark_finished(turn, record, WorkflowStatus.FAILED, error=pack_error(error))
-        else:
-            mark_finished(turn, record, WorkflowStatus.SUCCEEDED, result=text)
+            return error
+        mark_finished(turn, record, WorkflowStatus.SUCCEEDED, result=text)
+    return None
+
+
+def _is_worth_telling(error: BaseException) -> bool:
+    """Whether a cancelled workflow keeps its error: what could not be undone, or why it was undoing when it came."""
+    return bool(failed_undos(error)) or (isinstance(error, Cancelled) and error.__cause__ is not None)
 
 
 def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:

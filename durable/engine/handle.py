@@ -53,10 +53,11 @@ class WorkflowHandle(Generic[R_co]):
 
 def outcome_of(core: Core, record: WorkflowRecord) -> Any:
     """The result of a workflow that has ended, or its error raised."""
+    cause = None if record.error is None else unpack_error(record.error)
     if record.status is WorkflowStatus.CANCELLED:
-        raise WorkflowCancelled(record.id, record.cancel_reason)
+        raise WorkflowCancelled(record.id, record.cancel_reason) from cause
     if record.error is not None:
-        raise WorkflowFailed(record.id, *error_summary(record.error)) from unpack_error(record.error)
+        raise WorkflowFailed(record.id, *error_summary(record.error)) from cause
     text = record.result or "null"
     try:
         definition = core.registry.get(record.name, record.version)

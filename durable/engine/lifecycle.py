@@ -201,16 +201,15 @@ def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: Work
     if child.status is WorkflowStatus.SUCCEEDED:
         feed(turn, loaded, wait, EntryStatus.OK, child.result or "null")
         return
-    error: Exception
-    if child.status is WorkflowStatus.FAILED and child.error is not None:
+    error: Exception = ChildWorkflowCancelled(child.id, child.cancel_reason)
+    if child.error is not None:
         try:
-            error = ChildWorkflowFailed(child.id, *error_summary(child.error))
+            if child.status is WorkflowStatus.FAILED:
+                error = ChildWorkflowFailed(child.id, *error_summary(child.error))
             error.__cause__ = unpack_error(child.error)
         except CodecError as problem:
             park(turn, loaded.record, ParkReason.UNREADABLE, f"the error of child {child.id!r}: {problem}")
             return
-    else:
-        error = ChildWorkflowCancelled(child.id, child.cancel_reason)
     feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
 
 

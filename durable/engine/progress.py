@@ -6,6 +6,7 @@ is one decision and so one commit.
 
 from __future__ import annotations
 
+import logging
 import traceback
 from typing import Any
 
@@ -17,6 +18,7 @@ from durable.engine.state import Loaded
 from durable.engine.turn import Turn
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError, UnknownWorkflow
 from durable.ids import place
+from durable.outcomes import pack_error
 from durable.records import (
     EntryKind,
     EntryStatus,
@@ -30,10 +32,11 @@ from durable.runner.definitions import ActivityCall
 from durable.runner.determinism import WorkflowInfo
 from durable.runner.events import EventOp
 from durable.runner.fibers import WaitCondition
-from durable.runner.results import SessionResult, Suspended
+from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
 from durable.runner.session import WorkflowSessionRunner
 
 _UNREAD: Any = object()
+_log = logging.getLogger("durable")
 # What a NamedTuple does when it is called, without the call in between: every step makes two of them.
 new_tuple = tuple.__new__
 
@@ -138,7 +141,7 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         # On its way out the body has withdrawn waits: the children among them are to be cancelled.
         for wait in loaded.session.withdrawn():
             _withdraw(turn, loaded, wait)
-        end_workflow(turn, loaded.record, result)
+        _end(turn, loaded, result)
         return
     for wait in result.withdrawn:
         _withdraw(turn, loaded, wait)
@@ -155,6 +158,21 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         elif wait.kind is EntryKind.CHILD or wait.kind is EntryKind.PAUSE:
             turn.checks.append((loaded.record.key, wait.position))
     settle(turn, loaded)
+
+
+def _end(turn: Turn, loaded: Loaded, result: Completed | Failed | ContinueAs) -> None:
+    """End a workflow. One whose result cannot be stored fails, and first undoes what it owes."""
+    record, session = loaded.record, loaded.session
+    refused = end_workflow(turn, record, result)
+    if refused is None:
+        for failed in session.failed_undos():
+            _log.error("workflow %s (%s): %s", record.id, record.name, failed)
+    elif session.owes:
+        seq, at, text = loaded.seq + 1, max(turn.now, session.now), pack_error(refused)
+        entry = HistoryEntry(seq, "", EntryKind.REFUSAL, "result", EntryStatus.ERROR, text, at)
+        _feed(turn, loaded, entry, _UNREAD)
+    else:
+        _end(turn, loaded, Failed(refused))
 
 
 def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:

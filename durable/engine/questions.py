@@ -18,11 +18,12 @@ from durable.engine.operations import (
 from durable.engine.progress import load
 from durable.engine.state import Loaded, State
 from durable.engine.turn import Turn
-from durable.engine.views import Description, Waiting, WorkflowSummary, instant
+from durable.engine.views import Description, OwedUndo, Waiting, WorkflowSummary, instant
 from durable.errors import CodecError
-from durable.outcomes import error_summary
-from durable.records import HistoryEntry, WorkflowRecord, WorkflowStatus
+from durable.outcomes import error_summary, undos_summary
+from durable.records import FailedUndo, HistoryEntry, WorkflowRecord, WorkflowStatus
 from durable.runner.fibers import WaitCondition
+from durable.runner.undo import Owed
 
 
 @attrs.frozen
@@ -76,6 +77,8 @@ def decide_describe_workflow(turn: Turn, op: DescribeWorkflow) -> Description:
         pending_events=0 if record.status.is_terminal else len(state.post.mailbox(target=record.key)),
         park_reason=record.park_reason,
         cancel_requested=record.cancel_requested,
+        owed_undos=() if loaded is None else tuple(map(_owed, loaded.session.owed())),
+        failed_undos=_failed(record) if loaded is None else tuple(loaded.session.failed_undos()),
     )
 
 
@@ -90,6 +93,14 @@ def _waiting(loaded: Loaded, wait: WaitCondition) -> Waiting:
         last_error=None if wait.error is None else ": ".join(error_summary(wait.error)),
         source=loaded.session.source(wait.position),
     )
+
+
+def _owed(owed: Owed) -> OwedUndo:
+    return OwedUndo(position=owed.position, step=str(owed.op), undo=owed.name)
+
+
+def _failed(record: WorkflowRecord) -> tuple[FailedUndo, ...]:
+    return () if record.error is None else undos_summary(record.error)
 
 
 def decide_purge_workflows(turn: Turn, op: PurgeWorkflows) -> int:

@@ -7,7 +7,7 @@ from datetime import datetime
 import attrs
 
 from durable.clock import to_datetime
-from durable.records import ParkReason, WorkflowRecord, WorkflowStatus
+from durable.records import FailedUndo, ParkReason, WorkflowRecord, WorkflowStatus
 
 
 @attrs.frozen(kw_only=True)
@@ -56,6 +56,15 @@ class Waiting:
 
 
 @attrs.frozen(kw_only=True)
+class OwedUndo:
+    """A step that is undone if the workflow, or the saga around it, fails: where it stands, and what undoes it."""
+
+    position: str
+    step: str
+    undo: str
+
+
+@attrs.frozen(kw_only=True)
 class Description:
     """Where a workflow is now, and why."""
 
@@ -66,6 +75,9 @@ class Description:
     pending_events: int = 0
     park_reason: ParkReason | None = None
     cancel_requested: bool = False
+    # What would be undone now, the first to be undone first, and what could not be undone.
+    owed_undos: tuple[OwedUndo, ...] = ()
+    failed_undos: tuple[FailedUndo, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

@@ -11,7 +11,7 @@ from types import FrameType, MappingProxyType
 from typing import Any
 
 from durable.records import EntryKind
-from durable.runner.ops import Branches, Leaf, Op, OrDefault, Tally
+from durable.runner.ops import Branches, Leaf, Op, OrDefault, Tally, Undo
 
 
 class Fiber:
@@ -79,7 +79,7 @@ class WaitCondition:
         return f"{self.kind.value} {self.name}"
 
 
-_OP_CODES = {Op.__iter__.__code__, OrDefault.__iter__.__code__}
+_OP_CODES = {Op.__iter__.__code__, OrDefault.__iter__.__code__, Undo.__iter__.__code__}
 
 
 def frames(body: Any) -> Iterator[FrameType]:

@@ -46,6 +46,8 @@ class Interpreter(Ambient):
         self.announced: Op[Any] | None = None
         self.closing = 0
         self.dropped: list[str] = []
+        # The fiber that is being stepped, or was last.
+        self.stepped: Fiber | None = None
         self._codec = codec
         self._ready: deque[tuple[Fiber, Outcome]] = deque()
         self._token = Resume()
@@ -81,6 +83,7 @@ class Interpreter(Ambient):
 
     def _step(self, fiber: Fiber, outcome: Outcome | None) -> None:
         """Run one fiber until it waits or ends."""
+        self.stepped = fiber
         while outcome is not None:
             try:
                 if isinstance(outcome, Raised):
@@ -193,9 +196,9 @@ class Interpreter(Ambient):
         group = fiber.owner
         if group is None:
             if isinstance(outcome, ContinueRequested):
-                self._end = ContinueAs(outcome.call)
+                self._end_with(ContinueAs(outcome.call))
             else:
-                self._end = Completed(outcome.value) if isinstance(outcome, Returned) else Failed(outcome.error)
+                self._end_with(Completed(outcome.value) if isinstance(outcome, Returned) else Failed(outcome.error))
             return
         if isinstance(outcome, ContinueRequested):
             outcome = Raised(OperationMisused("continue_as inside a branch: only the workflow itself can continue"))
@@ -206,10 +209,18 @@ class Interpreter(Ambient):
         else:
             verdict = group.tally.finished(fiber.index, outcome)
         if verdict is not None:
-            for loser in group.fibers:
-                self._close(loser)
-            group.fiber.group = None
-            self._ready.append((group.fiber, verdict))
+            self._conclude(group, verdict)
+
+    def _end_with(self, end: Completed | Failed | ContinueAs) -> None:
+        """The body has come to its end."""
+        self._end = end
+
+    def _conclude(self, group: Group, verdict: Outcome) -> None:
+        """Branches are decided: close the losers, and hand the verdict to the fiber that waits."""
+        for loser in group.fibers:
+            self._close(loser)
+        group.fiber.group = None
+        self._ready.append((group.fiber, verdict))
 
     def _drop(self, wait: WaitCondition) -> None:
         del self.waits[wait.position]

@@ -10,13 +10,13 @@ from __future__ import annotations
 import dis
 import gc
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import ContextVar
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from durable.clock import SECOND, from_datetime, from_duration
-from durable.errors import OperationMisused, SessionClosed, TimedOut
+from durable.errors import OperationMisused, SessionClosed, TimedOut, WrongType
 from durable.pause_errors import PauseExpired
 from durable.records import EntryKind
 
@@ -103,6 +103,15 @@ class Op(Generic[T_co]):
     def or_default(self, default: S) -> OrDefault[T_co | S]:
         """This operation, but with the default as its result where `TimedOut` or `PauseExpired` would be raised."""
         return OrDefault(self, default)
+
+    def undo(
+        self, fn: Callable[[T_co], Op[Any] | Generator[Op[Any], UseYieldFrom, Any] | Coroutine[Any, Any, Any]]
+    ) -> Undo[T_co]:
+        """This operation; once it has succeeded, `fn(result)` is owed and runs if the saga or workflow around it fails.
+
+        `fn` is an activity, or any function of the result that returns an operation or a helper with many of them.
+        """
+        return Undo(self, fn)
 
     def __del__(self) -> None:
         # First, because nearly all are used and every operation comes by here.
@@ -275,6 +284,41 @@ class OrDefault(Op[T_co]):
 
     def __str__(self) -> str:
         return f"{self.op} or default"
+
+
+class Undoing(Protocol):
+    """What an operation that can be undone sees of the session that is stepping its body."""
+
+    def owe(self, op: Undo[Any], value: Any) -> None:
+        """A step has succeeded, and says how it is undone."""
+        ...
+
+
+class Undo(Op[T_co]):
+    """An operation and what undoes it. It takes no position of its own: adding an undo changes no history."""
+
+    def __init__(self, op: Op[T_co], fn: Callable[[T_co], Any]) -> None:
+        self.op: Op[T_co] = use(op, "undo")
+        if not callable(fn):
+            # What is refused was not forgotten.
+            self._used = True
+            if isinstance(fn, Op):
+                fn._used = True
+            problem = f"takes an activity or a function of the result, such as 'lambda result: ...', not {fn!r}"
+            raise WrongType(f"{op}.undo", problem)
+        self.fn = fn
+
+    def __iter__(self) -> Generator[Op[Any], UseYieldFrom, T_co]:
+        self._used = True
+        result = yield from self.op
+        # Only a session goes on from here, and it undoes.
+        cast("Undoing", STEPPING.get()).owe(self, result)
+        return result
+
+    __await__ = __iter__
+
+    def __str__(self) -> str:
+        return str(self.op)
 
 
 def sleep(duration: timedelta | float) -> Op[datetime]:

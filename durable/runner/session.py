@@ -22,15 +22,15 @@ from durable.runner.definitions import ActivityCall, WorkflowCall, WorkflowDef
 from durable.runner.determinism import WorkflowInfo
 from durable.runner.events import EventOp
 from durable.runner.fibers import Fiber, WaitCondition, source_line
-from durable.runner.interpreter import Interpreter
 from durable.runner.ops import STEPPING, Leaf, Outcome, Raised, Returned
 from durable.runner.pauses import PauseOp
-from durable.runner.results import SessionResult, Suspended
+from durable.runner.results import Completed, SessionResult, Suspended
+from durable.runner.undo import Undoer, shield_of
 
 _UNREAD: Any = object()
 
 
-class WorkflowSessionRunner(Interpreter):
+class WorkflowSessionRunner(Undoer):
     """One live body."""
 
     def __init__(
@@ -65,6 +65,8 @@ class WorkflowSessionRunner(Interpreter):
             return self._cancel(entry)
         wait = self.waits.get(entry.position)
         if wait is None or wait.kind is not entry.kind or wait.name != entry.name:
+            if entry.kind is EntryKind.REFUSAL and isinstance(self._end, Completed):
+                return self._refuse(entry)
             raise self._diverged(entry)
         if entry.status is EntryStatus.RETRY:
             wait.attempt += 1
@@ -96,7 +98,8 @@ class WorkflowSessionRunner(Interpreter):
             return
         token = STEPPING.set(self)
         try:
-            self._close(self._root)
+            for fiber in (self._root, *self._abandon()):
+                self._close(fiber)
         finally:
             STEPPING.reset(token)
 
@@ -149,14 +152,32 @@ class WorkflowSessionRunner(Interpreter):
         return HistoryDiverged(self.info.id, entry.position, recorded, asked)
 
     def _cancel(self, entry: HistoryEntry) -> SessionResult:
-        """Raise `Cancelled` at every open wait; groups end when all their branches have cleaned up."""
+        """Raise `Cancelled` at every open wait; groups end when all their branches have cleaned up.
+
+        An undo that runs is left alone, and what comes after it is cancelled.
+        """
+        self.is_cancelled = True
         self._cancel_reason = self._codec.coder(str | None, "reason of a cancellation").unpack(entry.outcome)
         self.now = max(self.now, entry.at_us)
         for wait in list(self.waits.values()):
-            self._withdraw(wait)
-            self._ready.append((wait.fiber, Raised(Cancelled(self._cancel_reason))))
-            owner = wait.fiber.owner
+            shield = shield_of(wait.fiber)
+            if shield is None:
+                self._withdraw(wait)
+                self._ready.append((wait.fiber, Raised(Cancelled(self._cancel_reason))))
+            owner = (shield or wait.fiber).owner
             while owner is not None:
                 owner.is_cancelling = True
                 owner = owner.fiber.owner
+        return self._advance()
+
+    def _refuse(self, entry: HistoryEntry) -> SessionResult:
+        """What the body returned cannot be stored: it fails after all, and what it owes is undone."""
+        assert self._root is not None, "it has ended"
+        self.now = max(self.now, entry.at_us)
+        self._end = None
+        token = STEPPING.set(self)
+        try:
+            self._finish(self._root, Raised(unpack_error(entry.outcome)))
+        finally:
+            STEPPING.reset(token)
         return self._advance()
