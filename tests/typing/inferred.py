@@ -14,9 +14,11 @@ from durable import (
     Description,
     Durable,
     Event,
+    FailedUndo,
     HistoryEntry,
     Op,
     OpenPause,
+    OwedUndo,
     PauseExpired,
     Queued,
     RecoveryReport,
@@ -33,12 +35,14 @@ from durable import (
     WorkflowSummary,
     activity,
     call,
+    failed_undos,
     gather,
     info,
     now,
     pause,
     race,
     random,
+    saga,
     sleep,
     sleep_until,
     uuid,
@@ -144,6 +148,40 @@ def waits(order: Order) -> Durable[None]:
         assert_type(late.seconds, float)
 
 
+@activity
+async def refund(payment: Payment) -> None: ...
+
+
+def give_back(payment: Payment) -> Durable[None]:
+    yield from refund(payment)
+
+
+async def give_back_async(payment: Payment) -> None:
+    await refund(payment)
+
+
+@workflow
+def undoes(order: Order) -> Durable[None]:
+    assert_type((yield from charge(order).undo(refund)), Payment)
+    assert_type((yield from charge(order).undo(give_back)), Payment)
+    assert_type((yield from charge(order).undo(give_back_async)), Payment)
+    assert_type((yield from charge(order).undo(lambda payment: notify(order) if payment.amount else sleep(1))), Payment)
+    assert_type(
+        (yield from charge(order).within(5).or_default(None).undo(lambda paid: call(str, paid))), Payment | None
+    )
+    assert_type((yield from gather(charge(order).undo(refund), render(order))), tuple[Payment, bytes])
+    assert_type((yield from checkout(order).undo(checkout_again)), Receipt)
+    assert_type((yield from saga(helper(order))), str)
+    assert_type((yield from saga(helper_async(order))), float)
+    assert_type((yield from saga(charge(order).undo(refund)).within(60)), Payment)
+    assert_type(failed_undos(ValueError()), tuple[FailedUndo, ...])
+
+
+@workflow
+def checkout_again(receipt: Receipt) -> Durable[None]:
+    yield from sleep(1)
+
+
 @workflow
 def questions(order: Order) -> Durable[None]:
     op: Op[Decision] = pause(returns=Decision, prompt={"order": 42}, expires_after=timedelta(days=3))
@@ -205,6 +243,7 @@ async def service(order: Order) -> None:
         assert_type(await engine.runs.list(status=WorkflowStatus.PARKED), list[WorkflowSummary])
         assert_type(await engine.runs.history("order-42"), list[HistoryEntry])
         assert_type(await engine.runs.describe("order-42"), Description)
+        assert_type((await engine.runs.describe("order-42")).owed_undos, tuple[OwedUndo, ...])
         assert_type(await engine.dead_letters.replay(1, to="order-42"), Delivered | Queued)
         assert_type(await engine.pauses.list(workflow_id="order-42"), list[OpenPause])
 

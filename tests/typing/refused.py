@@ -7,7 +7,7 @@ that is no longer noticed fails the check.
 
 from __future__ import annotations
 
-from durable import Durable, Event, SyncWorkflowEngine, WorkflowEngine, activity, gather, pause, workflow
+from durable import Durable, Event, SyncWorkflowEngine, WorkflowEngine, activity, gather, pause, saga, workflow
 
 
 class Order: ...
@@ -58,6 +58,25 @@ def wrong_arguments(order: Order) -> Durable[None]:
     yield from gather(charge(order), 7)  # type: ignore[call-overload]
     yield from pause(returns=bool, expires_after="3 days")  # type: ignore[call-overload]
     yield from pause(prompt="no type")  # type: ignore[call-overload]
+
+
+@activity
+async def refund(payment: Payment) -> None: ...
+
+
+def no_operation(payment: Payment) -> None: ...
+
+
+@workflow
+def wrong_undo(order: Order) -> Durable[None]:
+    yield from charge(order).undo(charge)  # type: ignore[arg-type]
+    yield from charge(order).undo(refund(Payment()))  # type: ignore[arg-type]
+    yield from charge(order).undo(no_operation)  # type: ignore[arg-type]
+    yield from charge(order).undo(lambda payment: payment.amount)  # type: ignore[arg-type, return-value]
+    yield from charge(order).undo(lambda payment: refund(payment.id))  # type: ignore[attr-defined]
+    text: str = yield from saga(charge(order).undo(refund))  # type: ignore[assignment]
+    yield from saga(7)  # type: ignore[arg-type]
+    del text
 
 
 @workflow
