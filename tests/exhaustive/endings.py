@@ -28,4 +28,7 @@ ENDINGS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
     "delayed start that comes late": ({"w": "[1,2,300]"}, [], []),
     "pauses": ({"w": '[1,5,"timer","PauseExpired","PauseCancelled"]'}, [], []),
     "dead letter and replay": ({"w": "[1]", "v": "cancelled", "x": "suspended"}, ["3"], []),
+    "undos of a workflow that fails": ({"w": "failed"}, [], []),
+    "undos of sagas": ({"w": "[1,1]"}, [], []),
+    "cancel while a saga is undone": ({"w": "cancelled"}, [], []),
 }

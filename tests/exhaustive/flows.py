@@ -20,6 +20,7 @@ from durable import (
     now,
     pause,
     race,
+    saga,
     sleep,
     sleep_until,
     workflow,
@@ -246,7 +247,41 @@ def panel() -> Durable[list[Any]]:
     return answers
 
 
+def _given_back(done: int) -> Durable[None]:
+    """An undo with two steps and time in between."""
+    yield from work(done + 1)
+    yield from sleep(30)
+    yield from work(done + 2)
+
+
+@workflow(name="points.undoer")
+def undoer() -> Durable[None]:
+    """Fails when all its steps are done; one undo takes several steps, and one fails after some attempts."""
+    yield from work(1).undo(work)
+    yield from gather(work(2).undo(_given_back), work(3).undo(lambda _: shaky(3)))
+    raise Declined(9)
+
+
+def _rented(number: int) -> Durable[None]:
+    """A step that is undone, and an event that makes it fail."""
+    yield from work(number).undo(_given_back)
+    raise Declined((yield from go.wait()))
+
+
+@workflow(name="points.renter")
+def renter() -> Durable[list[Any]]:
+    """One saga fails and is caught, another loses a race; what is owed outside of them is never undone."""
+    yield from work(1).undo(work)
+    caught: list[Any] = []
+    try:
+        yield from saga(_rented(2))
+    except Declined as error:
+        caught += error.args
+    won = yield from race(saga(_rented(5)), slow(7).undo(work))
+    return [*caught, won.key]
+
+
 EVERY: tuple[WorkflowDef[Any, Any], ...] = (
     sequence, retried, sleeper, busy_waiter, waiter, reader, gatherer, racer, nested, patient, parent, unlucky,
-    guardian, deep, rounds, tidy, panel,
+    guardian, deep, rounds, tidy, panel, undoer, renter,
 )  # fmt: skip

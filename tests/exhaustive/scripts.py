@@ -184,4 +184,11 @@ SCRIPTS = (
         ),
         9, 25, 14,
     ),
+    Script("undos of a workflow that fails", (_start(flows.undoer()), Wait(15), Wait(30), Wait(30)), 13, 22, 13),
+    Script("undos of sagas", (_start(flows.renter()), _go(1), Wait(30), Let(), Wait(30)), 12, 23, 12),
+    Script(
+        "cancel while a saga is undone",
+        (_start(flows.renter()), _go(1), ops.CancelWorkflow("w", "enough"), Wait(30), ops.CancelWorkflow("w", "late")),
+        9, 19, 10,
+    ),
 )  # fmt: skip
