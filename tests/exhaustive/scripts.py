@@ -189,6 +189,6 @@ SCRIPTS = (
     Script(
         "cancel while a saga is undone",
         (_start(flows.renter()), _go(1), ops.CancelWorkflow("w", "enough"), Wait(30), ops.CancelWorkflow("w", "late")),
-        9, 19, 10,
+        9, 18, 10,
     ),
 )  # fmt: skip

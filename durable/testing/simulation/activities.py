@@ -48,3 +48,19 @@ def tidy(n: int) -> list[Any]:
     if activity_info().attempt == 1:
         raise Broken(n)
     return ["tidied", n]
+
+
+# A step that is undone: the same, under a name by which the ledger knows it.
+hold = work.options(name="simulation.hold")
+
+
+@activity(name="simulation.release", retry=RETRY)
+def release(n: int, fails: int) -> list[Any]:
+    """The undo of a step: it fails as often as planned, which may be for good."""
+    if activity_info().attempt <= fails:
+        raise Broken(n)
+    return ["released", n]
+
+
+# What may still run when a workflow is cancelled.
+CLEANUP = (tidy, release)

@@ -14,7 +14,7 @@ from durable.backends.base import Batch
 from durable.engine.operations import RunActivity
 from durable.records import EntryKind, EntryStatus, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.runner.session import WorkflowSessionRunner
-from durable.testing.simulation.activities import tidy
+from durable.testing.simulation.activities import CLEANUP
 from durable.testing.simulation.agenda import VirtualClock
 from durable.testing.simulation.ledger import Ledger, Life
 from durable.testing.simulation.rules import AFTER, BEFORE
@@ -147,7 +147,7 @@ class Checker:
         if name in self._running:
             raise Violation("I10", f"activity {name} runs twice at once")
         self._check_attempt(life, effect)
-        if life.record.cancel_requested and effect.definition is not tidy:
+        if life.record.cancel_requested and effect.definition not in CLEANUP:
             raise Violation("I21", f"activity {name} runs after its workflow was cancelled")
         if self._given.setdefault(name, effect.args) != effect.args:
             raise Violation("I24", f"activity {name} was given {self._given[name]}, now {effect.args}")

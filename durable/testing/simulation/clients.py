@@ -82,6 +82,8 @@ class Client:
         self._was_started = act.id in self._checker.started
         if act.verb in (Verb.CANCEL, Verb.TERMINATE) and act.id is not None:
             self._checker.unwanted.add(act.id)
+            if act.verb is Verb.TERMINATE:
+                self._checker.ledger.axed.add(act.id)
         if act.verb is Verb.REPLAY:
             process.ask(ListLetters(0, 1), lambda envelope: self._replay(process, act, envelope))
         else:

@@ -5,11 +5,13 @@ It books, and judges nothing: the rules do. Every commit costs as much work as t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 import attrs
 
 from durable.backends.base import Batch
+from durable.outcomes import error_summary
 from durable.records import (
     DeadLetterPolicy,
     EntryKind,
@@ -20,6 +22,7 @@ from durable.records import (
     WorkflowRecord,
     WorkflowStatus,
 )
+from durable.testing.simulation.activities import hold, release
 from durable.testing.simulation.mail import Mail
 
 # One attempt of an activity: workflow, round, position, attempt.
@@ -43,6 +46,10 @@ class Life:
     # Unclean stops since it last made progress.
     stops: int = 0
     has_ended: bool = False
+    # Of this round: the steps that are undone if it fails, by number and in the order in which they were recorded, with
+    # their positions; and the undos that were recorded: the position, and the number of the step.
+    held: dict[int, str] = attrs.field(factory=dict)
+    released: list[tuple[str, int]] = attrs.field(factory=list)
     # Whether the recovery must count an unclean stop before it goes on: no progress since.
     is_suspect: bool = False
 
@@ -58,6 +65,8 @@ class Life:
         self.is_suspect = False
         self.done.clear()
         self.failed.clear()
+        self.held.clear()
+        self.released.clear()
 
     def learn(self, entry: HistoryEntry) -> None:
         """One more entry."""
@@ -71,6 +80,17 @@ class Life:
         self.at = max(self.at, entry.at_us)
         if entry.kind is not EntryKind.CANCEL:
             self.done.add(entry.position)
+        if entry.name in (hold.name, release.name):
+            self._learn_of_undos(entry)
+
+    def _learn_of_undos(self, entry: HistoryEntry) -> None:
+        """A step that can be undone was done, or was undone, or could not be undone."""
+        is_well = entry.status is EntryStatus.OK
+        if entry.name == release.name:
+            number = json.loads(entry.outcome)[1] if is_well else error_summary(entry.outcome)[1]
+            self.released.append((entry.position, int(number)))
+        elif is_well:
+            self.held[json.loads(entry.outcome)[1]] = entry.position
 
 
 class Ledger:
@@ -91,6 +111,8 @@ class Ledger:
         # The serials of waits that the last commit has put, and of those that it has dropped.
         self.news: set[int] = set()
         self.gone: set[int] = set()
+        # Whom a client wanted to end without any cleanup.
+        self.axed: set[str] = set()
         self.commits = 0
 
     def life(self, id: str | None) -> Life | None:

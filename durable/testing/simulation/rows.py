@@ -20,6 +20,7 @@ from durable.runner.ops import Op, sleep, sleep_until
 from durable.testing.simulation.activities import BADLY, RETRY, STUBBORNLY, WELL, Broken, Stubborn, echo, tidy, work
 from durable.testing.simulation.asking import fits_pause, run_pause, settings_of
 from durable.testing.simulation.dice import Dice
+from durable.testing.simulation.holds import as_held, fits_saga, held, last_owes, may_fail, run_saga
 from durable.testing.simulation.kinds import KINDS, WEIGHTS, event_of
 from durable.testing.simulation.steps import Step, read, write
 
@@ -242,6 +243,13 @@ def _make_attempt(maker: Maker) -> Step:
     return maker.step("attempt", *inside)
 
 
+def _make_saga(maker: Maker) -> Step:
+    was_caught, maker.is_caught = maker.is_caught, True
+    steps = (ROWS["hold"].make(maker), *maker.inside(0, 2), may_fail(_make_work(maker), maker.dice))
+    maker.is_caught = was_caught
+    return maker.step("saga", maker.step("sequence", *steps))
+
+
 def _run_attempt(step: Step) -> Durable[Any]:
     try:
         return ["fine", (yield from run(step.steps[0]))]
@@ -269,9 +277,10 @@ def _make_child(maker: Maker) -> Step:
     maker.is_known = was_known and maker.dice.chance(0.5)
     known = maker.is_known
     was_caught, maker.is_caught = maker.is_caught, True
-    rounds = maker.step("rounds", *(maker.step("sequence", *maker.inside(1, 3)) for _ in range(_few_rounds(maker))))
+    rounds = [maker.step("sequence", *maker.inside(1, 3)) for _ in range(_few_rounds(maker))]
+    program = maker.step("rounds", *last_owes(rounds))
     maker.is_known, maker.is_caught = was_known, was_caught
-    return maker.step("child", rounds, is_known=known, **maker.limit(0.15))
+    return maker.step("child", program, is_known=known, **maker.limit(0.15))
 
 
 def child_id(id: str, step: Step) -> str:
@@ -311,7 +320,7 @@ def make_program(dice: Dice, number: int, size: int) -> Step:
     count = _few_rounds(maker)
     least = max(1, size // count)
     rounds = [maker.step("sequence", *maker.inside(least, least + 2)) for _ in range(count)]
-    return maker.step("rounds", *rounds)
+    return maker.step("rounds", *last_owes(rounds))
 
 
 @workflow(name="durable.simulated")
@@ -342,6 +351,10 @@ ROWS = {
         fits=lambda step, value: bool(value == ["constant", step.n]), at_once=lambda _: True,
     ),
     "work": Row(weight=16, make=_make_work, run=_run_work, fits=_fits_work, errors=_errors_work),
+    "hold": Row(
+        weight=6, make=lambda maker: as_held(_make_work(maker), maker.dice),
+        run=lambda step: _limited(step, held(step)), fits=_fits_work, errors=_errors_work,
+    ),
     "draw": Row(weight=2, make=_make_one("draw"), run=_run_draw, fits=_fits_draw),
     "sleep": Row(
         weight=4, make=_make_sleep, run=_run_sleep,
@@ -368,6 +381,10 @@ ROWS = {
     "attempt": Row(
         weight=4, make=_make_attempt, run=_run_attempt, fits=_fits_attempt,
         at_once=_all_at_once, is_leaf=False,
+    ),
+    "saga": Row(
+        weight=4, make=_make_saga, run=lambda step: run_saga(step, run(step.steps[0])),
+        fits=lambda step, value: fits_saga(step, value, fits, errors), at_once=_all_at_once, is_leaf=False,
     ),
     "guard": Row(
         weight=2, make=_make_around("guard", 1, 1), run=_run_guard, fits=lambda step, value: fits(step.steps[0], value),

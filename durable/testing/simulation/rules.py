@@ -34,6 +34,7 @@ from durable.testing.simulation.queueing import (
 )
 from durable.testing.simulation.rows import errors, fits, tag
 from durable.testing.simulation.steps import read
+from durable.testing.simulation.undone import i31_nothing_stays_owed, i31_undone_once_and_in_reverse
 from durable.testing.simulation.violation import Violation
 
 Rule = Callable[[Ledger, Batch, int], None]
@@ -337,4 +338,6 @@ AFTER: tuple[Rule, ...] = (
     i18_a_new_round_has_no_waits,
     i20_a_parent_hears_of_its_child,
     i25_nobody_is_set_aside,
+    i31_undone_once_and_in_reverse,
+    i31_nothing_stays_owed,
 )
