@@ -59,6 +59,13 @@ class ParkReason(enum.Enum):
     CRASHED = "crashed"
 
 
+class OnParentClose(enum.Enum):
+    """What becomes of a spawned child when its parent ends, however it ends."""
+
+    KEEP = "keep"
+    CANCEL = "cancel"
+
+
 # Without slots: a changed copy is then one copied dict, ten times cheaper than `attrs.evolve`.
 @attrs.frozen(kw_only=True, slots=False)
 class WorkflowRecord:
@@ -83,6 +90,8 @@ class WorkflowRecord:
     parent_key: int | None = None
     # Where in the parent it was called (`ids.place`: the position and, after a `continue_as`, the round).
     parent_place: str | None = None
+    # None for one that nobody has spawned: a child that its parent awaits is cancelled with it.
+    on_parent_close: OnParentClose | None = None
     depth: int = 0
     # How often it has continued as something else; positions start anew in each round.
     round: int = 0
@@ -116,6 +125,10 @@ class EntryKind(enum.Enum):
     CANCEL = "cancel"
     # What it ended with cannot be stored, and undos are owed: it fails, and they run.
     REFUSAL = "refusal"
+    # Of a spawned child: that it was started, how it ended, and that it was told to stop.
+    SPAWN = "spawn"
+    RESULT = "result"
+    CANCEL_CHILD = "cancel child"
 
 
 class EntryStatus(enum.Enum):
@@ -192,7 +205,8 @@ class Question:
 class EventWait:
     """A workflow waits at a position for an event. The empty key means: sent without a key.
 
-    A pause is a wait for the answer to a question, under the empty name, which no event can have.
+    Under the empty name, which no event can have, stand two other waits: that for the answer to a question, without a
+    key, and that for the end of a spawned child, whose key is the event key.
     """
 
     workflow_key: int
@@ -299,4 +313,18 @@ class SentEvent:
     event_id: str
     digest: str
     reply: str
+    at: int
+
+
+@attrs.frozen(kw_only=True)
+class Progress:
+    """What a workflow has published last: JSON text, and after which entry of which round that was.
+
+    A body that is rebuilt publishes again; by round and entry it is known what is stored already.
+    """
+
+    workflow_key: int
+    round: int
+    seq: int
+    value: str
     at: int

@@ -21,6 +21,7 @@ from durable.records import (
     HistoryEntry,
     OpenPause,
     PendingEvent,
+    Progress,
     SentEvent,
     WorkflowRecord,
     WorkflowStatus,
@@ -43,7 +44,7 @@ class Batch:
     # Rows that exist already: everything but key, id, created_at, parent and tags may have changed; name, version and
     # input only together with `history_cleared`.
     workflows_changed: dict[int, WorkflowRecord] = attrs.field(factory=dict)
-    # With their history, waits and mailbox.
+    # With their history, waits, mailbox and progress.
     workflows_purged: set[int] = attrs.field(factory=set)
     # Workflows whose stored history goes, before the entries below are added.
     history_cleared: set[int] = attrs.field(factory=set)
@@ -57,6 +58,8 @@ class Batch:
     letters_dropped: set[int] = attrs.field(factory=set)
     sent_put: dict[str, SentEvent] = attrs.field(factory=dict)
     sent_dropped: set[str] = attrs.field(factory=set)
+    # By workflow; a put replaces what is stored.
+    progress_put: dict[int, Progress] = attrs.field(factory=dict)
     # Said by the last commit of an orderly stop.
     clean_stop: bool = False
 
@@ -76,6 +79,7 @@ class Batch:
             or self.letters_dropped
             or self.sent_put
             or self.sent_dropped
+            or self.progress_put
             or self.clean_stop
         )
 
@@ -185,6 +189,20 @@ class Sent(Query[SentEvent]):
     event_id: str | None = None
     before: int | None = None
     limit: int = 1
+
+
+@attrs.frozen
+class Children(Query[WorkflowRecord]):
+    """The children of a workflow that end with it and have not ended: all but the spawned ones that are kept."""
+
+    parent_key: int
+
+
+@attrs.frozen
+class ProgressOf(Query[Progress]):
+    """What a workflow has published last, if anything."""
+
+    workflow_key: int
 
 
 @attrs.frozen(kw_only=True)

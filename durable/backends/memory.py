@@ -15,12 +15,14 @@ from sortedcontainers import SortedDict, SortedSet
 
 from durable.backends.base import (
     Batch,
+    Children,
     EventsFor,
     Letters,
     Mailbox,
     Opened,
     OpenPauses,
     PendingCount,
+    ProgressOf,
     Query,
     R,
     Sent,
@@ -31,8 +33,18 @@ from durable.backends.base import (
     WaitsOf,
     Workflows,
 )
+from durable.backends.tied import Tied
 from durable.errors import InvariantViolated, StoreFenced
-from durable.records import DeadLetter, EventWait, HistoryEntry, OpenPause, PendingEvent, SentEvent, WorkflowRecord
+from durable.records import (
+    DeadLetter,
+    EventWait,
+    HistoryEntry,
+    OpenPause,
+    PendingEvent,
+    Progress,
+    SentEvent,
+    WorkflowRecord,
+)
 
 _STORE = "memory://"
 K = TypeVar("K")
@@ -65,6 +77,8 @@ class MemoryStore:
     boxes: dict[int | str | None, SortedDict[int, PendingEvent]] = attrs.field(factory=dict)
     letters: SortedDict[int, DeadLetter] = attrs.Factory(_rows)
     sent: dict[str, SentEvent] = attrs.field(factory=dict)
+    progress: dict[int, Progress] = attrs.field(factory=dict)
+    tied: Tied = attrs.field(factory=Tied)
 
     # --- a commit: check all of it, then do all of it ---------------------------------------------------------------
 
@@ -103,6 +117,7 @@ class MemoryStore:
             self.keys[record.id] = key
             if record.wake_at is not None:
                 self.timers.add((record.wake_at, key))
+            self.tied.put(record)
         for key, entry in batch.history:
             self.history.setdefault(key, {})[entry.seq] = entry
         for (key, position), wait in batch.waits_put.items():
@@ -116,6 +131,7 @@ class MemoryStore:
             self.boxes.setdefault(_box(event), SortedDict())[serial] = event
         self.letters.update(batch.letters_put)
         self.sent.update(batch.sent_put)
+        self.progress.update(batch.progress_put)
 
     def _drop(self, batch: Batch) -> None:
         for key in batch.workflows_purged:
@@ -123,6 +139,8 @@ class MemoryStore:
             record = self.workflows.pop(key, None)
             if record is not None:
                 del self.keys[record.id]
+                self.tied.drop(record)
+            self.progress.pop(key, None)
             for position in list(self.waits.get(key, ())):
                 self._drop_wait(key, position)
             for serial in list(self.boxes.get(key, ())):
@@ -172,7 +190,8 @@ def _check_change(stored: WorkflowRecord | None, record: WorkflowRecord, *, cont
 
 
 def _fixed(record: WorkflowRecord) -> tuple[object, ...]:
-    return (record.key, record.id, record.created_at, record.parent_key, record.parent_place, record.tags)
+    parent = (record.parent_key, record.parent_place, record.on_parent_close)
+    return (record.key, record.id, record.created_at, *parent, record.tags)
 
 
 def _code(record: WorkflowRecord) -> tuple[object, ...]:
@@ -352,6 +371,14 @@ def _sent(store: MemoryStore, query: Sent) -> list[SentEvent]:
     return sorted(old, key=lambda sent: (sent.at, sent.event_id))[: query.limit]
 
 
+def _children(store: MemoryStore, query: Children) -> list[WorkflowRecord]:
+    return [store.workflows[key] for key in store.tied.of(query.parent_key)]
+
+
+def _progress_of(store: MemoryStore, query: ProgressOf) -> list[Progress]:
+    return [store.progress[query.workflow_key]] if query.workflow_key in store.progress else []
+
+
 # The key of each row is the type that its function takes; the cast says so once.
 _ANSWERS = cast(
     dict[type[Query[Any]], Callable[[MemoryStore, Query[Any]], list[Any]]],
@@ -367,5 +394,7 @@ _ANSWERS = cast(
         StaleEvents: _stale_events,
         Letters: _letters,
         Sent: _sent,
+        Children: _children,
+        ProgressOf: _progress_of,
     },
 )

@@ -13,11 +13,13 @@ import attrs
 
 from durable.backends import rows
 from durable.backends.base import (
+    Children,
     EventsFor,
     Letters,
     Mailbox,
     OpenPauses,
     PendingCount,
+    ProgressOf,
     Query,
     R,
     Sent,
@@ -28,7 +30,7 @@ from durable.backends.base import (
     WaitsOf,
     Workflows,
 )
-from durable.backends.schema import INDEXED_STATUSES, status_is
+from durable.backends.schema import INDEXED_STATUSES, IS_TIED, status_is
 from durable.backends.tables import Table
 from durable.errors import InvariantViolated
 
@@ -217,6 +219,17 @@ def _sent(query: Sent) -> Select:
     return Select(rows.SENT, sql, params, query.limit)
 
 
+def _children(query: Children) -> Select:
+    columns = rows.WORKFLOW.select()
+    sql = f"SELECT {columns} FROM workflow WHERE parent_key = :parent AND {IS_TIED} ORDER BY key LIMIT :limit"
+    return Select(rows.WORKFLOW, sql, {"parent": query.parent_key}, None)
+
+
+def _progress_of(query: ProgressOf) -> Select:
+    sql = f"SELECT {rows.PROGRESS.select()} FROM progress WHERE workflow = :workflow LIMIT :limit"
+    return Select(rows.PROGRESS, sql, {"workflow": query.workflow_key}, None)
+
+
 # The key of each row is the type that its function takes; the cast says so once.
 _SELECTS = cast(
     dict[type[Query[Any]], Callable[[Query[Any]], Select]],
@@ -232,5 +245,7 @@ _SELECTS = cast(
         StaleEvents: _stale_events,
         Letters: _letters,
         Sent: _sent,
+        Children: _children,
+        ProgressOf: _progress_of,
     },
 )

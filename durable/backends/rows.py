@@ -21,9 +21,11 @@ from durable.records import (
     EntryStatus,
     EventWait,
     HistoryEntry,
+    OnParentClose,
     OpenPause,
     ParkReason,
     PendingEvent,
+    Progress,
     Question,
     SentEvent,
     WorkflowRecord,
@@ -43,6 +45,7 @@ _REASONS = _by_value(ParkReason)
 _KINDS = _by_value(EntryKind)
 _OUTCOMES = _by_value(EntryStatus)
 _MODES = _by_value(DeliveryMode)
+_CLOSES = _by_value(OnParentClose)
 
 
 def to_json(value: Iterable[object]) -> str:
@@ -116,12 +119,13 @@ def workflow_row(record: WorkflowRecord) -> Row:
         record.crashes,
         None if record.park_reason is None else record.park_reason._value_,
         record.park_detail,
+        None if record.on_parent_close is None else record.on_parent_close._value_,
         to_json(record.cursors) if record.cursors else "[]",
     )
 
 
 def _workflow(row: Row) -> WorkflowRecord:
-    reason = row[21]
+    reason, on_close = row[21], row[23]
     return WorkflowRecord(
         key=row[0],
         # An id that came in by hand is checked like one that comes in by the API: an empty one once made another
@@ -148,7 +152,8 @@ def _workflow(row: Row) -> WorkflowRecord:
         crashes=row[20],
         park_reason=None if reason is None else _REASONS[reason],
         park_detail=row[22],
-        cursors=_cursors(row[23]),
+        on_parent_close=None if on_close is None else _CLOSES[on_close],
+        cursors=_cursors(row[24]),
     )
 
 
@@ -157,7 +162,7 @@ WORKFLOW = Table(
     "key:count id:text name:text version:count status:text input:text start_digest:text created_at:instant "
     "start_at:instant wake_at:instant? finished_at:instant? result:text? error:text? parent_key:count? "
     "parent_place:text? depth:count round:count tags:text cancel_requested:int cancel_reason:text? crashes:count "
-    "park_reason:text? park_detail:text? cursors:text",
+    "park_reason:text? park_detail:text? on_parent_close:text? cursors:text",
     ("id",),
     _workflow,
 )
@@ -320,6 +325,19 @@ def _sent(row: Row) -> SentEvent:
 
 
 SENT = Table("sent_event", "event_id:text digest:text reply:text at:instant", ("event_id",), _sent)
+
+
+def progress_row(progress: Progress) -> Row:
+    """The row of what a workflow has published."""
+    return (progress.workflow_key, progress.round, progress.seq, progress.value, progress.at)
+
+
+def _progress(row: Row) -> Progress:
+    key, round, seq, value, at = row
+    return Progress(workflow_key=key, round=round, seq=seq, value=value, at=at)
+
+
+PROGRESS = Table("progress", "workflow:count round:count seq:count value:text at:instant", ("workflow",), _progress)
 
 
 def _timer(row: Row) -> tuple[int, int]:

@@ -10,12 +10,12 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 from durable.errors import StoreTooNew, StoreUnusable
-from durable.records import WorkflowStatus
+from durable.records import OnParentClose, WorkflowStatus
 
 if TYPE_CHECKING:
     from sqlite_utils import Database, Migrations
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # "Durb": tells our files from any other SQLite file, also for `file(1)`.
 APPLICATION_ID = 0x44757262
 
@@ -27,6 +27,10 @@ INDEXED_STATUSES = (WorkflowStatus.RUNNING, WorkflowStatus.PARKED)
 def status_is(status: WorkflowStatus) -> str:
     """SQL for "has this status", with a literal: SQLite uses a partial index only when it can read its condition."""
     return f"status = '{status.value}'"
+
+
+# SQL for "ends with its parent": not kept, and not ended yet. Few rows are children, and most of them have ended.
+IS_TIED = f"finished_at IS NULL AND on_parent_close IS NOT '{OnParentClose.KEEP.value}'"
 
 
 _TABLES = (
@@ -155,6 +159,22 @@ _INDEXES = (
 )
 
 
+# Children that are spawned, and what workflows publish.
+_SPAWNING = (
+    "ALTER TABLE workflow ADD COLUMN on_parent_close TEXT",
+    f"CREATE INDEX workflow_child ON workflow (parent_key) WHERE parent_key IS NOT NULL AND {IS_TIED}",
+    """
+    CREATE TABLE progress (
+        workflow INTEGER PRIMARY KEY,
+        round INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        value TEXT NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT
+    """,
+)
+
+
 def _migrations() -> Migrations:
     """All migrations, in order."""
     # sqlite-utils takes 139 ms to import; only a file whose schema is not current pays for it.
@@ -172,6 +192,11 @@ def _migrations() -> Migrations:
         # A pause is a wait with a question. It stands under the empty name, so the index by name lists the pauses.
         for column in ("prompt TEXT", "expects TEXT", "expires_at INTEGER"):
             db.execute(f"ALTER TABLE event_wait ADD COLUMN {column}")
+
+    @migrations()
+    def m003_spawning(db: Database) -> None:
+        for statement in _SPAWNING:
+            db.execute(statement)
 
     return migrations
 

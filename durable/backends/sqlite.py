@@ -61,11 +61,12 @@ _PUT_PAUSE = rows.WAIT.insert("INSERT OR REPLACE")
 _PUT_EVENT = rows.EVENT.insert("INSERT OR REPLACE")
 _PUT_LETTER = rows.LETTER.insert("INSERT OR REPLACE")
 _PUT_SENT = rows.SENT.insert("INSERT OR REPLACE")
+_PUT_PROGRESS = rows.PROGRESS.insert("INSERT OR REPLACE")
 
 
 def _update_workflow(*left_out: str) -> str:
     """The update of a workflow's row, with the same parameters as its insert: column n is ?n."""
-    never = {"key", "id", "created_at", "parent_key", "parent_place", "tags", *left_out}
+    never = {"key", "id", "created_at", "parent_key", "parent_place", "on_parent_close", "tags", *left_out}
     numbered = enumerate(rows.WORKFLOW.columns, start=1)
     changes = ", ".join(f"{column} = ?{number}" for number, column in numbered if column not in never)
     # For people who watch a row. Nobody here reads it, so whatever it holds must not make a commit fail.
@@ -84,6 +85,7 @@ _PURGE = (
     "DELETE FROM event_wait WHERE workflow = ?",
     "DELETE FROM pending_event WHERE target = ?",
     "DELETE FROM workflow_tag WHERE workflow = ?",
+    "DELETE FROM progress WHERE workflow = ?",
 )
 
 
@@ -338,6 +340,8 @@ def _put(connection: sqlite3.Connection, batch: Batch) -> None:
         run(_PUT_LETTER, [rows.letter_row(letter) for letter in batch.letters_put.values()])
     if batch.sent_put:
         run(_PUT_SENT, [rows.sent_row(sent) for sent in batch.sent_put.values()])
+    if batch.progress_put:
+        run(_PUT_PROGRESS, [rows.progress_row(one) for one in batch.progress_put.values()])
 
 
 def _update_workflows(connection: sqlite3.Connection, batch: Batch) -> None:

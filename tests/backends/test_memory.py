@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from durable.backends.base import Batch
@@ -45,3 +46,8 @@ def test_nothing_piles_up() -> None:
     backend.commit(Batch(number=1, waits_put=by_place(wait(1, 2, event_key="x")), events_put=events))
     backend.commit(Batch(number=2, waits_dropped={(1, "0")}, events_dropped={3, 4}))
     assert not any((store.waits, store.waiting, store.events, store.queues, store.boxes))
+    child = workflow(1, parent_key=9)
+    backend.commit(Batch(number=3, workflows_new=by_key(child)))
+    assert store.tied
+    backend.commit(Batch(number=4, workflows_changed=by_key(attrs.evolve(child, finished_at=5000))))
+    assert not store.tied

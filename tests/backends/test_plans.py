@@ -11,11 +11,13 @@ import pytest
 
 from durable.backends import queries, schema
 from durable.backends.base import (
+    Children,
     EventsFor,
     Letters,
     Mailbox,
     OpenPauses,
     PendingCount,
+    ProgressOf,
     Query,
     Sent,
     StaleEvents,
@@ -67,6 +69,8 @@ HOT: list[tuple[Query[Any], list[str]]] = [
     (Letters(after=7, limit=9), ["PRIMARY KEY"]),
     (Sent(event_id="a"), ["PRIMARY KEY"]),
     (Sent(before=9, limit=9), ["sent_event_at"]),
+    (Children(1), ["workflow_child"]),
+    (ProgressOf(1), ["PRIMARY KEY"]),
 ]
 
 
@@ -131,6 +135,7 @@ def test_counts_read_only_an_index(connection: sqlite3.Connection, query: Workfl
         ("DELETE FROM event_wait WHERE workflow = ?", "PRIMARY KEY"),
         ("DELETE FROM pending_event WHERE target = ?", "pending_event_target"),
         ("DELETE FROM workflow_tag WHERE workflow = ?", "workflow_tag_workflow"),
+        ("DELETE FROM progress WHERE workflow = ?", "PRIMARY KEY"),
     ],
 )
 def test_rows_of_one_workflow_are_found_by_index(connection: sqlite3.Connection, sql: str, index: str) -> None:
@@ -147,3 +152,5 @@ def test_the_status_index_leaves_out_the_many(connection: sqlite3.Connection) ->
     )
     assert partial["workflow_live"].endswith("WHERE status = 'running' OR status = 'parked'")
     assert partial["workflow_wake"].endswith("WHERE wake_at IS NOT NULL")
+    tied = "WHERE parent_key IS NOT NULL AND finished_at IS NULL AND on_parent_close IS NOT 'keep'"
+    assert partial["workflow_child"].endswith(tied)

@@ -83,7 +83,7 @@ BAD_FILES: list[tuple[str, Callable[[pathlib.Path], object], type[StorageError],
         StoreUnusable,
         "holds other tables",
     ),
-    ("newer", _newer, StoreTooNew, "schema version 99, this durable knows up to 2"),
+    ("newer", _newer, StoreTooNew, f"schema version 99, this durable knows up to {schema.SCHEMA_VERSION}"),
 ]
 
 
@@ -201,6 +201,7 @@ def test_new_and_empty_files_become_stores(tmp_path: pathlib.Path) -> None:
         assert connection.execute("SELECT migration_set, name FROM _sqlite_migrations").fetchall() == [
             ("durable", "m001_tables"),
             ("durable", "m002_pauses"),
+            ("durable", "m003_spawning"),
         ]
         connection.close()
 

@@ -12,10 +12,16 @@ when the check begins. With pytest:
 
 from __future__ import annotations
 
-from durable.testing.conformance import commits, events, pauses, workflows
+from durable.testing.conformance import children, commits, events, pauses, workflows
 from durable.testing.conformance.kit import BackendFactory, Check
 
-CHECKS: tuple[Check, ...] = (*commits.CHECKS, *workflows.CHECKS, *events.CHECKS, *pauses.CHECKS)
+CHECKS: tuple[Check, ...] = (
+    *commits.CHECKS,
+    *workflows.CHECKS,
+    *events.CHECKS,
+    *children.CHECKS,
+    *pauses.CHECKS,
+)
 FENCING_CHECKS: tuple[Check, ...] = commits.FENCING_CHECKS
 
 __all__ = ["CHECKS", "FENCING_CHECKS", "BackendFactory", "Check"]

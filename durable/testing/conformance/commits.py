@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from durable.backends.base import (
     Batch,
+    Children,
     Letters,
     Mailbox,
     OpenPauses,
     PendingCount,
+    ProgressOf,
     Query,
     Sent,
     StaleEvents,
@@ -17,7 +19,7 @@ from durable.backends.base import (
     Workflows,
 )
 from durable.errors import InvariantViolated, StoreFenced
-from durable.records import DeadLetter, Question, SentEvent
+from durable.records import DeadLetter, Progress, Question, SentEvent
 from durable.testing.conformance.kit import (
     ALL,
     BackendFactory,
@@ -61,6 +63,8 @@ _EVERYTHING: tuple[Query[object], ...] = (
     StaleEvents(expired_at=10**9, sent_before=10**9, limit=ALL),
     Letters(limit=ALL),
     Sent(before=10**9, limit=ALL),
+    Children(9),
+    ProgressOf(1),
 )
 
 
@@ -68,12 +72,13 @@ def _one_of_each(number: int) -> Batch:
     return Batch(
         number=number,
         serial=50,
-        workflows_new=by_key(workflow(1, wake_at=7, tags=("red",))),
+        workflows_new=by_key(workflow(1, wake_at=7, tags=("red",), parent_key=9)),
         history=[(1, entry(0))],
         waits_put=by_place(wait(1, 2), wait(1, 7, "1", name="", question=Question('"sure?"', "bool"))),
         events_put=by_serial(event(3), event(4, target=1), event(5, unstarted="later")),
         letters_put={6: DeadLetter(id=6, name="paid", workflow_id="w", payload="1", sent_at_us=1, died_at_us=2)},
         sent_put={"e": SentEvent(event_id="e", digest="d", reply="r", at=1)},
+        progress_put={1: Progress(workflow_key=1, round=0, seq=0, value="1", at=1)},
     )
 
 

@@ -10,6 +10,7 @@ from durable.records import (
     EntryKind,
     EntryStatus,
     HistoryEntry,
+    OnParentClose,
     ParkReason,
     WorkflowRecord,
     WorkflowStatus,
@@ -47,6 +48,7 @@ _FULL = WorkflowRecord(
     error='{"type": "ValueError"}',
     parent_key=5,
     parent_place="1:4.1.0",
+    on_parent_close=OnParentClose.CANCEL,
     depth=6,
     round=7,
     tags=("red", 'qu"ote', "☃"),
@@ -106,7 +108,8 @@ def check_update(make: BackendFactory) -> None:
         store.save(workflows_new=by_key(first, other))
         changed = attrs.evolve(
             workflow(1),
-            **{name: getattr(first, name) for name in ("id", "created_at", "parent_key", "parent_place", "tags")},
+            **{name: getattr(first, name) for name in ("id", "created_at", "tags")},
+            **{name: getattr(first, name) for name in ("parent_key", "parent_place", "on_parent_close")},
             **{name: getattr(first, name) for name in ("name", "version", "input", "start_digest")},
         )
         store.save(workflows_changed=by_key(changed))
