@@ -7,6 +7,7 @@ from durable.engine.engine import WorkflowEngine
 from durable.engine.handle import WorkflowHandle
 from durable.engine.operations import Delivered, Queued
 from durable.engine.sync import SyncWorkflowEngine, SyncWorkflowHandle
+from durable.engine.updates import WorkflowUpdate
 from durable.engine.views import Description, OwedUndo, RecoveryReport, Waiting, WorkflowSummary
 from durable.errors import (
     ActivityFailed,
@@ -56,17 +57,20 @@ from durable.records import (
     EntryStatus,
     FailedUndo,
     HistoryEntry,
+    OnParentClose,
     OpenPause,
     ParkReason,
     WorkflowStatus,
 )
 from durable.retry import Retry
+from durable.runner.children import ChildHandle, spawn
 from durable.runner.combinators import Won, gather, race
 from durable.runner.definitions import ActivityDef, Call, Durable, WorkflowDef, activity, call, workflow
 from durable.runner.determinism import WorkflowInfo, info, now, random, uuid
 from durable.runner.events import Event
 from durable.runner.ops import Op, UseYieldFrom, sleep, sleep_until
 from durable.runner.pauses import pause
+from durable.runner.publishing import publish
 from durable.runner.session import WorkflowSessionRunner
 from durable.runner.undo import saga
 
@@ -80,6 +84,7 @@ __all__ = [
     "Call",
     "Cancelled",
     "ChildDepthExceeded",
+    "ChildHandle",
     "ChildWorkflowCancelled",
     "ChildWorkflowFailed",
     "Codec",
@@ -106,6 +111,7 @@ __all__ = [
     "InvalidValue",
     "InvariantViolated",
     "NonRetryable",
+    "OnParentClose",
     "Op",
     "OpenPause",
     "OperationMisused",
@@ -148,6 +154,7 @@ __all__ = [
     "WorkflowStatus",
     "WorkflowSummary",
     "WorkflowTerminated",
+    "WorkflowUpdate",
     "WrongType",
     "__version__",
     "activity",
@@ -158,11 +165,13 @@ __all__ = [
     "info",
     "now",
     "pause",
+    "publish",
     "race",
     "random",
     "saga",
     "sleep",
     "sleep_until",
+    "spawn",
     "uuid",
     "workflow",
 ]

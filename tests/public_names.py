@@ -8,6 +8,7 @@ ActivityTimedOut
 Call
 Cancelled
 ChildDepthExceeded
+ChildHandle
 ChildWorkflowCancelled
 ChildWorkflowFailed
 Codec
@@ -34,6 +35,7 @@ HistoryEntry
 InvalidValue
 InvariantViolated
 NonRetryable
+OnParentClose
 Op
 OpenPause
 OperationMisused
@@ -76,6 +78,7 @@ WorkflowSessionRunner
 WorkflowStatus
 WorkflowSummary
 WorkflowTerminated
+WorkflowUpdate
 WrongType
 __version__
 activity
@@ -86,11 +89,13 @@ gather
 info
 now
 pause
+publish
 race
 random
 saga
 sleep
 sleep_until
+spawn
 uuid
 workflow
 """.split()

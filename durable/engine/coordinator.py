@@ -39,6 +39,7 @@ from durable.engine.questions import Pending
 from durable.engine.recovery import admit_suspect
 from durable.engine.state import State
 from durable.engine.turn import Turn
+from durable.engine.watching import Unchanged, Watchers
 from durable.errors import DurableError, EngineClosed, InvariantViolated, StorageError, StorageUnavailable
 from durable.registry import Registry
 from durable.runner.definitions import WorkflowDef
@@ -98,7 +99,9 @@ class WorkflowStateCoordinator:
         self._next: deque[Operation[Any]] = deque()
         # The batch that is being decided; if it cannot be committed its callers must be told.
         self._taken: list[Envelope | Operation[Any]] = []
-        self._watchers: dict[int, list[Envelope]] = {}
+        # Who waits for the end of a workflow, and who for any change.
+        self._watchers: Watchers[Envelope] = Watchers()
+        self._observers: Watchers[Envelope] = Watchers()
         self._patience = from_duration("commit_patience", config.commit_patience) / SECOND
         self._sweep_every = from_duration("sweep_every", config.sweep_every) / SECOND
         self._batch_number = 0
@@ -199,7 +202,9 @@ class WorkflowStateCoordinator:
         if self.state.trials.unclean:
             admit_suspect(turn)
             follow_up(turn)
+        told = self._observers.look(turn)
         self._commit()
+        release.answered += self._observers.take(told)
         self._apply(turn.effects, release)
         if release.answered or release.activities:
             self._release(release)
@@ -215,19 +220,16 @@ class WorkflowStateCoordinator:
             release.answered.append(envelope)
             return
         if isinstance(reply, Pending):
-            self._watch(reply.key, envelope)
+            self._watchers.add(reply.key, envelope)
+        elif isinstance(reply, Unchanged):
+            self._observers.add(reply.key, envelope)
         else:
             envelope.reply = reply
             release.answered.append(envelope)
 
-    def _watch(self, key: int, envelope: Envelope) -> None:
-        others = [other for other in self._watchers.get(key, ()) if not other.is_abandoned]
-        self._watchers[key] = [*others, envelope]
-
     def _forget_abandoned(self) -> None:
-        """A workflow may go on for months after the last caller has stopped waiting for its end."""
-        left = {key: [one for one in watchers if not one.is_abandoned] for key, watchers in self._watchers.items()}
-        self._watchers = {key: watchers for key, watchers in left.items() if watchers}
+        self._watchers.forget_abandoned()
+        self._observers.forget_abandoned()
 
     def _apply(self, effects: list[Effect], release: Release) -> None:
         """The commit has happened: sort what leaves from what is to be done next."""
@@ -237,7 +239,7 @@ class WorkflowStateCoordinator:
             elif isinstance(effect, Follow):
                 self._next.append(effect.operation)
             elif isinstance(effect, Ended):
-                for envelope in self._watchers.pop(effect.record.key, ()):
+                for envelope in self._watchers.pop(effect.record.key):
                     envelope.reply = effect.record
                     release.answered.append(envelope)
 
@@ -320,7 +322,7 @@ class WorkflowStateCoordinator:
         except StorageError as error:
             _log.error("the store could not be closed: %s", error)
         release = Release(self.refuse_rest(end), end=end, is_last=True)
-        for one in [*self._taken, *(envelope for watchers in self._watchers.values() for envelope in watchers)]:
+        for one in [*self._taken, *self._watchers, *self._observers]:
             if isinstance(one, Envelope):
                 one.error = end or EngineClosed()
                 release.answered.append(one)

@@ -24,7 +24,7 @@ from durable.engine.activities import ActivityPool
 from durable.engine.bridge import LoopBridge
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinator
-from durable.engine.operations import AwaitEnd, Operation, RunActivity, StopActivity
+from durable.engine.operations import AwaitChange, AwaitEnd, Operation, RunActivity, StopActivity
 from durable.engine.watchdog import Watchdog
 from durable.errors import EngineClosed, EngineForked, OperationMisused
 from durable.registry import Registry
@@ -44,14 +44,19 @@ def service_call(
 
     @functools.wraps(method)
     def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, A]:
-        if STEPPING.get() is not None:
-            raise OperationMisused(
-                f"{method.__qualname__}() was called inside a workflow body, which must not talk to the engine: "
-                f"yield a workflow call for a child, or do it in an activity ({caller()})"
-            )
+        refuse_in_body(method.__qualname__)
         return method(self, *args, **kwargs)
 
     return guarded
+
+
+def refuse_in_body(name: str) -> None:
+    """Raises `OperationMisused` if a workflow body is running: it has called what only a service may call."""
+    if STEPPING.get() is not None:
+        raise OperationMisused(
+            f"{name}() was called inside a workflow body, which must not talk to the engine: "
+            f"yield a workflow call for a child, or do it in an activity ({caller()})"
+        )
 
 
 @attrs.define(eq=False)
@@ -142,8 +147,8 @@ class Core:
         finally:
             self._room.release()
 
-    async def ask_end(self, operation: AwaitEnd) -> Any:
-        """Like `ask`, for the one question whose answer may take months; it takes no room in the queue."""
+    async def ask_end(self, operation: AwaitEnd | AwaitChange) -> Any:
+        """Like `ask`, for the two questions whose answer may take months; they take no room in the queue."""
         self.check_open()
         return await self._answer(operation)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from durable.engine import delivery, lifecycle, pauses, questions, recovery
+from durable.engine import delivery, lifecycle, pauses, publishing, questions, recovery, spawning, watching
 from durable.engine import operations as ops
 from durable.engine.progress import load
 from durable.engine.state import State
@@ -37,6 +37,8 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.ReadHistory: questions.decide_read_history,
     ops.DescribeWorkflow: questions.decide_describe_workflow,
     ops.PurgeWorkflows: questions.decide_purge_workflows,
+    ops.ReadProgress: publishing.decide_read_progress,
+    ops.AwaitChange: watching.decide_await_change,
 }
 
 
@@ -96,3 +98,9 @@ def _check(turn: Turn, key: int, position: str) -> None:
         lifecycle.check_child(turn, loaded, wait)
     elif wait.kind is EntryKind.PAUSE:
         pauses.check_pause(turn, loaded, wait)
+    elif wait.kind is EntryKind.SPAWN:
+        spawning.check_spawn(turn, loaded, wait)
+    elif wait.kind is EntryKind.RESULT:
+        spawning.check_result(turn, loaded, wait)
+    elif wait.kind is EntryKind.CANCEL_CHILD:
+        spawning.check_cancel_child(turn, loaded, wait)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from durable.codec import payload_size
+from durable.engine.kinship import close_children, wake_parent
 from durable.engine.operations import Ended, Follow, ResumeWorkflow, StopActivity
 from durable.engine.turn import Turn
 from durable.errors import Cancelled, CodecError, PayloadTooLarge
@@ -66,6 +67,7 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
     loaded = state.loaded.get(record.key)
     mail = loaded.mail if loaded is not None else None
     leave_work(turn, record)
+    close_children(turn, record, loaded)
     for position in loaded.rows if loaded is not None else state.post.waits_of(record.key):
         state.post.drop_wait(record.key, position)
     state.put(ended, record)
@@ -73,12 +75,7 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
     if mail != 0:
         _bury_mail(turn, record)
     turn.effects.append(Ended(ended))
-    if record.parent_key is not None and record.parent_place is not None:
-        parent = state.readable(record.parent_key)
-        position = record.parent_place.rpartition(":")[2]
-        is_waited_for = parent is not None and record.parent_place == place(parent.round, position)
-        if parent is not None and is_waited_for and not parent.status.is_terminal:
-            turn.checks.append((parent.key, position))
+    wake_parent(turn, record)
 
 
 def leave_work(turn: Turn, record: WorkflowRecord) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from datetime import timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import anyio
 
 from durable.clock import SECOND, from_duration
-from durable.engine.core import Core, service_call
-from durable.engine.operations import AwaitEnd, CancelWorkflow, FindWorkflow
+from durable.engine.core import Core, refuse_in_body, service_call
+from durable.engine.operations import AwaitChange, AwaitEnd, CancelWorkflow, FindWorkflow, ReadProgress, Sight
+from durable.engine.updates import Watch, read_progress
 from durable.errors import UnknownWorkflow, WorkflowCancelled, WorkflowFailed
 from durable.ids import check_reason
 from durable.outcomes import error_summary, unpack_error
 from durable.records import WorkflowRecord, WorkflowStatus
 
 R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T")
 
 
 class WorkflowHandle(Generic[R_co]):
@@ -46,6 +49,38 @@ class WorkflowHandle(Generic[R_co]):
     async def cancel(self, reason: str | None = None) -> bool:
         """Ask it to clean up and end; False if it has ended already."""
         return await self._core.ask(CancelWorkflow(self.id, check_reason(reason)))
+
+    @overload
+    def progress(self) -> Coroutine[Any, Any, Any]: ...
+    @overload
+    def progress(self, type: type[T]) -> Coroutine[Any, Any, T | None]: ...
+    def progress(self, type: Any = Any) -> Coroutine[Any, Any, Any]:
+        """What it has published last, as JSON or as a type that it fits; None if nothing yet.
+
+        The workflow is not loaded for this. Raises `WorkflowNotFound`, or `CodecError` for a type that does not fit.
+        """
+        refuse_in_body("WorkflowHandle.progress")
+        return self._progress(type)
+
+    async def _progress(self, type: Any) -> Any:
+        found = await self._core.ask(ReadProgress(self.id))
+        return read_progress(self._core.codec, self.id, None if found is None else found.value, type)
+
+    @overload
+    def watch(self) -> Watch[Any]: ...
+    @overload
+    def watch(self, type: type[T]) -> Watch[T]: ...
+    def watch(self, type: Any = Any) -> Watch[Any]:
+        """`async for update in handle.watch()`: how it stands now, then every change of status or progress.
+
+        What is told is stored. A slow consumer sees the latest; the end is always told, and is the last.
+        """
+        refuse_in_body("WorkflowHandle.watch")
+        return Watch(self.id, self._change, self._core.codec, type)
+
+    async def _change(self, seen: Sight | None) -> Sight:
+        sight: Sight = await self._core.ask_end(AwaitChange(self.id, seen))
+        return sight
 
     def __repr__(self) -> str:
         return f"<workflow handle {self.id!r}>"

@@ -29,9 +29,9 @@ from durable.errors import (
 )
 from durable.ids import digest, place
 from durable.outcomes import error_summary, pack_error, unpack_error
-from durable.records import EntryKind, EntryStatus, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.records import EntryKind, EntryStatus, OnParentClose, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.retry import is_permanent, next_delay
-from durable.runner.definitions import WorkflowCall, WorkflowDef
+from durable.runner.definitions import WorkflowDef
 from durable.runner.fibers import WaitCondition
 
 
@@ -167,33 +167,43 @@ def decide_resume_workflow(turn: Turn, op: ResumeWorkflow) -> None:
 
 def check_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     """A workflow waits for a child: start it, or hand its end over if it has ended. Replay never starts a second."""
+    child = own_child(turn, loaded, wait)
+    if child is not None and child.status.is_terminal:
+        hand_over_child(turn, loaded, wait, child)
+
+
+def own_child(
+    turn: Turn, loaded: Loaded, wait: WaitCondition, on_parent_close: OnParentClose | None = None
+) -> WorkflowRecord | None:
+    """The child that a workflow calls here, as it was or just started; None if the body is told why not, or parked."""
     state = turn.state
     parent = loaded.record
-    assert isinstance(wait.op, WorkflowCall)
+    definition: WorkflowDef[Any, Any] = wait.op.definition  # type: ignore[attr-defined]  # it is the call of a child
     id = child_id_of(parent, wait.op, wait.position)
     where = place(parent.round, wait.position)
     try:
         child = state.find(id)
     except CodecError as problem:
         park(turn, parent, ParkReason.UNREADABLE, f"child {id!r}: {problem}")
-        return
-    if child is None:
-        try:
-            if parent.depth >= state.config.max_child_depth:
-                raise ChildDepthExceeded(parent.id, state.config.max_child_depth)
-            check_payload(turn, f"{wait.op.definition.label}: arguments", wait.input)
-            state.registry.add(wait.op.definition)
-        except Exception as error:
-            feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
-            return
-        register_workflow(
-            turn, id, wait.op.definition, wait.input,
-            start_at=turn.now, parent_key=parent.key, parent_place=where, depth=parent.depth + 1,
-        )  # fmt: skip
-    elif (child.parent_key, child.parent_place) != (parent.key, where):
+        return None
+    if child is not None:
+        if (child.parent_key, child.parent_place) == (parent.key, where):
+            return child
         feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(WorkflowAlreadyExists(id, child.name)))
-    elif child.status.is_terminal:
-        hand_over_child(turn, loaded, wait, child)
+        return None
+    try:
+        if parent.depth >= state.config.max_child_depth:
+            raise ChildDepthExceeded(parent.id, state.config.max_child_depth)
+        check_payload(turn, f"{definition.label}: arguments", wait.input)
+        state.registry.add(definition)
+    except Exception as error:
+        feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
+        return None
+    return register_workflow(
+        turn, id, definition, wait.input,
+        start_at=turn.now, parent_key=parent.key, parent_place=where, depth=parent.depth + 1,
+        on_parent_close=on_parent_close,
+    )  # fmt: skip
 
 
 def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: WorkflowRecord) -> None:

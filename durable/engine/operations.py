@@ -16,7 +16,7 @@ from durable.backends.base import Workflows
 from durable.codec import Arguments
 from durable.engine.views import Description, RecoveryReport
 from durable.errors import DurableError
-from durable.records import DeadLetter, HistoryEntry, OpenPause, WorkflowRecord
+from durable.records import DeadLetter, HistoryEntry, OpenPause, Progress, WorkflowRecord, WorkflowStatus
 from durable.runner.definitions import ActivityDef, WorkflowDef
 from durable.runner.pauses import PauseOp
 
@@ -97,6 +97,31 @@ class AwaitEnd(Operation[WorkflowRecord]):
     """The record of a workflow once it has ended; the answer may take months."""
 
     id: str
+
+
+@attrs.frozen
+class ReadProgress(Operation[Progress | None]):
+    """What a workflow has published last."""
+
+    id: str
+
+
+@attrs.frozen
+class Sight:
+    """What is to be seen of a workflow at one moment; two are the same if nothing has changed in between."""
+
+    status: WorkflowStatus
+    # JSON text, None if nothing was published.
+    progress: str | None
+    at: int = attrs.field(eq=False)
+
+
+@attrs.frozen
+class AwaitChange(Operation[Sight]):
+    """What is to be seen of a workflow once it is something else than what was seen; the answer may take months."""
+
+    id: str
+    seen: Sight | None = None
 
 
 @attrs.frozen

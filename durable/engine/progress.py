@@ -14,12 +14,14 @@ from durable.clock import to_datetime
 from durable.codec import Arguments
 from durable.engine.endings import child_id_of, end_workflow, park
 from durable.engine.operations import RunActivity, StopActivity
+from durable.engine.publishing import forget_known, store_progress
 from durable.engine.state import Loaded
 from durable.engine.turn import Turn
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError, UnknownWorkflow
 from durable.ids import place
 from durable.outcomes import pack_error
 from durable.records import (
+    DeliveryMode,
     EntryKind,
     EntryStatus,
     EventWait,
@@ -37,6 +39,8 @@ from durable.runner.session import WorkflowSessionRunner
 
 _UNREAD: Any = object()
 _log = logging.getLogger("durable")
+# The waits that have a row of their own.
+_REGISTERED = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
 # What a NamedTuple does when it is called, without the call in between: every step makes two of them.
 new_tuple = tuple.__new__
 
@@ -80,8 +84,11 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
             turn.state.put(record.with_status(WorkflowStatus.RUNNING, park_reason=None, park_detail=None), record)
         for position, row in list(rows.items()):
             wait = session.waits.get(position)
-            if wait is None or wait.kind is not (EntryKind.EVENT if row.question is None else EntryKind.PAUSE):
+            if wait is None or wait.kind is not _kind_of(row):
                 _forget(turn, loaded, position)
+        # What it has spawned in earlier rounds stands in no history any more.
+        session.has_tied = session.has_tied or record.round > 0
+        forget_known(turn, record, session)
         if isinstance(result, Suspended):
             result = Suspended(list(session.waits.values()))
         advance(turn, loaded, result)
@@ -137,14 +144,14 @@ def feed_cancel(turn: Turn, loaded: Loaded, reason: str) -> None:
 
 def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
     """Do what the body now asks for."""
+    # Also on its way out a body has withdrawn waits: the children among them are to be cancelled.
+    for wait in result.withdrawn if isinstance(result, Suspended) else loaded.session.withdrawn():
+        _withdraw(turn, loaded, wait)
+    if loaded.session.published is not None:
+        result = store_progress(turn, loaded, result)
     if not isinstance(result, Suspended):
-        # On its way out the body has withdrawn waits: the children among them are to be cancelled.
-        for wait in loaded.session.withdrawn():
-            _withdraw(turn, loaded, wait)
         _end(turn, loaded, result)
         return
-    for wait in result.withdrawn:
-        _withdraw(turn, loaded, wait)
     waits = loaded.session.waits
     for wait in result.opened:
         # A wait may have been opened and withdrawn between two answers.
@@ -155,7 +162,7 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         elif wait.kind is EntryKind.EVENT:
             _register(turn, loaded, wait)
             turn.checks.append((loaded.record.key, wait.position))
-        elif wait.kind is EntryKind.CHILD or wait.kind is EntryKind.PAUSE:
+        elif wait.kind is not EntryKind.TIMER:
             turn.checks.append((loaded.record.key, wait.position))
     settle(turn, loaded)
 
@@ -248,25 +255,32 @@ def _acquit(turn: Turn, loaded: Loaded) -> None:
 def _register(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     assert isinstance(wait.op, EventOp)
     event = wait.op.event
-    known = loaded.rows.get(wait.position)
-    if known is not None and (known.name, known.event_key) == (event.name, wait.op.key):
+    register(turn, loaded, wait.position, name=event.name, event_key=wait.op.key, mode=event.delivery_mode)
+
+
+def register(
+    turn: Turn, loaded: Loaded, position: str, *, name: str, event_key: str, mode: DeliveryMode = DeliveryMode.ALL
+) -> None:
+    """Note durably who waits where for what, unless it is noted already."""
+    known = loaded.rows.get(position)
+    if known is not None and (known.name, known.event_key) == (name, event_key):
         return
     row = EventWait(
         workflow_key=loaded.record.key,
-        position=wait.position,
-        name=event.name,
-        event_key=wait.op.key,
-        mode=event.delivery_mode,
+        position=position,
+        name=name,
+        event_key=event_key,
+        mode=mode,
         serial=turn.state.next_serial(),
         since=turn.now,
     )
-    loaded.rows[wait.position] = row
+    loaded.rows[position] = row
     turn.state.post.put_wait(row)
 
 
 def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     record = loaded.record
-    if wait.kind is EntryKind.EVENT or wait.kind is EntryKind.PAUSE:
+    if wait.kind in _REGISTERED:
         _forget(turn, loaded, wait.position)
     elif wait.kind is EntryKind.ACTIVITY:
         flight = turn.state.in_flight.get(record.key, {}).pop(wait.position, None)
@@ -276,6 +290,13 @@ def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         child_id = child_id_of(record, wait.op, wait.position)
         reason = f"workflow {record.id!r} no longer waits for it"
         turn.cancels.append((child_id, record.key, place(record.round, wait.position), reason))
+
+
+def _kind_of(row: EventWait) -> EntryKind:
+    """What a wait with this row is for."""
+    if row.question is not None:
+        return EntryKind.PAUSE
+    return EntryKind.EVENT if row.name else EntryKind.RESULT
 
 
 def _forget(turn: Turn, loaded: Loaded, position: str) -> None:

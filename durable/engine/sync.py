@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import atexit
 import builtins
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
 import attrs
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -21,6 +21,7 @@ from durable.engine.engine import WorkflowEngine
 from durable.engine.groups import DeadLetters, Pauses, Runs, Statuses
 from durable.engine.handle import WorkflowHandle
 from durable.engine.operations import Delivered, Queued
+from durable.engine.updates import WorkflowUpdate
 from durable.engine.views import Description, RecoveryReport, WorkflowSummary
 from durable.errors import EngineClosed
 from durable.records import DeadLetter, HistoryEntry, OpenPause, WorkflowStatus
@@ -70,6 +71,23 @@ class SyncWorkflowHandle(Generic[R_co]):
     def cancel(self, reason: str | None = None) -> bool:
         """Ask it to clean up and end; False if it has ended already."""
         return self._line.wait(self._handle.cancel, reason)
+
+    @overload
+    def progress(self) -> Any: ...
+    @overload
+    def progress(self, type: type[T]) -> T | None: ...
+    def progress(self, type: Any = Any) -> Any:
+        """What it has published last, like `WorkflowHandle.progress`."""
+        return self._line.wait(self._handle.progress, type)
+
+    @overload
+    def watch(self) -> Iterator[WorkflowUpdate[Any]]: ...
+    @overload
+    def watch(self, type: type[T]) -> Iterator[WorkflowUpdate[T]]: ...
+    def watch(self, type: Any = Any) -> Iterator[WorkflowUpdate[Any]]:
+        """`for update in handle.watch()`: how it stands now, then every change, like `WorkflowHandle.watch`."""
+        changes = self._handle.watch(type)
+        return iter(lambda: self._line.wait(changes.next), None)
 
     def __repr__(self) -> str:
         return repr(self._handle)

@@ -17,7 +17,8 @@ from durable.clock import to_datetime
 from durable.codec import Codec
 from durable.errors import Cancelled, HistoryDiverged
 from durable.outcomes import unpack_error
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.records import EntryKind, EntryStatus, HistoryEntry, OnParentClose
+from durable.runner.children import ChildOp, Spawn
 from durable.runner.definitions import ActivityCall, WorkflowCall, WorkflowDef
 from durable.runner.determinism import WorkflowInfo
 from durable.runner.events import EventOp
@@ -61,6 +62,7 @@ class WorkflowSessionRunner(Undoer):
         `value` is the entry's outcome where the caller has read it already. Raises `HistoryDiverged`, or `CodecError`
         for an outcome that cannot be read.
         """
+        self.fed = entry.seq
         if entry.kind is EntryKind.CANCEL:
             return self._cancel(entry)
         wait = self.waits.get(entry.position)
@@ -139,6 +141,10 @@ class WorkflowSessionRunner(Undoer):
             return self._codec.coder(op.event.payload_type, op.event.label).unpack(entry.outcome)
         if isinstance(op, PauseOp):
             return op.coder(self._codec).unpack(entry.outcome)
+        if isinstance(op, ChildOp):
+            if isinstance(op, Spawn) and op.on_parent_close is OnParentClose.CANCEL:
+                self.has_tied = True
+            return op.read(entry.outcome, self._codec)
         return to_datetime(entry.at_us)
 
     def _diverged(self, entry: HistoryEntry) -> HistoryDiverged:

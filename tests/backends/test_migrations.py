@@ -1,4 +1,4 @@
-"""Stores of older versions: they open with all that they hold, and can do what is new."""
+"""A file of an older durable opens, gets what it lacks, and keeps what it holds."""
 
 from __future__ import annotations
 
@@ -7,44 +7,95 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlite_utils import Database
 
+from durable import Durable, Event, OnParentClose, WorkflowEngine, WorkflowStatus, publish, spawn, workflow
 from durable.backends import schema
-from durable.backends.base import Batch, OpenPauses, WaitsOf
+from durable.backends.base import Batch, Children, OpenPauses, ProgressOf, WaitsOf, Workflows
 from durable.backends.sqlite import SqliteBackend
+from durable.clock import SECOND
 from durable.records import Question
-from durable.testing.conformance.kit import by_key, by_place, wait, workflow
+from durable.testing.conformance.kit import by_place, wait
+from tests.scenarios.kit import SOON
 
-# What takes the last migration back, and its mark with it.
-BEFORE_PAUSES = (
-    *(f"ALTER TABLE event_wait DROP COLUMN {name}" for name in ("prompt", "expects", "expires_at")),
-    "DELETE FROM _sqlite_migrations WHERE name = 'm002_pauses'",
-    "PRAGMA user_version = 1",
-)
+go = Event[int]("migrations.go")
+# What a workflow that waits for an event, and its parent, looked like in the first schema.
+_REST = "0, NULL, 0, NULL, NULL, '[]', 1"
+_ROWS = f"""
+    INSERT INTO workflow VALUES (1, 'p', 'migrations.parent', 1, 'suspended', '{{}}', '',
+        {SECOND}, {SECOND}, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, '[]', {_REST});
+    INSERT INTO workflow VALUES (2, 'p/0', 'migrations.child', 1, 'suspended', '{{}}', '',
+        {SECOND}, {SECOND}, NULL, NULL, NULL, NULL, 1, '0', 1, 0, '[]', {_REST});
+    INSERT INTO event_wait VALUES (2, '0', 'migrations.go', '', 'all', 3, {SECOND});
+    UPDATE meta SET serial = 3;
+"""
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
-    """A store as it was made before there were pauses, with a workflow that waits for an event."""
-    path = tmp_path / "store.db"
-    backend = SqliteBackend(path)
-    backend.open("maker")
-    backend.commit(Batch(number=1, workflows_new=by_key(workflow(1)), waits_put=by_place(wait(1, 2))))
-    backend.close()
+@workflow(name="migrations.child")
+def child() -> Durable[int]:
+    """Waits."""
+    return (yield from go.wait())
+
+
+@workflow(name="migrations.parent")
+def parent() -> Durable[list[int]]:
+    """Waits for its child, then does what an older durable could not."""
+    first = yield from child()
+    publish(first)
+    handle = yield from spawn(child(), on_parent_close=OnParentClose.CANCEL)
+    return [first, (yield from handle.result())]
+
+
+def an_old_store(path: Path) -> None:
+    """A file as the first version made it, with a parent and the child that it waits for."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for statement in BEFORE_PAUSES:
-            connection.execute(statement)
-        assert not schema.is_current(connection)
-    return path
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        schema._migrations().apply(Database(connection), stop_before="m002_pauses")
+        connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("COMMIT")
+        connection.executescript(_ROWS)
 
 
-def test_store_from_before_pauses(old: Path) -> None:
-    """A file of the first schema opens with all that it holds, and takes pauses."""
-    backend = SqliteBackend(old)
-    backend.open("a")
-    assert backend.workflow("workflow-1") == workflow(1)
-    assert backend.find(WaitsOf(workflow_key=1)) == [wait(1, 2)]
+def test_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+    """The rows are as they were, nobody is spawned, nothing is published, and children are found by their parent."""
+    path = tmp_path / "old.db"
+    an_old_store(path)
+    backend = SqliteBackend(path)
+    assert backend.open("new").serial == 3
+    old, young = backend.find(Workflows(limit=9))
+    assert (old.id, young.id, young.parent_key, young.on_parent_close) == ("p", "p/0", 1, None)
+    assert list(backend.find(Children(1))) == [young]
+    assert list(backend.find(ProgressOf(1))) == []
+    backend.close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert schema.is_current(connection)
+
+
+def test_first_schema_takes_pauses(tmp_path: Path) -> None:
+    """The waits are as they were, none of them is a pause, and pauses can be stored."""
+    path = tmp_path / "old.db"
+    an_old_store(path)
+    backend = SqliteBackend(path)
+    backend.open("new")
+    (old,) = backend.find(WaitsOf(workflow_key=2))
+    assert (old.name, old.serial, old.question) == ("migrations.go", 3, None)
     assert backend.find(OpenPauses(limit=9)) == []
-    asked = wait(1, 3, "1", name="", question=Question('"sure?"', "bool"))
+    asked = wait(1, 4, "1", name="", question=Question('"sure?"', "bool"))
     backend.commit(Batch(number=1, waits_put=by_place(asked)))
     assert [one.prompt for one in backend.find(OpenPauses(limit=9))] == ["sure?"]
     backend.close()
+
+
+@pytest.mark.anyio
+async def test_workflows_of_the_first_schema_go_on(tmp_path: Path) -> None:
+    """What an older durable has left waiting goes on, with everything that is new."""
+    path = tmp_path / "old.db"
+    an_old_store(path)
+    async with WorkflowEngine(path, workflows=[parent, child]) as engine:
+        await engine.send_event(go, 5, to="p/0")
+        assert await engine.handle("p").progress() == 5
+        assert await engine.query_status("p/1") is WorkflowStatus.SUSPENDED
+        await engine.send_event(go, 6, to="p/1")
+        assert await engine.handle("p").result(timeout=SOON) == [5, 6]

@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 
 from durable.backends.base import (
     Backend,
+    Children,
     EventsFor,
     Letters,
     Mailbox,
     PendingCount,
     Timers,
+    WaitsFor,
     WaitsOf,
     Workflows,
 )
@@ -300,6 +302,11 @@ class Desk:
             mail = self.backend.find(Mailbox(target=record.key, limit=ALL))
             assert [one.seq for one in self.history(record.id)] == [*range(1, len(self.history(record.id)) + 1)]
             if record.status.is_terminal:
+                tied = [child for child in self.backend.find(Children(record.key)) if not child.cancel_requested]
+                assert not tied, "an ended workflow leaves children that end with it"
+                waiting = self.backend.find(WaitsFor(name="", event_key=str(record.key), limit=ALL))
+                parked = {self.backend.workflow_by_key(one.workflow_key) for one in waiting}
+                assert all(one and one.status is WorkflowStatus.PARKED for one in parked), "a parent did not hear"
                 assert not waits, "an ended workflow waits"
                 assert not mail, "an ended workflow has mail"
                 assert record.key not in self.state.loaded
@@ -331,9 +338,8 @@ class Desk:
             assert loaded.seq == len(self.backend.history(key))
             rows = {row.position: row for row in self.backend.find(WaitsOf(workflow_key=key))}
             assert loaded.rows == rows
-            assert set(rows) == {
-                p for p, wait in session.waits.items() if wait.kind in (EntryKind.EVENT, EntryKind.PAUSE)
-            }
+            registered = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
+            assert set(rows) == {p for p, wait in session.waits.items() if wait.kind in registered}
             mail = len(self.backend.find(Mailbox(target=key, limit=ALL)))
             assert loaded.mail in (None, mail), "the mailbox is miscounted"
             flights = self.state.in_flight.get(key, {})

@@ -7,7 +7,16 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from durable import CodecError, Delivered, ParkReason, WorkflowStatus
+from durable import (
+    CodecError,
+    Delivered,
+    Durable,
+    OnParentClose,
+    ParkReason,
+    WorkflowStatus,
+    spawn,
+    workflow,
+)
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine import operations as ops
 from durable.records import WorkflowRecord
@@ -30,6 +39,13 @@ class Damaged(MemoryBackend):
         if record is not None and record.id == self.bad_id:
             raise CodecError(f"workflow id {record.id!r}", "it is damaged")
         return record
+
+
+@workflow(name="damaged.spawner")
+def spawner() -> Durable[int]:
+    """Spawns a child that ends with it, and asks for its result."""
+    handle = yield from spawn(waiter(), on_parent_close=OnParentClose.CANCEL)
+    return (yield from handle.result())
 
 
 def _desk(backend: MemoryBackend) -> Desk:
@@ -117,3 +133,23 @@ def test_damaged_texts_of_our_own_stop_nobody(damage: Callable[[MemoryStore], No
         assert refusal(reply)[0] is CodecError
     desk.send(go, 7, to="w/0")
     assert desk.status("w/0") is WorkflowStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize("ends", [ops.CancelWorkflow("w"), None])
+def test_parent_of_a_damaged_spawned_child(ends: ops.Operation[bool] | None) -> None:
+    """A workflow that asks for a spawned child which cannot be read is parked until it can, or ends without it."""
+    backend = Damaged()
+    desk = Desk(*EVERY, spawner, make=lambda: backend, checks=False)
+    desk.start(spawner())
+    desk.restart(*EVERY, spawner, recover=False)
+    backend.bad_id = "w/0"
+    desk.do(ops.ResumeWorkflow(desk.record().key))
+    assert desk.record().park_reason is ParkReason.UNREADABLE
+    assert "w/0" in (desk.record().park_detail or "")
+    if ends is not None:
+        assert desk.do(ends) is True
+        return
+    backend.bad_id = ""
+    desk.restart(*EVERY, spawner)
+    desk.send(go, 7, to="w/0")
+    assert desk.result() == 7

@@ -20,12 +20,15 @@ from durable import (
     Durable,
     Event,
     NonRetryable,
+    OnParentClose,
     Retry,
     WorkflowEngine,
     WorkflowFailed,
     activity,
     gather,
+    publish,
     sleep,
+    spawn,
     workflow,
 )
 from durable.clock import Clock
@@ -153,8 +156,10 @@ def waiting_child(order: Order) -> Durable[int]:
 
 @workflow(name="fuzz.parent")
 def parent(order: Order) -> Durable[int]:
-    """Waits for its child."""
-    return (yield from waiting_child(order))
+    """Waits for a child that it has spawned."""
+    handle = yield from spawn(waiting_child(order), on_parent_close=OnParentClose.CANCEL)
+    publish(order)
+    return (yield from handle.result())
 
 
 ALL = (child, failing_child, patient, sharing, sleeping, waiting_child, parent)

@@ -44,12 +44,13 @@ TABLES = {
     "dead_letter": ("id",),
     "sent_event": ("event_id",),
     "workflow_tag": ("tag", "workflow"),
+    "progress": ("workflow",),
 }
 # Most of the texts that users' values lie in.
 MOST = (
     ("workflow", "input"), ("workflow", "result"), ("workflow", "error"), ("workflow", "tags"), ("workflow", "cursors"),
     ("history", "outcome"), ("history", "outcome"), ("pending_event", "payload"), ("dead_letter", "payload"),
-    ("sent_event", "reply"),
+    ("sent_event", "reply"), ("progress", "value"),
 )  # fmt: skip
 
 
@@ -160,6 +161,7 @@ async def examine(engine: WorkflowEngine, clock: ManualClock, ids: list[str], bo
         await ask(book, engine.runs.describe, id)
         await ask(book, engine.runs.history, id)
         await ask(book, engine.query_result, id)
+        await ask(book, engine.handle(id).progress, flows.Order)
         number = _number(id)
         if id == f"q{number}/0":
             await ask(book, engine.send_event, flows.go, number, to=id)

@@ -17,6 +17,7 @@ from durable.engine.state import Loaded, State
 from durable.engine.timers import TimerWindow
 from durable.engine.turn import Turn
 from durable.engine.views import RecoveryReport
+from durable.engine.watching import Watchers
 from durable.errors import StorageUnavailable
 from durable.records import ParkReason, WorkflowRecord, WorkflowStatus
 from tests.planted.planting import Planter, bug
@@ -126,7 +127,7 @@ def callers_forgotten(planter: Planter) -> None:
     """Who waits for the end of a workflow is told of it."""
 
     def _forget_abandoned(self: WorkflowStateCoordinator) -> None:
-        self._watchers = {}
+        self._watchers = Watchers()
 
     planter.replace(WorkflowStateCoordinator, _forget_abandoned)
 

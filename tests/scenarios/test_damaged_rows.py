@@ -12,22 +12,27 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import anyio
 import attrs
 import pytest
 
 from durable import (
+    Call,
     Durable,
     DurableError,
     EngineConfig,
     Event,
+    OnParentClose,
     Retry,
     StorageError,
     WorkflowEngine,
     WorkflowStatus,
     activity,
     pause,
+    publish,
+    spawn,
     workflow,
 )
 from durable.testing.clock import NOON, ManualClock
@@ -56,6 +61,8 @@ PLACES = {
     "dead_letter": ("dead_letter", "done", "workflow_id = '{}'"),
     "sent_event": ("sent_event", "done", "event_id = '{}'"),
     "workflow_tag": ("workflow_tag", "working", OF),
+    "progress": ("progress", "working", OF),
+    "wait for a spawned child": ("event_wait", "spawner", OF),
 }
 
 
@@ -102,10 +109,18 @@ def parent() -> Durable[int]:
     return 10 * (yield from child(1))
 
 
+@workflow(name="damaged.spawner")
+def spawner() -> Durable[int]:
+    """Waits for a child that it has spawned, and that ends with it."""
+    handle = yield from spawn(child(1), on_parent_close=OnParentClose.CANCEL)
+    return (yield from handle.result())
+
+
 @workflow(name="damaged.working")
 def working() -> Durable[int]:
     """Has done something, and is doing something."""
     number = yield from add_one(1)
+    publish(number)
     return number + (yield from work())
 
 
@@ -189,7 +204,8 @@ async def build(file: Path, kind: str, count: int) -> None:
                 await engine.send_event(later, number, to=id)
                 await engine.send_event(answer, 7, to=id, event_id=id)
             else:
-                await engine.start(working() if kind == "working" else failed(), id=id, tags=["red"])
+                calls: dict[str, Callable[[], Call[Any]]] = {"working": working, "failed": failed, "spawner": spawner}
+                await engine.start(calls[kind](), id=id, tags=["red"])
         while kind == "failed" and await engine.runs.count(status=WorkflowStatus.FAILED) < count:
             pass
         await engine.start(parent(), id="good parent")
@@ -210,6 +226,8 @@ QUESTIONS: dict[str, Callable[[WorkflowEngine, str], Awaitable[object]]] = {
     "result": lambda engine, id: engine.query_result(id),
     "describe": lambda engine, id: engine.runs.describe(id),
     "history": read_history,
+    "progress": lambda engine, id: engine.handle(id).progress(int),
+    "watch": lambda engine, id: engine.handle(id).watch(int).next(),
     "end": lambda engine, id: engine.handle(id).result(timeout=0),
     "send again": lambda engine, id: engine.send_event(answer, 7, to=id, event_id=id),
     "send": lambda engine, id: engine.send_event(answer, 1, to=id),

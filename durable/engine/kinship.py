@@ -1,0 +1,50 @@
+"""Pure decisions: who hears of a workflow's end, and who ends with it. Part of the decision in which it ends."""
+
+from __future__ import annotations
+
+from durable.backends.base import Children
+from durable.engine.state import Loaded, State
+from durable.engine.turn import Turn
+from durable.ids import place
+from durable.records import OnParentClose, WorkflowRecord
+
+# The name of a wait for the end of a spawned child, whose key is the event key. No event can have it.
+END = ""
+
+
+def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
+    """A workflow has ended: look again at the waits of its parent that it may answer."""
+    if record.parent_key is None or record.parent_place is None:
+        return
+    if record.on_parent_close is not None:
+        # Its parent may wait for it anywhere, more than once or not at all. A parent that does not is left alone: it
+        # may have spawned thousands, and rebuilding it for each would take for ever.
+        for wait in turn.state.post.find_waiting_for_event(END, str(record.key)):
+            turn.checks.append((wait.workflow_key, wait.position))
+        return
+    parent = turn.state.readable(record.parent_key)
+    position = record.parent_place.rpartition(":")[2]
+    is_waited_for = parent is not None and record.parent_place == place(parent.round, position)
+    if parent is not None and is_waited_for and not parent.status.is_terminal:
+        turn.checks.append((parent.key, position))
+
+
+def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) -> None:
+    """A workflow ends: its children go with it, but for those that were spawned to be kept.
+
+    The children that a live body waits for are known without asking. The store is asked where there may be others: the
+    body has spawned some, or there is no body that could tell.
+    """
+    if loaded is not None and not loaded.session.has_tied:
+        return
+    for child in _tied_children(turn.state, record.key):
+        turn.cancels.append((child.id, record.key, child.parent_place or "", f"parent {record.id!r} has ended"))
+
+
+def _tied_children(state: State, parent_key: int) -> list[WorkflowRecord]:
+    """The children of a workflow that end with it and have not ended, with what the open batch says of them."""
+    found = {child.key: child for child in state.backend.find(Children(parent_key))}
+    found |= {key: child for key, child in state.batch.workflows_new.items() if child.parent_key == parent_key}
+    current = [state.batch.workflows_changed.get(key, child) for key, child in found.items()]
+    tied = [child for child in current if child.on_parent_close is not OnParentClose.KEEP]
+    return [child for child in tied if not child.status.is_terminal]

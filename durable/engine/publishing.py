@@ -1,0 +1,58 @@
+"""Pure decisions: what a workflow has published is stored with the step in which it was, and shown to who asks."""
+
+from __future__ import annotations
+
+from durable.backends.base import ProgressOf
+from durable.engine.endings import check_payload
+from durable.engine.operations import ReadProgress
+from durable.engine.state import Loaded, State
+from durable.engine.turn import Turn
+from durable.errors import PayloadTooLarge
+from durable.records import Progress, WorkflowRecord
+from durable.runner.results import Failed, SessionResult
+from durable.runner.session import WorkflowSessionRunner
+
+
+def store_progress(turn: Turn, loaded: Loaded, result: SessionResult) -> SessionResult:
+    """Put what the body has published into the commit of this step; the result of the step.
+
+    A value that is too large fails the workflow, as a result would. It is not raised in the body: what a body sees must
+    not depend on a setting that may be another one when it is rebuilt.
+    """
+    record, session = loaded.record, loaded.session
+    if session.published is None:
+        return result
+    (seq, text), session.published = session.published, None
+    try:
+        check_payload(turn, f"workflow {record.name}: progress", text)
+    except PayloadTooLarge as error:
+        return Failed(error)
+    turn.state.batch.progress_put[record.key] = Progress(
+        workflow_key=record.key, round=record.round, seq=seq, value=text, at=turn.now
+    )
+    return result
+
+
+def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
+    """A body was rebuilt and has published as it went: what is stored already is not news.
+
+    It is news if the body has come further than anybody has seen: when it begins, in a round or after a delay.
+    """
+    if session.published is None:
+        return
+    known = progress_of(turn.state, record.key)
+    if known is not None and (known.round, known.seq) >= (record.round, session.published[0]):
+        session.published = None
+
+
+def decide_read_progress(turn: Turn, op: ReadProgress) -> Progress | None:
+    """What a workflow has published last. Raises `WorkflowNotFound`."""
+    return progress_of(turn.state, turn.state.record(op.id).key)
+
+
+def progress_of(state: State, key: int) -> Progress | None:
+    """What a workflow has published last, in the open batch or before."""
+    if (fresh := state.batch.progress_put.get(key)) is not None:
+        return fresh
+    found = state.backend.find(ProgressOf(key))
+    return found[0] if found else None

@@ -1,0 +1,59 @@
+"""Pure decisions: a workflow spawns a child, waits for the end of one that it has spawned, or tells it to end."""
+
+from __future__ import annotations
+
+import json
+
+from durable.engine.endings import park
+from durable.engine.kinship import END
+from durable.engine.lifecycle import cancel_workflow, hand_over_child, own_child
+from durable.engine.progress import feed, register
+from durable.engine.state import Loaded
+from durable.engine.turn import Turn
+from durable.errors import CodecError, WorkflowNotFound
+from durable.outcomes import pack_error
+from durable.records import EntryStatus, ParkReason, WorkflowRecord
+from durable.runner.children import CancelChild, Spawn
+from durable.runner.fibers import WaitCondition
+
+
+def check_spawn(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """Start a child, and let the body go on at once. Replay never starts a second one."""
+    assert isinstance(wait.op, Spawn)
+    child = own_child(turn, loaded, wait, on_parent_close=wait.op.on_parent_close)
+    if child is not None:
+        feed(turn, loaded, wait, EntryStatus.OK, json.dumps(child.id))
+
+
+def check_result(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """Hand over the end of a spawned child, or note who waits for it, so that its end finds the wait."""
+    child = _spawned(turn, loaded, wait)
+    if child is None:
+        return
+    if child.status.is_terminal:
+        hand_over_child(turn, loaded, wait, child)
+    else:
+        register(turn, loaded, wait.position, name=END, event_key=str(child.key))
+
+
+def check_cancel_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """Cancel a spawned child; the body learns whether it was still there to be cancelled."""
+    assert isinstance(wait.op, CancelChild)
+    child = _spawned(turn, loaded, wait)
+    if child is not None:
+        is_accepted = cancel_workflow(turn, child, wait.op.reason)
+        feed(turn, loaded, wait, EntryStatus.OK, json.dumps(is_accepted))
+
+
+def _spawned(turn: Turn, loaded: Loaded, wait: WaitCondition) -> WorkflowRecord | None:
+    """The child that a handle speaks of; None if it cannot be had: then the body is told, or parked."""
+    try:
+        child = turn.state.find(wait.name)
+    except CodecError as problem:
+        park(turn, loaded.record, ParkReason.UNREADABLE, f"child {wait.name!r}: {problem}")
+        return None
+    if child is None or child.parent_key != loaded.record.key:
+        # No child goes before its parent, unless somebody has removed it by hand.
+        feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(WorkflowNotFound(wait.name)))
+        return None
+    return child

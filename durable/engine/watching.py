@@ -1,0 +1,103 @@
+"""Pure decisions: what is to be seen of a workflow, and who waits for that to change.
+
+A watcher says what it has seen last and is answered when there is something else to see, after the commit that made it
+so. Between two questions nothing is kept for it: who is slow sees the latest, and who leaves leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+import attrs
+
+from durable.engine.operations import AwaitChange, Operation, Sight
+from durable.engine.publishing import progress_of
+from durable.engine.turn import Turn
+from durable.errors import DurableError, StorageError
+
+
+@attrs.frozen
+class Unchanged:
+    """Not an answer yet: it comes when there is something new to see of this workflow."""
+
+    key: int
+
+
+def decide_await_change(turn: Turn, op: AwaitChange) -> Sight | Unchanged:
+    """What is to be seen of a workflow, once it differs from what the caller has seen. An end is always told."""
+    record = turn.state.record(op.id)
+    progress = progress_of(turn.state, record.key)
+    sight = Sight(record.status, None if progress is None else progress.value, turn.now)
+    return Unchanged(record.key) if sight == op.seen and not record.status.is_terminal else sight
+
+
+class Watcher(Protocol):
+    """A caller and the way back to it, as far as is needed here."""
+
+    operation: Operation[Any]
+    reply: Any
+    error: BaseException | None
+    is_abandoned: bool
+
+
+W = TypeVar("W", bound=Watcher)
+
+
+class Watchers(Generic[W]):
+    """Who waits for which workflow, by its key."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, list[W]] = {}
+
+    def add(self, key: int, watcher: W) -> None:
+        """One more who waits."""
+        others = [other for other in self._waiting.get(key, ()) if not other.is_abandoned]
+        self._waiting[key] = [*others, watcher]
+
+    def pop(self, key: int) -> list[W]:
+        """All who wait for this workflow; they wait no more."""
+        return self._waiting.pop(key, [])
+
+    def look(self, turn: Turn) -> list[tuple[int, W]]:
+        """Before a commit: those who have something new to see once it has happened, each with its answer."""
+        if not self._waiting:
+            return []
+        batch, watched = turn.state.batch, self._waiting.keys()
+        changed = (batch.workflows_new, batch.workflows_changed, batch.progress_put)
+        keys = set[int]().union(*(watched & some.keys() for some in changed))
+        return [(key, one) for key in sorted(keys) for one in self._waiting[key] if _has_news(turn, one)]
+
+    def take(self, told: list[tuple[int, W]]) -> list[W]:
+        """After the commit: these have their answer, and wait no more."""
+        for key, watcher in told:
+            self._waiting[key].remove(watcher)
+            if not self._waiting[key]:
+                del self._waiting[key]
+        return [watcher for _, watcher in told]
+
+    def forget_abandoned(self) -> None:
+        """A workflow may go on for months after the last caller has stopped waiting for it."""
+        left = {key: [one for one in some if not one.is_abandoned] for key, some in self._waiting.items()}
+        self._waiting = {key: some for key, some in left.items() if some}
+
+    def __len__(self) -> int:
+        """How many workflows somebody waits for."""
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[W]:
+        """Everybody who waits."""
+        return (watcher for some in self._waiting.values() for watcher in some)
+
+
+def _has_news(turn: Turn, watcher: Watcher) -> bool:
+    assert isinstance(watcher.operation, AwaitChange)
+    try:
+        seen = decide_await_change(turn, watcher.operation)
+    except StorageError:
+        raise
+    except DurableError as error:
+        watcher.error = error
+        return True
+    watcher.reply = seen
+    return not isinstance(seen, Unchanged)

@@ -1,0 +1,127 @@
+"""Children that a workflow starts and does not wait for at once: `spawn`, and the handle that it returns.
+
+Three operations: the start, the wait for the end, the cancellation. Each waits for one recorded entry and knows how to
+read it; what they do is decided by the engine.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar, cast
+
+from durable.codec import Codec
+from durable.errors import WrongType
+from durable.ids import check_reason, check_text
+from durable.records import EntryKind, OnParentClose
+from durable.runner.definitions import WorkflowCall, WorkflowDef
+from durable.runner.ops import Leaf, Op, T_co
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class ChildHandle(Generic[R_co]):
+    """A child that this workflow has spawned. It is a value of the body: it cannot be stored or passed on."""
+
+    __slots__ = ("_definition", "id")
+
+    def __init__(self, id: str, definition: WorkflowDef[Any, R_co]) -> None:
+        self.id = id
+        self._definition = definition
+
+    def result(self) -> Op[R_co]:
+        """Wait for the child's end: its result, or `ChildWorkflowFailed`, `ChildWorkflowCancelled` raised.
+
+        It may be asked for any number of times, also long after the child has ended. Giving up the wait (a race, a
+        limit) does not cancel the child.
+        """
+        return ChildResult(self.id, self._definition)
+
+    def cancel(self, reason: str | None = None) -> Op[bool]:
+        """Ask the child to clean up and end; False if it has ended already. It does not wait for the end."""
+        return CancelChild(self.id, check_reason(reason))
+
+    def __repr__(self) -> str:
+        return f"<child {self.id!r}>"
+
+
+class ChildOp(Leaf[T_co]):
+    """An operation on a spawned child."""
+
+    # The child's id; None where a new one is made from the parent's.
+    child_id: str | None
+
+    def read(self, outcome: str, codec: Codec) -> Any:
+        """The value of a recorded outcome. Raises `CodecError`."""
+        raise NotImplementedError
+
+
+class Spawn(ChildOp[ChildHandle[Any]]):
+    """Start a child, and go on."""
+
+    kind = EntryKind.SPAWN
+
+    def __init__(self, call: WorkflowCall[Any], child_id: str | None, on_parent_close: OnParentClose) -> None:
+        self.definition = call.definition
+        self.name = call.name
+        self.args = call.args
+        self.kwargs = call.kwargs
+        self.child_id = child_id
+        self.on_parent_close = on_parent_close
+
+    def read(self, outcome: str, codec: Codec) -> ChildHandle[Any]:
+        return ChildHandle(codec.coder(str, "the id of a spawned child").unpack(outcome), self.definition)
+
+    def __str__(self) -> str:
+        return f"spawn of {self.name}(...)"
+
+
+class ChildResult(ChildOp[T_co]):
+    """Wait for the end of a spawned child."""
+
+    kind = EntryKind.RESULT
+
+    def __init__(self, child_id: str, definition: WorkflowDef[Any, T_co]) -> None:
+        # The id is the name as well: a body that asks for another child than the recorded one has diverged.
+        self.name = self.child_id = child_id
+        self._definition = definition
+
+    def read(self, outcome: str, codec: Codec) -> Any:
+        return self._definition.coder(codec).result.unpack(outcome)
+
+    def __str__(self) -> str:
+        return f"result of child {self.name!r}"
+
+
+class CancelChild(ChildOp[bool]):
+    """Tell a spawned child to end."""
+
+    kind = EntryKind.CANCEL_CHILD
+
+    def __init__(self, child_id: str, reason: str | None) -> None:
+        self.name = self.child_id = child_id
+        self.reason = reason
+
+    def read(self, outcome: str, codec: Codec) -> Any:
+        return codec.coder(bool, "the answer to the cancellation of a child").unpack(outcome)
+
+    def __str__(self) -> str:
+        return f"cancellation of child {self.name!r}"
+
+
+def spawn(
+    call: WorkflowCall[R], id: str | None = None, on_parent_close: OnParentClose = OnParentClose.KEEP
+) -> Op[ChildHandle[R]]:
+    """Start a child and go on: its start is durable with this step, its handle is the result.
+
+    `on_parent_close` says what becomes of the child when this workflow ends, however it ends.
+    """
+    given: object = call
+    if isinstance(given, Op):
+        # First: what is refused was not forgotten.
+        given._used = True
+    if not isinstance(given, WorkflowCall):
+        raise WrongType("spawn", f"takes a call of a @workflow function, not {given!r}")
+    if not isinstance(on_parent_close, OnParentClose):
+        raise WrongType("spawn", f"on_parent_close must be an OnParentClose, not {on_parent_close!r}")
+    child_id = call.child_id if id is None else check_text("child workflow id", id)
+    return cast("Op[ChildHandle[R]]", Spawn(call, child_id, on_parent_close))

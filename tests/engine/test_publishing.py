@@ -1,0 +1,298 @@
+"""What a workflow publishes: with which commit it is stored, and that it never goes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from durable import (
+    CodecError,
+    Durable,
+    EngineConfig,
+    PayloadTooLarge,
+    WorkflowNotFound,
+    WorkflowStatus,
+    gather,
+    publish,
+    race,
+    sleep,
+    workflow,
+)
+from durable.engine.operations import DescribeWorkflow, PurgeWorkflows, ReadProgress, ResumeWorkflow, TerminateWorkflow
+from durable.engine.publishing import progress_of
+from tests.engine.desk import Desk
+from tests.engine.flows import EVERY, go, other, waiter, work
+
+
+@attrs.frozen
+class Stage:
+    """Progress as a class of the user's own."""
+
+    name: str
+    done: int
+
+
+@workflow(name="publishing.steps")
+def steps(count: int = 3) -> Durable[str]:
+    """Publishes at the beginning, after each event, and at the end."""
+    publish(0)
+    for number in range(1, count + 1):
+        yield from go.wait()
+        publish(-number)
+        publish(number)
+    publish("done")
+    return "done"
+
+
+FLOWS = (*EVERY, steps)
+
+
+def _progress(desk: Desk, id: str = "w") -> Any:
+    found = desk.do(ReadProgress(id))
+    return None if found is None else desk.codec.coder(Any, "progress").unpack(found.value)
+
+
+@pytest.mark.parametrize("restart", [None, True, False])
+@pytest.mark.parametrize("room", [1, 1000])
+def test_last_value_counts(room: int, restart: bool | None) -> None:
+    """What is published last in a step is stored with that step, and read without loading the workflow."""
+    desk = Desk(*FLOWS, config=EngineConfig(max_loaded_workflows=room))
+    desk.start(steps())
+    seen = [_progress(desk)]
+    for number in (1, 2, 3):
+        if restart is not None:
+            desk.restart(*FLOWS, clean=restart)
+            loaded = len(desk.state.loaded)
+            assert _progress(desk) == number - 1
+            assert len(desk.state.loaded) == loaded
+        desk.send(go, number, to="w")
+        seen.append(_progress(desk))
+    assert seen == [0, 1, 2, "done"]
+    assert desk.status() is WorkflowStatus.SUCCEEDED
+
+
+def test_no_commit_and_no_entry_of_its_own() -> None:
+    """Publishing writes with the commit of its step and leaves no entry; a workflow that is rebuilt writes nothing."""
+    desk = Desk(*FLOWS)
+    desk.start(steps())
+    assert (desk._number, desk.history()) == (1, [])
+    desk.send(go, 1, to="w")
+    assert (desk._number, len(desk.history())) == (2, 1)
+    desk.restart(*FLOWS)
+    desk.do(DescribeWorkflow("w"))
+    assert desk._number == 0, "looking at it has committed something"
+
+
+def test_nothing_published() -> None:
+    """A workflow that publishes nothing has no progress, and one that does not exist is not found."""
+    desk = Desk(*FLOWS)
+    desk.start(waiter())
+    assert _progress(desk) is None
+    with pytest.raises(WorkflowNotFound):
+        desk.do(ReadProgress("nobody"))
+
+
+@pytest.mark.parametrize("crash", [True, False])
+def test_first_step_after_a_delay(crash: bool) -> None:
+    """What a delayed body publishes in its first step is stored with it, also when an engine in between has died."""
+    desk = Desk(*FLOWS)
+    desk.start(steps(), delay=60)
+    assert _progress(desk) is None
+    desk.restart(*FLOWS, clean=not crash)
+    desk.advance(60)
+    desk.settle()
+    assert _progress(desk) == 0
+
+
+def test_next_round_keeps_the_last_value() -> None:
+    """A round begins with the progress of the one before, and replaces it with its own, however early."""
+
+    @workflow(name="publishing.rounds")
+    def in_rounds(round: int) -> Durable[None]:
+        if round != 1:
+            publish([round, "begun"])
+        yield from go.wait()
+        publish([round, "over"])
+        raise in_rounds.continue_as(round + 1)
+
+    desk = Desk(*FLOWS, in_rounds)
+    desk.start(in_rounds(0))
+    seen = [_progress(desk)]
+    for _ in range(2):
+        desk.send(go, 1, to="w")
+        seen.append(_progress(desk))
+        desk.restart(*FLOWS, in_rounds, clean=False)
+        seen.append(_progress(desk))
+    assert seen == [[0, "begun"], [0, "over"], [0, "over"], [1, "over"], [2, "begun"]]
+
+
+def test_code_that_publishes_something_else_today() -> None:
+    """A rebuilt body does not publish again what it has passed, whatever its code says today."""
+
+    def version(text: str) -> Any:
+        @workflow(name="publishing.changed")
+        def changed() -> Durable[None]:
+            publish(text)
+            yield from go.wait()
+            yield from other.wait()
+            publish(f"{text} end")
+
+        return changed
+
+    desk = Desk(version("old"))
+    desk.start(version("old")())
+    desk.send(go, 1, to="w")
+    desk.restart(version("new"))
+    desk.do(ResumeWorkflow(desk.record().key))
+    assert _progress(desk) == "old"
+    desk.send(other, 1, to="w")
+    assert _progress(desk) == "new end"
+
+
+def test_diverged_body_publishes_nothing() -> None:
+    """A body that no longer fits is parked, and what it has published on the way is not stored."""
+
+    @workflow(name="publishing.steps")
+    def broken() -> Durable[None]:
+        publish("early")
+        yield from sleep(5)
+
+    desk = Desk(*FLOWS)
+    desk.start(steps())
+    desk.send(go, 1, to="w")
+    desk.restart(broken)
+    desk.do(ResumeWorkflow(desk.record().key))
+    assert desk.status() is WorkflowStatus.PARKED
+    assert _progress(desk) == 1
+
+
+@pytest.mark.parametrize("where", ["first step", "later step", "last step"])
+def test_value_that_is_too_large(where: str) -> None:
+    """A value over `max_payload_bytes` fails the workflow with `PayloadTooLarge`; what was shown before stays."""
+
+    @workflow(name="publishing.large")
+    def large(where: str) -> Durable[str]:
+        publish("x" * 1000 if where == "first step" else "fine")
+        yield from go.wait()
+        publish("x" * 1000)
+        if where == "later step":
+            yield from race(waiter(), other.wait())
+        return "done"
+
+    desk = Desk(*FLOWS, large, config=EngineConfig(max_payload_bytes=500))
+    desk.start(large(where))
+    if where != "first step":
+        desk.send(go, 1, to="w")
+    assert desk.error().args == PayloadTooLarge("workflow publishing.large: progress", 1002, 500).args
+    assert _progress(desk) == (None if where == "first step" else "fine")
+
+
+def test_too_large_with_a_child_that_has_just_lost() -> None:
+    """A workflow that fails for its progress still cancels the child that it gave up in the same step."""
+
+    @workflow(name="publishing.loser")
+    def loser() -> Durable[None]:
+        yield from race(waiter(), go.wait())
+        publish("x" * 1000)
+        yield from other.wait()
+
+    desk = Desk(*FLOWS, loser, config=EngineConfig(max_payload_bytes=500))
+    desk.start(loser())
+    desk.send(go, 1, to="w")
+    assert (desk.status(), desk.status("w/0.0.0")) == (WorkflowStatus.FAILED, WorkflowStatus.CANCELLED)
+
+
+def test_limit_that_is_lower_today() -> None:
+    """A workflow that has published more than today's limit allows goes on; only what is new is measured."""
+    store = Desk(*FLOWS)
+
+    @workflow(name="publishing.once")
+    def once() -> Durable[str]:
+        publish("x" * 1000)
+        yield from go.wait()
+        return "done"
+
+    store.start(once())
+    store.config = EngineConfig(max_payload_bytes=500)
+    store.restart(once)
+    store.send(go, 1, to="w")
+    assert store.result() == "done"
+    assert len(_progress(store)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"), [(Stage("pay", 3), {"name": "pay", "done": 3}), ((1, 2), [1, 2]), (None, None), ({}, {})]
+)
+def test_values_are_stored_by_their_class(value: Any, stored: Any) -> None:
+    """A published value is stored by its own class and read as JSON, or as the class that is asked for."""
+
+    @workflow(name="publishing.value")
+    def of_value() -> Durable[None]:
+        publish(value)
+        yield from go.wait()
+
+    desk = Desk(of_value)
+    desk.start(of_value())
+    assert _progress(desk) == stored
+    found = desk.do(ReadProgress("w"))
+    assert found is not None
+    assert desk.codec.coder(type(value), "progress").unpack(found.value) == value
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), {"a": Stage("pay", 1)}, [(1, 2)], {1: 2}])
+def test_value_that_cannot_be_stored(value: Any) -> None:
+    """What does not survive raises `CodecError` in the body, which may catch it; the last good value stays."""
+
+    @workflow(name="publishing.bad")
+    def bad() -> Durable[str]:
+        publish("good")
+        yield from sleep(0)
+        try:
+            publish(value)
+        except CodecError as error:
+            return error.where
+        return "stored"
+
+    desk = Desk(bad)
+    desk.start(bad())
+    assert desk.result() == "workflow publishing.bad: progress"
+    assert _progress(desk) == "good"
+
+
+def test_branches_that_are_closed_publish_nothing() -> None:
+    """A `finally` that publishes counts when the body goes through it, and not when the body is let go of."""
+
+    def branch() -> Durable[None]:
+        try:
+            yield from go.wait()
+        finally:
+            publish("cleaned up")
+
+    @workflow(name="publishing.closing")
+    def closing() -> Durable[None]:
+        publish("begun")
+        yield from race(branch(), other.wait())
+        yield from gather(work(1))
+
+    desk = Desk(*FLOWS, closing)
+    desk.start(closing())
+    desk.start(closing(), "v")
+    desk.restart(*FLOWS, closing)
+    assert _progress(desk) == "begun"
+    desk.send(other, 1, to="w")
+    assert _progress(desk) == "begun"
+    desk.send(go, 1, to="v")
+    assert _progress(desk, "v") == "cleaned up"
+
+
+def test_progress_goes_with_its_workflow() -> None:
+    """The progress of a workflow outlives its end, and goes when the workflow is purged."""
+    desk = Desk(*FLOWS)
+    desk.start(steps())
+    desk.do(TerminateWorkflow("w"))
+    assert _progress(desk) == 0
+    key = desk.record().key
+    desk.do(PurgeWorkflows(desk.clock.now() + 1))
+    assert progress_of(desk.state, key) is None

@@ -1,0 +1,395 @@
+"""Children that a workflow spawns: how they start, how their end is told, what becomes of them with their parent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from durable import (
+    ChildDepthExceeded,
+    ChildWorkflowCancelled,
+    ChildWorkflowFailed,
+    Durable,
+    EngineConfig,
+    Event,
+    OnParentClose,
+    PayloadTooLarge,
+    WorkflowAlreadyExists,
+    WorkflowNotFound,
+    WorkflowStatus,
+    gather,
+    race,
+    sleep,
+    spawn,
+    workflow,
+)
+from durable.backends.base import Workflows
+from durable.engine.operations import CancelWorkflow, ResumeWorkflow, TerminateWorkflow
+from durable.records import EntryKind
+from tests.engine.desk import Desk, event_of
+from tests.engine.flows import EVERY, failing, go, nothing, other, rounds, waiter, work
+
+KEEP, CANCEL = OnParentClose.KEEP, OnParentClose.CANCEL
+ask = Event[int]("ask")
+
+
+@workflow(name="spawning.later")
+def later(id: str | None = None, close: str = "keep") -> Durable[list[Any]]:
+    """Spawns, waits for something else, then asks for the result twice."""
+    handle = yield from spawn(waiter(), id, OnParentClose(close))
+    yield from ask.wait()
+    first = yield from handle.result()
+    return [handle.id, first, (yield from handle.result())]
+
+
+@workflow(name="spawning.forgetful")
+def forgetful(close: str = "keep", how: str = "returns") -> Durable[str]:
+    """Spawns and ends, in some way."""
+    handle = yield from spawn(waiter(), on_parent_close=OnParentClose(close))
+    if how == "fails":
+        raise LookupError(how)
+    if how != "returns":
+        yield from ask.wait()
+    return handle.id
+
+
+FLOWS = (*EVERY, later, forgetful)
+
+
+@pytest.mark.parametrize("restart", [None, True, False])
+@pytest.mark.parametrize("child_first", [True, False])
+def test_result_asked_for_later(child_first: bool, restart: bool | None) -> None:
+    """A spawned child's result is there whenever it is asked for, twice, before or after its end, over restarts."""
+    desk = Desk(*FLOWS)
+    desk.start(later())
+    child = desk.record("w/0")
+    assert (child.parent_key, child.parent_place, child.depth) == (desk.record().key, "0", 1)
+    sends = [event_of(go, 5, to="w/0"), event_of(ask, 0, to="w")]
+    for send in sends if child_first else reversed(sends):
+        if restart is not None:
+            desk.restart(*FLOWS, clean=restart)
+        desk.do(send)
+    assert desk.result() == ["w/0", 5, 5]
+    assert desk.record("w/0").key == child.key
+    assert [entry.kind.value for entry in desk.history()] == ["spawn", "event", "result", "result"]
+
+
+def test_start_is_in_the_commit_of_its_parent() -> None:
+    """The child is stored with the step that spawns it, and a parent that ends at once leaves it running."""
+    desk = Desk(*FLOWS)
+    desk.start(forgetful())
+    assert desk.result() == "w/0"
+    assert desk.status("w/0") is WorkflowStatus.SUSPENDED
+    desk.send(go, 5, to="w/0")
+    assert desk.result("w/0") == 5
+
+
+def test_end_and_wake_up_are_one_commit() -> None:
+    """In the commit in which a spawned child ends a parent that waits for it has learnt of it, though not in memory."""
+    desk = Desk(*FLOWS, config=EngineConfig(max_loaded_workflows=1))
+    desk.start(later())
+    desk.send(ask, 0, to="w")
+    desk.start(nothing(), "another")
+    desk.send(go, 5, to="w/0")
+    assert desk.record().finished_at == desk.record("w/0").finished_at
+
+
+def test_parent_that_does_not_wait_is_left_alone() -> None:
+    """The end of a child that nobody waits for rebuilds no parent."""
+    desk = Desk(*FLOWS)
+    desk.start(later())
+    desk.restart(*FLOWS)
+    desk.send(go, 5, to="w/0")
+    assert desk.status("w/0") is WorkflowStatus.SUCCEEDED
+    assert desk.record().key not in desk.state.loaded
+
+
+@pytest.mark.parametrize("close", ["keep", "cancel"])
+@pytest.mark.parametrize("how", ["returns", "fails", "cancelled", "terminated", "terminated while parked"])
+@pytest.mark.parametrize("is_evicted", [True, False])
+def test_on_parent_close(how: str, close: str, is_evicted: bool) -> None:
+    """However a parent ends, a kept child goes on and another is cancelled with it, in the same commit."""
+    desk = Desk(*FLOWS)
+    desk.start(forgetful(close, how))
+    if is_evicted:
+        desk.restart(*FLOWS)
+    if how == "terminated while parked":
+        desk.restart(*EVERY)
+        desk.send(ask, 1, to="w")
+        assert desk.status() is WorkflowStatus.PARKED
+    if how == "cancelled":
+        desk.cancel()
+    elif how.startswith("terminated"):
+        desk.do(TerminateWorkflow("w"))
+    assert desk.status().is_terminal
+    expected = WorkflowStatus.SUSPENDED if close == "keep" else WorkflowStatus.CANCELLED
+    assert desk.status("w/0") is expected
+    if close == "cancel":
+        assert desk.record("w/0").cancel_reason == "parent 'w' has ended"
+
+
+@pytest.mark.parametrize("how", [TerminateWorkflow, CancelWorkflow])
+@pytest.mark.parametrize("parked_before", [True, False])
+def test_awaited_child_of_a_parked_parent(how: Any, parked_before: bool) -> None:
+    """A parked parent that is ended takes the child with it that it waited for."""
+
+    @workflow(name="spawning.awaits")
+    def awaits() -> Durable[int]:
+        return (yield from waiter())
+
+    desk = Desk(*EVERY, awaits)
+    desk.start(awaits())
+    desk.restart(*EVERY)
+    if parked_before:
+        desk.do(ResumeWorkflow(desk.record().key))
+    desk.do(how("w"))
+    assert (desk.status(), desk.status("w/0")) == (WorkflowStatus.CANCELLED, WorkflowStatus.CANCELLED)
+
+
+def test_continued_parent_keeps_its_children() -> None:
+    """A parent that goes on as another round has not ended: its children end with its last round."""
+
+    @workflow(name="spawning.rounds")
+    def in_rounds(left: int) -> Durable[str]:
+        yield from spawn(waiter(), on_parent_close=CANCEL)
+        yield from ask.wait()
+        if left == 0:
+            return "done"
+        raise in_rounds.continue_as(left - 1)
+
+    desk = Desk(*FLOWS, in_rounds)
+    desk.start(in_rounds(1))
+    desk.send(ask, 0, to="w")
+    desk.settle()
+    assert [desk.status(id) for id in ("w", "w/0", "w/1:0")] == [WorkflowStatus.SUSPENDED] * 3
+    desk.restart(*FLOWS, in_rounds)
+    desk.send(ask, 0, to="w")
+    assert desk.result() == "done"
+    assert [desk.status(id) for id in ("w/0", "w/1:0")] == [WorkflowStatus.CANCELLED] * 2
+
+
+def test_failure_and_cancellation_of_a_child() -> None:
+    """Asking for the result of a child that failed or was cancelled raises what awaiting it would."""
+
+    @workflow(name="spawning.unlucky")
+    def unlucky() -> Durable[list[str]]:
+        bad = yield from spawn(failing())
+        stopped = yield from spawn(waiter())
+        told = []
+        for handle in (bad, stopped):
+            try:
+                yield from handle.result()
+            except (ChildWorkflowFailed, ChildWorkflowCancelled) as error:
+                told.append(f"{type(error).__name__} {error.workflow_id} {type(error.__cause__).__name__}")
+        return told
+
+    desk = Desk(*FLOWS, unlucky)
+    desk.start(unlucky())
+    desk.cancel("w/1")
+    assert desk.result() == ["ChildWorkflowFailed w/0 LookupError", "ChildWorkflowCancelled w/1 NoneType"]
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_cancel_through_the_handle(ended: bool) -> None:
+    """A parent can tell its child to end, and learns whether it was still there; the wait for its end is another."""
+
+    @workflow(name="spawning.strict")
+    def strict() -> Durable[list[Any]]:
+        handle = yield from spawn(waiter())
+        yield from ask.wait()
+        told = yield from handle.cancel("enough")
+        try:
+            return [told, (yield from handle.result())]
+        except ChildWorkflowCancelled as error:
+            return [told, error.reason]
+
+    desk = Desk(*FLOWS, strict)
+    desk.start(strict())
+    if ended:
+        desk.send(go, 5, to="w/0")
+    desk.send(ask, 0, to="w")
+    assert desk.result() == ([False, 5] if ended else [True, "enough"])
+    assert desk.history()[2].kind is EntryKind.CANCEL_CHILD
+
+
+@pytest.mark.parametrize("room", [1, 1000])
+def test_giving_up_the_wait_leaves_the_child_alone(room: int) -> None:
+    """A result that loses a race, or takes too long, is no longer waited for; the child goes on."""
+
+    @workflow(name="spawning.impatient")
+    def impatient() -> Durable[list[Any]]:
+        handle = yield from spawn(waiter())
+        won = yield from race(child=handle.result(), event=other.wait())
+        late = yield from handle.result().within(60).or_default(-1)
+        return [won.key, late, (yield from handle.result())]
+
+    desk = Desk(*FLOWS, impatient, config=EngineConfig(max_loaded_workflows=room))
+    desk.start(impatient())
+    assert len(desk.waits()) == 2
+    desk.send(other, 1, to="w")
+    desk.advance(60)
+    assert len(desk.waits()) == 1
+    desk.send(go, 5, to="w/0")
+    assert desk.result() == ["event", -1, 5]
+
+
+def test_many_at_once() -> None:
+    """Children may be spawned and waited for in branches, in any order of their ends."""
+
+    @workflow(name="spawning.crowd")
+    def crowd(count: int) -> Durable[list[int]]:
+        handles = yield from gather(*(spawn(waiter()) for _ in range(count)))
+        return list((yield from gather(*(handle.result() for handle in handles))))
+
+    desk = Desk(*FLOWS, crowd)
+    desk.start(crowd(5))
+    for number in (3, 0, 4, 1, 2):
+        desk.send(go, number, to=f"w/0.{number}.0")
+    assert desk.result() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_given_id(taken: bool) -> None:
+    """A child may have an id of its own; one that belongs to a stranger is refused in the body, and cancelled never."""
+
+    @workflow(name="spawning.named")
+    def named() -> Durable[str]:
+        try:
+            handle = yield from spawn(waiter(), id="mine", on_parent_close=CANCEL)
+        except WorkflowAlreadyExists as error:
+            return f"refused {error.workflow_id}"
+        return handle.id
+
+    desk = Desk(*FLOWS, named)
+    if taken:
+        desk.start(waiter(), "mine")
+    desk.start(named())
+    assert desk.result() == ("refused mine" if taken else "mine")
+    assert desk.status("mine") is (WorkflowStatus.SUSPENDED if taken else WorkflowStatus.CANCELLED)
+
+
+def test_refused_in_the_body() -> None:
+    """What cannot be started raises where it is spawned: too large, too deep, another function of this name."""
+
+    @workflow(name="desk.waiter")
+    def impostor() -> Durable[None]:
+        yield from sleep(1)
+
+    @workflow(name="spawning.texts")
+    def texts(text: str) -> Durable[str]:
+        yield from sleep(0)
+        return text
+
+    @workflow(name="spawning.bad")
+    def bad(which: str) -> Durable[str]:
+        try:
+            yield from spawn(texts("x" * 1000) if which == "large" else impostor())
+        except Exception as error:
+            return type(error).__name__
+        return "fine"
+
+    desk = Desk(bad, texts, *FLOWS, config=EngineConfig(max_payload_bytes=500))
+    desk.start(bad("large"), "a")
+    desk.start(bad("impostor"), "b")
+    assert (desk.result("a"), desk.result("b")) == (PayloadTooLarge.__name__, "DuplicateWorkflow")
+    assert len(desk.backend.find(Workflows(limit=100))) == 2
+
+
+def test_depth_counts_spawned_children() -> None:
+    """A chain of spawned children ends at the limit, without a stack that grows."""
+
+    @workflow(name="spawning.deep")
+    def deep() -> Durable[str]:
+        try:
+            handle = yield from spawn(deep())
+        except ChildDepthExceeded:
+            return "bottom"
+        return (yield from handle.result())
+
+    desk = Desk(deep, checks=False)
+    desk.start(deep())
+    assert desk.result() == "bottom"
+    assert len(desk.backend.find(Workflows(limit=1000))) == 101
+
+
+def test_three_deep_with_and_without_waiting() -> None:
+    """Three generations, awaited and not: every id follows from the position, and each is started once."""
+
+    @workflow(name="spawning.family")
+    def family(level: int) -> Durable[int]:
+        if level == 0:
+            return (yield from go.wait())
+        yield from spawn(family(level - 1), on_parent_close=CANCEL if level == 1 else KEEP)
+        handle = yield from spawn(family(level - 1))
+        return level + (yield from handle.result())
+
+    desk = Desk(family)
+    desk.start(family(3))
+    for clean in (True, False):
+        desk.restart(family, clean=clean)
+    assert len(desk.backend.find(Workflows(limit=100))) == 15
+    desk.send(go, 10, to="w/1/1/1")
+    assert (desk.result("w/1/1"), desk.result()) == (11, 16)
+    # Tied to a parent that has ended; kept by one that goes on; and not touched.
+    states = [desk.status(id).value for id in ("w/1/1/0", "w/1/0", "w/0/1/1")]
+    assert states == ["cancelled", "suspended", "suspended"]
+
+
+def test_child_that_continues() -> None:
+    """The result of a spawned child is that of its last round."""
+
+    @workflow(name="spawning.of_rounds")
+    def of_rounds() -> Durable[int]:
+        handle = yield from spawn(rounds(3))
+        return (yield from handle.result())
+
+    desk = Desk(*FLOWS, of_rounds)
+    desk.start(of_rounds())
+    for number in (1, 2, 3):
+        assert desk.status() is WorkflowStatus.SUSPENDED
+        desk.send(go, number, to="w/0")
+        desk.settle()
+    assert desk.result() == 6
+
+
+def test_spawned_in_the_cleanup() -> None:
+    """A workflow that is cancelled may spawn while it cleans up; the child is kept or not like any other."""
+
+    @workflow(name="spawning.careful")
+    def careful(close: str) -> Durable[None]:
+        try:
+            yield from ask.wait()
+        finally:
+            yield from spawn(waiter(), on_parent_close=OnParentClose(close))
+            yield from work(1)
+
+    desk = Desk(*FLOWS, careful)
+    for close in ("keep", "cancel"):
+        desk.start(careful(close), close)
+        desk.cancel(close)
+        assert desk.status(f"{close}/1") is WorkflowStatus.SUSPENDED
+        desk.finish(desk.activities[0], 1)
+    assert [desk.status(f"{close}/1").value for close in ("keep", "cancel")] == ["suspended", "cancelled"]
+
+
+def test_child_that_somebody_has_removed() -> None:
+    """A child whose row is gone by hand cannot be waited for: the body gets `WorkflowNotFound`."""
+
+    @workflow(name="spawning.bereft")
+    def bereft() -> Durable[list[str]]:
+        handle = yield from spawn(nothing())
+        yield from ask.wait()
+        told = []
+        for op in (handle.result(), handle.cancel()):
+            try:
+                yield from op
+            except WorkflowNotFound as error:
+                told.append(error.workflow_id)
+        return told
+
+    desk = Desk(*FLOWS, bereft)
+    desk.start(bereft())
+    desk.state.batch.workflows_purged.add(desk.record("w/0").key)
+    desk.send(ask, 0, to="w")
+    assert desk.result() == ["w/0", "w/0"]
