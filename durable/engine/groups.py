@@ -117,7 +117,7 @@ class Runs:
 
     @service_call
     async def purge(self, older_than: timedelta | float) -> int:
-        """Remove workflows that ended longer ago than this; how many. None goes whose parent has not ended."""
+        """Remove workflows that ended longer ago than this; how many. None goes whose parent may still ask."""
         before = self._core.clock.now() - from_duration("older_than", older_than)
         purged = 0
         while count := await self._core.ask(PurgeWorkflows(before)):

@@ -20,6 +20,7 @@ from durable.engine.state import Loaded, State
 from durable.engine.turn import Turn
 from durable.engine.views import Description, OwedUndo, Waiting, WorkflowSummary, instant
 from durable.errors import CodecError
+from durable.ids import place
 from durable.outcomes import error_summary, undos_summary
 from durable.records import FailedUndo, HistoryEntry, WorkflowRecord, WorkflowStatus
 from durable.runner.fibers import WaitCondition
@@ -104,7 +105,7 @@ def _failed(record: WorkflowRecord) -> tuple[FailedUndo, ...]:
 
 
 def decide_purge_workflows(turn: Turn, op: PurgeWorkflows) -> int:
-    """Remove workflows that ended long ago, but none whose parent has not ended: it may still ask for the result."""
+    """Remove workflows that ended long ago, but none whose parent may still ask for the result."""
     state = turn.state
     ends = (WorkflowStatus.SUCCEEDED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED)
     query = Workflows(statuses=ends, finished_before=op.finished_before, limit=op.limit)
@@ -127,4 +128,6 @@ def _may_go(state: State, record: WorkflowRecord) -> bool:
     except CodecError:
         # A parent whose row is damaged may be mended one day, and then asks for the result.
         return False
-    return parent is None or parent.status.is_terminal
+    position = (record.parent_place or "").rpartition(":")[2]
+    # A parent that has gone on to another round has no place left from which it could ask.
+    return parent is None or parent.status.is_terminal or record.parent_place != place(parent.round, position)

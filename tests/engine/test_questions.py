@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from durable import Durable, WorkflowNotFound, WorkflowStatus, gather, sleep, workflow
+from durable import Durable, WorkflowNotFound, WorkflowStatus, gather, sleep, spawn, workflow
 from durable.backends.base import Workflows
 from durable.clock import to_datetime
 from durable.engine.operations import (
@@ -217,3 +217,24 @@ def test_purge_of_a_child_whose_parent_is_gone() -> None:
     assert desk.do(PurgeWorkflows(desk.clock.now(), limit=1)) == 1
     assert desk.do(PurgeWorkflows(desk.clock.now(), limit=1)) == 1
     assert desk.rows() == 0
+
+
+def test_purge_takes_the_children_of_rounds_that_are_over() -> None:
+    """A parent that goes on for ever as another round keeps no child of an earlier one from being purged."""
+
+    @workflow(name="questions.endless")
+    def endless() -> Durable[None]:
+        yield from nothing()
+        yield from spawn(nothing())
+        yield from go.wait()
+        raise endless.continue_as()
+
+    desk = Desk(*EVERY, endless)
+    desk.start(endless())
+    for _ in range(3):
+        desk.send(go, 1, to="w")
+        desk.settle()
+    desk.clock.advance(1)
+    assert desk.do(PurgeWorkflows(desk.clock.now())) == 6
+    kept = [record.id for record in desk.backend.find(Workflows(limit=9))]
+    assert kept == ["w", "w/3:0", "w/3:1"]

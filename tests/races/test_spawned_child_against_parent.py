@@ -1,0 +1,199 @@
+"""A spawned child ends while its parent asks for its result, cancels it, gives up waiting, is parked or ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from durable import (
+    ChildWorkflowCancelled,
+    Durable,
+    Event,
+    OnParentClose,
+    WorkflowStatus,
+    WorkflowTerminated,
+    publish,
+    race,
+    spawn,
+    workflow,
+)
+from durable.engine.operations import (
+    AwaitChange,
+    CancelWorkflow,
+    ReadProgress,
+    ResumeWorkflow,
+    SendEvent,
+    TerminateWorkflow,
+    WakeWorkflow,
+)
+from tests.engine.desk import Desk, event_of, refusal
+from tests.engine.flows import go, waiter
+from tests.races.kit import TOGETHER
+
+ask = Event[int]("races.ask")
+CHILD = "w/0"
+BOTH = pytest.mark.parametrize("child_first", [True, False], ids=["child first", "parent first"])
+
+
+@workflow(name="races.asker")
+def asker(close: str = "keep") -> Durable[int]:
+    """Spawns a child, and asks for its result when it is told to."""
+    handle = yield from spawn(waiter(), on_parent_close=OnParentClose(close))
+    yield from ask.wait()
+    return (yield from handle.result())
+
+
+@workflow(name="races.leaver")
+def leaver(close: str) -> Durable[str]:
+    """Spawns a child, and ends when it is told to."""
+    yield from spawn(waiter(), on_parent_close=OnParentClose(close))
+    publish("leaving soon")
+    yield from ask.wait()
+    return "left"
+
+
+@workflow(name="races.stopper")
+def stopper() -> Durable[list[Any]]:
+    """Spawns a child, and cancels it when it is told to."""
+    handle = yield from spawn(waiter())
+    yield from ask.wait()
+    accepted = yield from handle.cancel()
+    try:
+        return [accepted, (yield from handle.result())]
+    except ChildWorkflowCancelled:
+        return [accepted, "cancelled"]
+
+
+FLOWS = (waiter, asker, leaver, stopper)
+
+
+def _ends() -> SendEvent:
+    return event_of(go, 5, to=CHILD)
+
+
+def _asks() -> SendEvent:
+    return event_of(ask, 0, to="w")
+
+
+def _in_order(child_first: bool, child: Any, parent: Any) -> tuple[Any, Any]:
+    return (child, parent) if child_first else (parent, child)
+
+
+@TOGETHER
+@BOTH
+def test_end_against_question(child_first: bool, together: bool) -> None:
+    """A child that ends just before or just after its parent asks for the result gives it, once."""
+    desk = Desk(*FLOWS)
+    desk.start(asker())
+    desk.two(*_in_order(child_first, _ends(), _asks()), together=together)
+    assert desk.result() == 5
+    assert [entry.kind.value for entry in desk.history()] == ["spawn", "event", "result"]
+
+
+@TOGETHER
+@BOTH
+@pytest.mark.parametrize("close", ["keep", "cancel"])
+def test_end_against_end(close: str, child_first: bool, together: bool) -> None:
+    """A child that ends before its parent has ended; one that comes after is kept, or cancelled and takes nothing."""
+    desk = Desk(*FLOWS)
+    desk.start(leaver(close))
+    replies = desk.two(*_in_order(child_first, _ends(), _asks()), together=together)
+    assert desk.result() == "left"
+    if child_first or close == "keep":
+        assert desk.result(CHILD) == 5
+    else:
+        assert desk.status(CHILD) is WorkflowStatus.CANCELLED
+        assert refusal(replies[1]) == (WorkflowTerminated, CHILD, "cancelled")
+
+
+@TOGETHER
+@BOTH
+@pytest.mark.parametrize("how", [CancelWorkflow, TerminateWorkflow])
+@pytest.mark.parametrize("asked", [True, False])
+def test_end_against_end_by_force(asked: bool, how: Any, child_first: bool, together: bool) -> None:
+    """A parent that is cancelled or terminated around the end of its child, whether it waits for it or not."""
+    desk = Desk(*FLOWS)
+    desk.start(asker("cancel"))
+    if asked:
+        desk.do(_asks())
+    desk.two(*_in_order(child_first, _ends(), how("w")), together=together)
+    parent_ended = WorkflowStatus.SUCCEEDED if child_first and asked else WorkflowStatus.CANCELLED
+    child_ended = WorkflowStatus.SUCCEEDED if child_first else WorkflowStatus.CANCELLED
+    assert (desk.status(), desk.status(CHILD)) == (parent_ended, child_ended)
+
+
+@TOGETHER
+@BOTH
+def test_end_against_cancel_by_the_parent(child_first: bool, together: bool) -> None:
+    """A parent that cancels its child learns whether it came in time, and the result is the one that fits."""
+    desk = Desk(*FLOWS)
+    desk.start(stopper())
+    desk.two(*_in_order(child_first, _ends(), _asks()), together=together)
+    assert desk.result() == ([False, 5] if child_first else [True, "cancelled"])
+
+
+@TOGETHER
+@BOTH
+def test_end_against_limit(child_first: bool, together: bool) -> None:
+    """A result and the limit for it: the first in the record wins, and the child goes on either way."""
+
+    @workflow(name="races.limited")
+    def limited() -> Durable[list[Any]]:
+        handle = yield from spawn(waiter())
+        first = yield from race(child=handle.result().within(60).or_default(-1), event=ask.wait())
+        return [first.value, (yield from handle.result())]
+
+    desk = Desk(*FLOWS, limited)
+    desk.start(limited())
+    desk.clock.advance(60)
+    wake = WakeWorkflow(desk.record().key)
+    desk.two(*_in_order(child_first, _ends(), wake), together=together)
+    assert desk.result() == ([5, 5] if child_first else [-1, 5])
+
+
+@BOTH
+def test_end_while_the_parent_is_parked(child_first: bool) -> None:
+    """A parent that is parked when its child ends gets the result when its code is back, asked for before or after."""
+    desk = Desk(*FLOWS)
+    desk.start(asker())
+    if not child_first:
+        desk.do(_asks())
+    desk.restart(waiter)
+    desk.do(ResumeWorkflow(desk.record().key))
+    assert desk.status() is WorkflowStatus.PARKED
+    desk.do(_ends())
+    assert (desk.status(), desk.status(CHILD)) == (WorkflowStatus.PARKED, WorkflowStatus.SUCCEEDED)
+    desk.restart(*FLOWS)
+    if child_first:
+        desk.do(_asks())
+    assert desk.result() == 5
+
+
+def test_child_that_ends_in_the_decision_that_spawns_it() -> None:
+    """A child that ends at once has its result ready when it is asked for in the same decision."""
+
+    @workflow(name="races.quick")
+    def quick() -> Durable[int]:
+        return 7
+        yield
+
+    @workflow(name="races.hasty")
+    def hasty() -> Durable[int]:
+        handle = yield from spawn(quick(), on_parent_close=OnParentClose.CANCEL)
+        return (yield from handle.result())
+
+    desk = Desk(quick, hasty)
+    desk.start(hasty())
+    assert (desk.result(), desk.result("w/0")) == (7, 7)
+
+
+@TOGETHER
+def test_progress_against_end(together: bool) -> None:
+    """The last value that a workflow has published is there after its end, asked for in the same batch or later."""
+    desk = Desk(*FLOWS)
+    desk.start(leaver("keep"))
+    _, seen = desk.two(_asks(), ReadProgress("w"), together=together)
+    assert seen.value == '"leaving soon"'
+    _, sight = desk.two(ReadProgress("w"), AwaitChange("w"), together=together)
+    assert (sight.status, sight.progress) == (WorkflowStatus.SUCCEEDED, '"leaving soon"')
