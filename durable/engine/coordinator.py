@@ -39,7 +39,7 @@ from durable.engine.questions import Pending
 from durable.engine.recovery import admit_suspect
 from durable.engine.state import State
 from durable.engine.turn import Turn
-from durable.engine.watching import Unchanged, Watchers
+from durable.engine.watching import Observers, Watched, Watchers
 from durable.errors import DurableError, EngineClosed, InvariantViolated, StorageError, StorageUnavailable
 from durable.registry import Registry
 from durable.runner.definitions import WorkflowDef
@@ -101,7 +101,7 @@ class WorkflowStateCoordinator:
         self._taken: list[Envelope | Operation[Any]] = []
         # Who waits for the end of a workflow, and who for any change.
         self._watchers: Watchers[Envelope] = Watchers()
-        self._observers: Watchers[Envelope] = Watchers()
+        self._observers: Observers[Envelope] = Observers()
         self._patience = from_duration("commit_patience", config.commit_patience) / SECOND
         self._sweep_every = from_duration("sweep_every", config.sweep_every) / SECOND
         self._batch_number = 0
@@ -221,7 +221,7 @@ class WorkflowStateCoordinator:
             return
         if isinstance(reply, Pending):
             self._watchers.add(reply.key, envelope)
-        elif isinstance(reply, Unchanged):
+        elif isinstance(reply, Watched):
             self._observers.add(reply.key, envelope)
         else:
             envelope.reply = reply

@@ -1,7 +1,8 @@
 """Pure decisions: what is to be seen of a workflow, and who waits for that to change.
 
-A watcher says what it has seen last and is answered when there is something else to see, after the commit that made it
-so. Between two questions nothing is kept for it: who is slow sees the latest, and who leaves leaves nothing behind.
+A watcher says what it has seen last. Before each commit it is looked at what can be seen once it has happened, and who
+has not seen that yet is answered after it: so what is told was stored, exactly so. Between two questions nothing is
+kept for a watcher: who is slow sees the latest, and who leaves leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -18,18 +19,22 @@ from durable.errors import DurableError, StorageError
 
 
 @attrs.frozen
-class Unchanged:
-    """Not an answer yet: it comes when there is something new to see of this workflow."""
+class Watched:
+    """Not an answer yet: it comes when there is something to see of this workflow that the caller has not seen."""
 
     key: int
 
 
-def decide_await_change(turn: Turn, op: AwaitChange) -> Sight | Unchanged:
-    """What is to be seen of a workflow, once it differs from what the caller has seen. An end is always told."""
-    record = turn.state.record(op.id)
+def decide_await_change(turn: Turn, op: AwaitChange) -> Watched:
+    """A promise, if there is such a workflow. Not at once: the rest of the batch may still change it."""
+    return Watched(turn.state.record(op.id).key)
+
+
+def sight_of(turn: Turn, id: str) -> Sight:
+    """What is to be seen of a workflow. Raises `WorkflowNotFound`."""
+    record = turn.state.record(id)
     progress = progress_of(turn.state, record.key)
-    sight = Sight(record.status, None if progress is None else progress.value, turn.now)
-    return Unchanged(record.key) if sight == op.seen and not record.status.is_terminal else sight
+    return Sight(record.status, None if progress is None else progress.value, turn.now)
 
 
 class Watcher(Protocol):
@@ -59,23 +64,6 @@ class Watchers(Generic[W]):
         """All who wait for this workflow; they wait no more."""
         return self._waiting.pop(key, [])
 
-    def look(self, turn: Turn) -> list[tuple[int, W]]:
-        """Before a commit: those who have something new to see once it has happened, each with its answer."""
-        if not self._waiting:
-            return []
-        batch, watched = turn.state.batch, self._waiting.keys()
-        changed = (batch.workflows_new, batch.workflows_changed, batch.progress_put)
-        keys = set[int]().union(*(watched & some.keys() for some in changed))
-        return [(key, one) for key in sorted(keys) for one in self._waiting[key] if _has_news(turn, one)]
-
-    def take(self, told: list[tuple[int, W]]) -> list[W]:
-        """After the commit: these have their answer, and wait no more."""
-        for key, watcher in told:
-            self._waiting[key].remove(watcher)
-            if not self._waiting[key]:
-                del self._waiting[key]
-        return [watcher for _, watcher in told]
-
     def forget_abandoned(self) -> None:
         """A workflow may go on for months after the last caller has stopped waiting for it."""
         left = {key: [one for one in some if not one.is_abandoned] for key, some in self._waiting.items()}
@@ -90,14 +78,46 @@ class Watchers(Generic[W]):
         return (watcher for some in self._waiting.values() for watcher in some)
 
 
+class Observers(Watchers[W]):
+    """Who waits for which workflow to change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Those who have asked in this batch.
+        self._fresh: set[int] = set()
+
+    def add(self, key: int, watcher: W) -> None:
+        """One more who waits; it is looked at even if this batch changes nothing."""
+        super().add(key, watcher)
+        self._fresh.add(key)
+
+    def look(self, turn: Turn) -> list[tuple[int, W]]:
+        """Before a commit: those who have something new to see once it has happened, each with its answer."""
+        if not self._waiting:
+            return []
+        batch, watched = turn.state.batch, self._waiting.keys()
+        changed = (batch.workflows_new, batch.workflows_changed, batch.progress_put)
+        keys = self._fresh.union(*(watched & some.keys() for some in changed))
+        return [(key, one) for key in sorted(keys) for one in self._waiting[key] if _has_news(turn, one)]
+
+    def take(self, told: list[tuple[int, W]]) -> list[W]:
+        """After the commit: these have their answer, and wait no more."""
+        self._fresh.clear()
+        for key, watcher in told:
+            self._waiting[key].remove(watcher)
+            if not self._waiting[key]:
+                del self._waiting[key]
+        return [watcher for _, watcher in told]
+
+
 def _has_news(turn: Turn, watcher: Watcher) -> bool:
+    """Whether there is something that a watcher has not seen. An end is always told."""
     assert isinstance(watcher.operation, AwaitChange)
     try:
-        seen = decide_await_change(turn, watcher.operation)
+        watcher.reply = seen = sight_of(turn, watcher.operation.id)
     except StorageError:
         raise
     except DurableError as error:
         watcher.error = error
         return True
-    watcher.reply = seen
-    return not isinstance(seen, Unchanged)
+    return seen != watcher.operation.seen or seen.status.is_terminal

@@ -69,7 +69,7 @@ def test_change_is_told_after_its_commit() -> None:
     seen = _look(office)
     (watcher,) = office.ask(AwaitChange("w", seen))
     office.log.clear()
-    assert watcher.reply is None
+    assert "wake caller" not in office.log
     office.ask(_send(5))
     assert watcher.reply == _sight(SUSPENDED, "5")
     assert office.log == ["commit 2", "release", "wake caller", "wake caller"]
@@ -83,7 +83,26 @@ def test_change_in_the_batch_of_the_question(watch_first: bool) -> None:
     envelopes = office.ask(*((question, change) if watch_first else (change, question)))
     watcher = envelopes[0 if watch_first else 1]
     assert watcher.reply == _sight(SUSPENDED, "5")
+
+
+def test_what_was_never_stored_is_never_told() -> None:
+    """A question in the middle of a batch is answered with what the whole batch has made of the workflow."""
+    office = _office()
+    _, watcher, _ = office.ask(_send(1), AwaitChange("w"), _send(2))
+    assert watcher.reply == _sight(RUNNING, "2")
+    office.log.clear()
+    (again,) = office.ask(AwaitChange("w", watcher.reply))
+    office.ask()
+    assert again.reply == watcher.reply
+    assert office.log == []
+
+
+def test_question_is_answered_once() -> None:
+    """Two who ask in one batch are both answered, and neither waits any more."""
+    office = _office()
+    office.ask(AwaitChange("w"), AwaitChange("w"))
     assert office.log.count("wake caller") == 2
+    assert not office.coordinator._observers
 
 
 def test_start_and_change_in_one_batch() -> None:
@@ -109,7 +128,7 @@ def test_change_of_others_tells_nothing() -> None:
     (watcher,) = office.ask(AwaitChange("w", _sight(SUSPENDED)))
     office.ask(call_of(waiter(), "v"), event_of(other, 1, to="w"))
     office.ask(event_of(go, 1, to="v"))
-    assert watcher.reply is None
+    assert list(office.coordinator._observers) == [watcher]
     office.ask(_send(7))
     assert watcher.reply == _sight(SUSPENDED, "7")
 
@@ -122,7 +141,7 @@ def test_same_value_again_is_no_change() -> None:
     office.ask(_send(7))
     assert watcher.reply == _sight(RUNNING, "7"), "the status has changed"
     (again,) = office.ask(AwaitChange("w", watcher.reply))
-    assert again.reply is None
+    assert list(office.coordinator._observers) == [again]
 
 
 @pytest.mark.parametrize("asked_before", [True, False])
@@ -149,7 +168,8 @@ def test_several_watchers() -> None:
     office.coordinator._observers.forget_abandoned()
     assert list(office.coordinator._observers) == [first, fourth]
     office.ask(_send(5))
-    assert [one.reply for one in (first, gone, third, fourth)] == [_sight(SUSPENDED, "5"), None, None, first.reply]
+    assert [first.reply, fourth.reply] == [_sight(SUSPENDED, "5")] * 2
+    assert office.log.count("wake caller") == 3
     assert not list(office.coordinator._observers)
 
 
