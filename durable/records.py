@@ -218,6 +218,13 @@ class EventWait:
     since: int
     question: Question | None = None
 
+    @property
+    def kind(self) -> EntryKind:
+        """What is waited for: an event, an answer, or the end of a child."""
+        if self.question is not None:
+            return EntryKind.PAUSE
+        return EntryKind.EVENT if self.name else EntryKind.RESULT
+
 
 @attrs.frozen(kw_only=True)
 class PendingEvent:

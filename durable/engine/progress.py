@@ -84,7 +84,7 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
             turn.state.put(record.with_status(WorkflowStatus.RUNNING, park_reason=None, park_detail=None), record)
         for position, row in list(rows.items()):
             wait = session.waits.get(position)
-            if wait is None or wait.kind is not _kind_of(row):
+            if wait is None or wait.kind is not row.kind:
                 _forget(turn, loaded, position)
         # What it has spawned in earlier rounds stands in no history any more.
         session.has_tied = session.has_tied or record.round > 0
@@ -290,13 +290,6 @@ def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         child_id = child_id_of(record, wait.op, wait.position)
         reason = f"workflow {record.id!r} no longer waits for it"
         turn.cancels.append((child_id, record.key, place(record.round, wait.position), reason))
-
-
-def _kind_of(row: EventWait) -> EntryKind:
-    """What a wait with this row is for."""
-    if row.question is not None:
-        return EntryKind.PAUSE
-    return EntryKind.EVENT if row.name else EntryKind.RESULT
 
 
 def _forget(turn: Turn, loaded: Loaded, position: str) -> None:

@@ -11,11 +11,12 @@ from collections import deque
 from typing import Any
 
 from durable.backends.base import Batch
-from durable.engine.operations import RunActivity
+from durable.engine.operations import RunActivity, Sight
 from durable.records import EntryKind, EntryStatus, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.runner.session import WorkflowSessionRunner
 from durable.testing.simulation.activities import CLEANUP
 from durable.testing.simulation.agenda import VirtualClock
+from durable.testing.simulation.family import is_told_to_stop
 from durable.testing.simulation.ledger import Ledger, Life
 from durable.testing.simulation.rules import AFTER, BEFORE
 from durable.testing.simulation.scenario import Scenario
@@ -101,7 +102,8 @@ class Checker:
         lines = [f"commit {batch.number} at {self._clock.elapsed} serial {batch.serial}"]
         for key, (seq, position, kind, name, status, outcome, at, _) in batch.history:
             # The error of a child holds a traceback, and so the paths of this machine.
-            told = "" if kind is EntryKind.CHILD and status is EntryStatus.ERROR else outcome
+            is_of_child = kind in (EntryKind.CHILD, EntryKind.RESULT)
+            told = "" if is_of_child and status is EntryStatus.ERROR else outcome
             lines.append(f" {key} {seq} {position} {name} {status._value_} {at} {told}")
         for one in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
             lines.append(f" {one.id} {one.status._value_} {one.round} {one.wake_at} {one.crashes} {one.result}")
@@ -118,7 +120,10 @@ class Checker:
     def _check_cancelling(self, batch: Batch) -> None:
         """Nobody is cancelled whom nobody wanted to stop: a client, or the parent, which then no longer waits."""
         for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
-            if record.cancel_requested and record.parent_key is None and record.id not in self.unwanted:
+            life = self.ledger.lives.get(record.key)
+            is_news = record.cancel_requested and not (life is not None and life.record.cancel_requested)
+            is_alone = record.parent_key is None or not is_told_to_stop(batch, record)
+            if is_news and is_alone and record.id not in self.unwanted:
                 raise Violation("I21", f"{record.id} is cancelled and nobody has asked for it")
 
     # --- bodies -----------------------------------------------------------------------------------------------------
@@ -184,6 +189,14 @@ class Checker:
         if record.status.is_terminal and record != life.record:
             raise Violation("I5", f"{record.id} was shown as {record}, stored is {life.record}")
         return life
+
+    def watched(self, id: str, sight: Sight) -> None:
+        """A watcher was shown how a workflow stands: so it is stored, to the letter."""
+        life = self.ledger.life(id)
+        progress = None if life is None else self.ledger.progress.get(life.record.key)
+        shown = (sight.status, sight.progress)
+        if life is None or shown != (life.record.status, None if progress is None else progress.value):
+            raise Violation("I5", f"{id} was shown as {sight}; stored is {life and life.record} {progress}")
 
     def accepted(self, event_id: str) -> None:
         """A sender was told that its event is kept or delivered."""

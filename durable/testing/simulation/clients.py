@@ -11,6 +11,7 @@ from typing import Any
 
 from durable.engine.coordinator import Envelope
 from durable.engine.operations import (
+    AwaitChange,
     AwaitEnd,
     CancelWorkflow,
     DescribeWorkflow,
@@ -20,6 +21,7 @@ from durable.engine.operations import (
     ReadHistory,
     ReplayLetter,
     SendEvent,
+    Sight,
     StartWorkflow,
     TerminateWorkflow,
 )
@@ -51,6 +53,8 @@ class Client:
         self._process: Process | None = None
         self._tries = 0
         self._first_reply: Any = None
+        # What a watcher was shown last.
+        self._seen: Sight | None = None
         # Whether the workflow that is called for was known to be started before the call.
         self._was_started = False
         self._schedule(acts[0].at * MILLISECOND)
@@ -86,6 +90,8 @@ class Client:
                 self._checker.ledger.axed.add(act.id)
         if act.verb is Verb.REPLAY:
             process.ask(ListLetters(0, 1), lambda envelope: self._replay(process, act, envelope))
+        elif act.verb is Verb.WATCH:
+            process.ask(AwaitChange(act.id or "", self._seen), self._shown)
         else:
             process.ask(operation_of(act), self._answered)
 
@@ -105,7 +111,27 @@ class Client:
 
     def unanswered(self) -> Act | None:
         """The call whose answer is still to come."""
+        if self._process is not None and self._seen is not None:
+            # It has missed nothing while it waits.
+            self._checker.watched(self._acts[0].id or "", self._seen)
         return None if self._process is None else self._acts[0]
+
+    def _shown(self, envelope: Envelope) -> None:
+        """A watcher is told of a change, and watches on until the end."""
+        act, sight = self._acts[0], envelope.reply
+        if envelope.error is not None:
+            self._answered(envelope)
+            return
+        self._checker.watched(act.id or "", sight)
+        if sight.status.is_terminal:
+            self._seen = None
+            self._next()
+            return
+        if sight == self._seen:
+            raise Violation("I5", f"{act.id} was shown as {sight} twice")
+        self._seen = sight
+        self._process = None
+        self._schedule(self._soon())
 
     # --- answers ----------------------------------------------------------------------------------------------------
 

@@ -19,12 +19,15 @@ from durable.records import (
     EventWait,
     HistoryEntry,
     PendingEvent,
+    Progress,
     WorkflowRecord,
     WorkflowStatus,
 )
 from durable.testing.simulation.activities import hold, release
 from durable.testing.simulation.mail import Mail
 
+# The waits that have a row of their own.
+REGISTERED = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
 # One attempt of an activity: workflow, round, position, attempt.
 Attempt = tuple[int, int, str, int]
 # One question to a person: workflow, round, position.
@@ -113,6 +116,7 @@ class Ledger:
         self.gone: set[int] = set()
         # Whom a client wanted to end without any cleanup.
         self.axed: set[str] = set()
+        self.progress: dict[int, Progress] = {}
         self.commits = 0
 
     def life(self, id: str | None) -> Life | None:
@@ -155,6 +159,7 @@ class Ledger:
             if entry.kind is EntryKind.PAUSE:
                 asked = (key, self.lives[key].record.round, entry.position)
                 self.recorded[asked] = entry.outcome if entry.status is EntryStatus.OK else ""
+        self.progress.update(batch.progress_put)
         self._book_waits(batch.waits_dropped, batch.waits_put.values())
         self.mail.book(batch, now, self._has_ended)
 

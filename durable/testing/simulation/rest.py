@@ -7,12 +7,10 @@ from collections.abc import Iterable
 from durable.backends.memory import MemoryStore
 from durable.engine.state import State
 from durable.records import EntryKind, WorkflowStatus
-from durable.testing.simulation.ledger import Ledger, Life
+from durable.testing.simulation.ledger import REGISTERED, Ledger, Life
 from durable.testing.simulation.process import Process
 from durable.testing.simulation.scenario import Act, Verb
 from durable.testing.simulation.violation import Violation
-
-_REGISTERED = (EntryKind.EVENT, EntryKind.PAUSE)
 
 
 def check_idle(ledger: Ledger, process: Process) -> None:
@@ -34,7 +32,7 @@ def check_memory(state: State, store: MemoryStore) -> None:
     for key, loaded in state.loaded.items():
         record, session = loaded.record, loaded.session
         rows = store.waits.get(key, {})
-        waits = {position for position, wait in session.waits.items() if wait.kind in _REGISTERED}
+        waits = {position for position, wait in session.waits.items() if wait.kind in REGISTERED}
         work = {position for position, wait in session.waits.items() if wait.kind is EntryKind.ACTIVITY}
         flights = state.in_flight.get(key, {})
         facts = {
@@ -53,6 +51,8 @@ def check_rest(ledger: Ledger, store: MemoryStore) -> None:
     """I29: nothing is left to happen, so every workflow has ended, or waits for something from outside."""
     if {key: life.record for key, life in ledger.lives.items()} != dict(store.workflows):
         raise Violation("I1", "the store does not hold what was committed")
+    if ledger.progress != store.progress:
+        raise Violation("I1", "the store does not hold what was published")
     for life in ledger.lives.values():
         if not life.has_ended and not _waits_outside(ledger, life):
             raise Violation("I29", f"{life.record.id} has not ended and waits for nothing: {life.record}")
@@ -61,16 +61,21 @@ def check_rest(ledger: Ledger, store: MemoryStore) -> None:
 def check_calls(ledger: Ledger, calls: Iterable[Act | None]) -> None:
     """I29: every call was answered, but for those that wait for the end of a workflow that goes on."""
     for act in calls:
-        life = ledger.life(act.id) if act is not None and act.verb is Verb.AWAIT else None
+        life = ledger.life(act.id) if act is not None and act.verb in (Verb.AWAIT, Verb.WATCH) else None
         if act is not None and (life is None or life.has_ended):
             raise Violation("I29", f"{act.verb.value} of {act.id} was never answered: {act}")
 
 
 def _waits_outside(ledger: Ledger, life: Life) -> bool:
-    """Whether a workflow waits for an event or an answer, is set aside, or has a child of this round that does."""
+    """Whether a workflow waits for an event or an answer, is set aside, or waits for a child that does."""
     # A question that expires is over by now: no time is left to pass.
-    is_waiting = any(wait.question is None or wait.question.expires_at is None for wait in life.waits.values())
+    is_waiting = any(
+        wait.kind is not EntryKind.RESULT and (wait.question is None or wait.question.expires_at is None)
+        for wait in life.waits.values()
+    )
     if life.record.status is WorkflowStatus.PARKED or is_waiting:
         return True
     children = [ledger.lives[key] for (parent, _), key in ledger.children.items() if parent == life.record.key]
-    return any(not child.has_ended and _waits_outside(ledger, child) for child in children)
+    asked = {wait.event_key for wait in life.waits.values()}
+    waited = [one for one in children if one.record.on_parent_close is None or str(one.record.key) in asked]
+    return any(not child.has_ended and _waits_outside(ledger, child) for child in waited)

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from durable.errors import Cancelled, ChildWorkflowCancelled, ChildWorkflowFailed, TimedOut
+from durable.errors import Cancelled, TimedOut
 from durable.runner.combinators import gather, race
 from durable.runner.definitions import Durable, workflow
 from durable.runner.determinism import info, now, random, uuid
@@ -22,7 +22,8 @@ from durable.testing.simulation.asking import fits_pause, run_pause, settings_of
 from durable.testing.simulation.dice import Dice
 from durable.testing.simulation.holds import as_held, fits_saga, held, last_owes, may_fail, run_saga
 from durable.testing.simulation.kinds import KINDS, WEIGHTS, event_of
-from durable.testing.simulation.steps import Step, read, write
+from durable.testing.simulation.steps import Step, read
+from durable.testing.simulation.told import BEGIN, END, tell
 
 DEPTH_MAX = 3
 
@@ -101,7 +102,8 @@ def tag(error_type: str, message: object) -> str:
     return f"{error_type.rpartition('.')[2]}({message})"
 
 
-def _limited(step: Step, op: Op[Any]) -> Durable[Any]:
+def limited(step: Step, op: Op[Any]) -> Durable[Any]:
+    """Run an operation within the limit of its step, if it has one."""
     limit, late = step["limit"], ["late", step.n]
     if limit is None:
         return (yield from op)
@@ -113,7 +115,8 @@ def _limited(step: Step, op: Op[Any]) -> Durable[Any]:
         return late
 
 
-def _is_late(step: Step, value: Any) -> bool:
+def is_late(step: Step, value: Any) -> bool:
+    """Whether a value says that the limit of a step was over."""
     return step["limit"] is not None and value == ["late", step.n]
 
 
@@ -135,13 +138,13 @@ def _make_work(maker: Maker) -> Step:
 
 
 def _run_work(step: Step) -> Durable[Any]:
-    return (yield from _limited(step, work(step.n, step["fails"], step["ends"])))
+    return (yield from limited(step, work(step.n, step["fails"], step["ends"])))
 
 
 def _fits_work(step: Step, value: Any) -> bool:
     # A crash repeats an attempt under its number: which attempt has made it is known beforehand.
     done = step["ends"] == WELL and value == ["done", step.n, step["fails"] + 1]
-    return done or _is_late(step, value)
+    return done or is_late(step, value)
 
 
 def _errors_work(step: Step) -> frozenset[str]:
@@ -187,12 +190,12 @@ def _make_event(maker: Maker) -> Step:
 
 
 def _run_event(step: Step) -> Durable[Any]:
-    return (yield from _limited(step, event_of(step["event"]).wait(step["key"])))
+    return (yield from limited(step, event_of(step["event"]).wait(step["key"])))
 
 
 def _fits_event(step: Step, value: Any) -> bool:
     # The payload of an event is its id, which begins with its name and key. Which one it is, the mail rules decide.
-    return _is_late(step, value) or (isinstance(value, str) and value.startswith(f"{step['event']}/{step['key']}/"))
+    return is_late(step, value) or (isinstance(value, str) and value.startswith(f"{step['event']}/{step['key']}/"))
 
 
 # --- what holds other steps -----------------------------------------------------------------------------------------
@@ -272,64 +275,31 @@ def _run_guard(step: Step) -> Durable[Any]:
         raise
 
 
-def _make_child(maker: Maker) -> Step:
-    was_known = maker.is_known
-    maker.is_known = was_known and maker.dice.chance(0.5)
-    known = maker.is_known
-    was_caught, maker.is_caught = maker.is_caught, True
-    rounds = [maker.step("sequence", *maker.inside(1, 3)) for _ in range(_few_rounds(maker))]
-    program = maker.step("rounds", *last_owes(rounds))
-    maker.is_known, maker.is_caught = was_known, was_caught
-    return maker.step("child", program, is_known=known, **maker.limit(0.15))
-
-
-def child_id(id: str, step: Step) -> str:
-    """The id of a child whose id is known outside."""
-    return f"{id}.c{step.n}"
-
-
-def _run_child(step: Step) -> Durable[Any]:
-    call = simulated(write(step.steps[0]), [])
-    if step["is_known"]:
-        call = call.with_id(child_id(info().id, step))
-    try:
-        return ["child", (yield from _limited(step, call))]
-    except ChildWorkflowFailed as error:
-        return ["child failed", tag(error.error_type, error.message)]
-    except ChildWorkflowCancelled:
-        return ["child cancelled", step.n]
-
-
-def _fits_child(step: Step, value: Any) -> bool:
-    how, what = value
-    if how == "child":
-        return _is_late(step, what) or fits(step.steps[0], what)
-    if how == "child failed":
-        return what in errors(step.steps[0])
-    # Only clients cancel a child that its parent waits for, and they need to know its id.
-    return bool(how == "child cancelled" and step["is_known"])
-
-
-def _few_rounds(maker: Maker) -> int:
+def few_rounds(maker: Maker) -> int:
+    """In how many rounds a program runs."""
     return maker.dice.weighted({1: 6, 2: 2, 3: 1})
 
 
 def make_program(dice: Dice, number: int, size: int) -> Step:
     """A whole workflow: rounds of steps. Numbers begin after this one."""
     maker = Maker(dice, number)
-    count = _few_rounds(maker)
+    count = few_rounds(maker)
     least = max(1, size // count)
     rounds = [maker.step("sequence", *maker.inside(least, least + 2)) for _ in range(count)]
-    return maker.step("rounds", *last_owes(rounds))
+    return maker.step("rounds", *last_owes(rounds), publishes=dice.chance(0.3))
 
 
 @workflow(name="durable.simulated")
 def simulated(program: str, carried: list[Any]) -> Durable[list[Any]]:
     """Runs a program: one round after the other, each continued as the next with the results so far."""
-    rounds = read(program).steps
-    results = [*carried, (yield from run(rounds[info().round]))]
-    if len(results) < len(rounds):
+    whole = read(program)
+    if whole.settings.get("publishes"):
+        tell(BEGIN)
+    results = [*carried, (yield from run(whole.steps[info().round]))]
+    if len(results) < len(whole.steps):
         raise simulated.continue_as(program, results)
+    if whole.settings.get("publishes"):
+        tell(END)
     return results
 
 
@@ -353,7 +323,7 @@ ROWS = {
     "work": Row(weight=16, make=_make_work, run=_run_work, fits=_fits_work, errors=_errors_work),
     "hold": Row(
         weight=6, make=lambda maker: as_held(_make_work(maker), maker.dice),
-        run=lambda step: _limited(step, held(step)), fits=_fits_work, errors=_errors_work,
+        run=lambda step: limited(step, held(step)), fits=_fits_work, errors=_errors_work,
     ),
     "draw": Row(weight=2, make=_make_one("draw"), run=_run_draw, fits=_fits_draw),
     "sleep": Row(
@@ -390,10 +360,20 @@ ROWS = {
         weight=2, make=_make_around("guard", 1, 1), run=_run_guard, fits=lambda step, value: fits(step.steps[0], value),
         errors=_errors_inside, at_once=_all_at_once, is_leaf=False,
     ),
-    "child": Row(weight=2, make=_make_child, run=_run_child, fits=_fits_child, is_leaf=False),
     "rounds": Row(
         weight=0, make=_make_around("rounds", 1, 1), run=_not_run, fits=_fits_all, errors=_errors_inside, is_leaf=False,
     ),
 }  # fmt: skip
-_ALL = {op: row.weight for op, row in ROWS.items()}
-_LEAVES = {op: row.weight for op, row in ROWS.items() if row.is_leaf}
+# How often each is drawn.
+_ALL: dict[str, int] = {}
+_LEAVES: dict[str, int] = {}
+
+
+def add(rows: dict[str, Row]) -> None:
+    """Enter rows into the table; those of other files come in here too."""
+    ROWS.update(rows)
+    _ALL.update({op: row.weight for op, row in rows.items()})
+    _LEAVES.update({op: row.weight for op, row in rows.items() if row.is_leaf})
+
+
+add(ROWS)

@@ -23,8 +23,15 @@ from durable.records import (
     WorkflowRecord,
     WorkflowStatus,
 )
+from durable.testing.simulation.family import (
+    i20_a_result_is_how_the_child_ended,
+    i20_a_spawned_child_is_heard,
+    i20_a_spawned_child_starts_with_its_step,
+    i20_children_end_with_their_parent,
+    i21_a_child_stops_when_it_is_told,
+)
 from durable.testing.simulation.kinds import KINDS
-from durable.testing.simulation.ledger import Ledger, Life
+from durable.testing.simulation.ledger import REGISTERED, Ledger, Life
 from durable.testing.simulation.pausing import i12_an_answer_was_given, i19_a_pause_expires_in_its_time
 from durable.testing.simulation.queueing import (
     i16_mail_finds_its_workflow,
@@ -34,6 +41,7 @@ from durable.testing.simulation.queueing import (
 )
 from durable.testing.simulation.rows import errors, fits, tag
 from durable.testing.simulation.steps import read
+from durable.testing.simulation.told import i32_progress_does_not_go_back, i32_progress_is_stored_with_its_step
 from durable.testing.simulation.undone import i31_nothing_stays_owed, i31_undone_once_and_in_reverse
 from durable.testing.simulation.violation import Violation
 
@@ -274,7 +282,7 @@ def i18_a_resolved_wait_is_gone(ledger: Ledger, batch: Batch, now: int) -> None:
     """A wait that has its outcome is registered no more."""
     for key, entry in batch.history:
         life = ledger.lives[key]
-        is_registered = entry.kind in (EntryKind.EVENT, EntryKind.PAUSE) and entry.position in life.waits
+        is_registered = entry.kind in REGISTERED and entry.position in life.waits
         if is_registered and entry.position in life.done:
             raise Violation("I18", f"{life.record.id} has its {entry.kind.value} at {entry.position} and still waits")
 
@@ -327,6 +335,10 @@ BEFORE: tuple[Rule, ...] = (
     i17_who_waits_longest_is_served,
     i18_a_wait_keeps_its_place,
     i18_a_wait_sees_what_it_asks_for,
+    i20_a_spawned_child_starts_with_its_step,
+    i20_a_result_is_how_the_child_ended,
+    i21_a_child_stops_when_it_is_told,
+    i32_progress_does_not_go_back,
 )
 AFTER: tuple[Rule, ...] = (
     i05_the_result_is_right,
@@ -340,4 +352,7 @@ AFTER: tuple[Rule, ...] = (
     i25_nobody_is_set_aside,
     i31_undone_once_and_in_reverse,
     i31_nothing_stays_owed,
+    i20_a_spawned_child_is_heard,
+    i20_children_end_with_their_parent,
+    i32_progress_is_stored_with_its_step,
 )

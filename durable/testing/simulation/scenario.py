@@ -16,9 +16,10 @@ import attrs
 
 from durable.engine.config import EngineConfig
 from durable.records import DeadLetterPolicy
+from durable.testing.simulation.children import STARTS, child_id
 from durable.testing.simulation.dice import Dice
 from durable.testing.simulation.kinds import KINDS
-from durable.testing.simulation.rows import child_id, make_program
+from durable.testing.simulation.rows import make_program
 from durable.testing.simulation.steps import Step, from_json, read, to_json, write
 
 YEARS = 3650 * 86_400.0
@@ -32,6 +33,7 @@ class Verb(enum.Enum):
     CANCEL = "cancel"
     TERMINATE = "terminate"
     AWAIT = "await"
+    WATCH = "watch"
     FIND = "find"
     DESCRIBE = "describe"
     HISTORY = "history"
@@ -197,6 +199,8 @@ def _starts(dice: Dice, id: str, programs: list[Step]) -> Iterator[Act]:
     if dice.chance(0.6):
         # Who waits for the end does nothing else.
         yield Act(client=100 + int(id[1:]), at=at + dice.below(9_000), verb=Verb.AWAIT, id=id)
+    if dice.chance(0.3):
+        yield Act(client=200 + int(id[1:]), at=at + dice.below(9_000), verb=Verb.WATCH, id=id)
 
 
 def _starter(dice: Dice) -> int:
@@ -210,7 +214,7 @@ def waits(program: Step, id: str | None) -> Iterator[tuple[str | None, Step]]:
         if step.op == "event":
             yield id, step
         inner = id
-        if step.op == "child":
+        if step.op in STARTS:
             inner = child_id(id, step) if id is not None and step["is_known"] else None
         yield from waits(step, inner)
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import attrs
 
+from durable.testing.simulation.children import STARTS
 from durable.testing.simulation.scenario import Scenario, Verb
 from durable.testing.simulation.steps import Step, read, write
 from durable.testing.simulation.violation import Violation
@@ -80,13 +81,14 @@ def _with_smaller_programs(scenario: Scenario) -> Iterator[Scenario]:
 def smaller_steps(step: Step) -> Iterator[Step]:
     """What a step can be cut down to: one of those inside it, one less of them, or simpler settings."""
     for index, inner in enumerate(step.steps):
-        if step.op not in ("rounds", "child") and inner.op != "rounds":
+        if step.op not in ("rounds", *STARTS) and inner.op != "rounds":
             yield inner
         if len(step.steps) > 1:
             yield attrs.evolve(step, steps=step.steps[:index] + step.steps[index + 1 :])
         for smaller in smaller_steps(inner):
-            if step.op not in ("rounds", "child") or smaller.op == inner.op:
+            if step.op not in ("rounds", *STARTS) or smaller.op == inner.op:
                 yield attrs.evolve(step, steps=(*step.steps[:index], smaller, *step.steps[index + 1 :]))
-    for name, plain in (("fails", 0), ("limit", None), ("key", None), ("expires", None)):
+    plain_settings = {"fails": 0, "limit": None, "key": None, "expires": None, "gap": 0, "asks": 1, "stops": False}
+    for name, plain in plain_settings.items():
         if step.settings.get(name, plain) != plain:
             yield attrs.evolve(step, settings=step.settings | {name: plain})
