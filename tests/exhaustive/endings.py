@@ -31,4 +31,18 @@ ENDINGS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
     "undos of a workflow that fails": ({"w": "failed"}, [], []),
     "undos of sagas": ({"w": "[1,1]"}, [], []),
     "cancel while a saga is undone": ({"w": "cancelled"}, [], []),
-}
+    "spawned children asked for later": (
+        {"w": "[1,[50,60,70,80],[2],[50,60,70,80]]", "w/0": "[50,60,70,80]", "w/1": "[2]"}, [], [],
+    ),
+    "spawned children kept and not": (
+        {"w": '"w/0"', "w/0": "[2]", "w/1": "cancelled", "w/1/0.1.0": "cancelled", "stopped": "cancelled"}, [], [],
+    ),
+    "spawned children three deep": (
+        # A child that is left alone ends with its parent, and the heir of such a one is kept.
+        {"w": "7", "w/1": "4", "w/1/1": "2", "w/1/1/1": "1"}
+        | dict.fromkeys(("w/0", "w/0/0", "w/0/0/0", "w/1/0", "w/1/0/0", "w/1/1/0"), "cancelled")
+        | dict.fromkeys(("w/0/1", "w/0/0/1", "w/0/1/0", "w/0/1/1", "w/1/0/1"), "suspended"),
+        [], [],
+    ),
+    "progress in rounds": ({"w": '"done"'}, [], []),
+}  # fmt: skip

@@ -11,6 +11,7 @@ from durable import (
     DeliveryMode,
     Durable,
     Event,
+    OnParentClose,
     PauseCancelled,
     PauseExpired,
     Retry,
@@ -19,10 +20,12 @@ from durable import (
     gather,
     now,
     pause,
+    publish,
     race,
     saga,
     sleep,
     sleep_until,
+    spawn,
     workflow,
 )
 from durable.runner.definitions import WorkflowDef
@@ -281,7 +284,56 @@ def renter() -> Durable[list[Any]]:
     return [*caught, won.key]
 
 
+@workflow(name="points.spawner")
+def spawner() -> Durable[list[Any]]:
+    """Spawns two children, works, and asks for both results when it is told to; for one of them twice."""
+    quick = yield from spawn(sequence(5))
+    slow_one = yield from spawn(waiter())
+    publish("spawned")
+    taken = yield from go.wait()
+    second, first = yield from gather(slow_one.result(), quick.result())
+    publish([taken, second])
+    return [taken, first, second, (yield from quick.result())]
+
+
+@workflow(name="points.leaver")
+def leaver() -> Durable[str]:
+    """Spawns a child that is kept, one that ends with it, and one that it stops itself; then it ends."""
+    kept = yield from spawn(waiter())
+    yield from spawn(tidy(), on_parent_close=OnParentClose.CANCEL)
+    stopped = yield from spawn(waiter(), id="stopped")
+    yield from work(1)
+    yield from go.wait()
+    yield from stopped.cancel("no need")
+    return kept.id
+
+
+@workflow(name="points.dynasty")
+def dynasty(level: int) -> Durable[int]:
+    """Children of children: of each pair one is left alone and ends with its parent, the other is waited for."""
+    if level == 0:
+        return (yield from go.wait())
+    yield from spawn(dynasty(level - 1), on_parent_close=OnParentClose.CANCEL)
+    heir = yield from spawn(dynasty(level - 1))
+    yield from work(level)
+    return level + (yield from heir.result())
+
+
+@workflow(name="points.teller")
+def teller(left: int) -> Durable[str]:
+    """Tells where it is: at the beginning of each round, after each step, and at the end."""
+    publish([left, "begun"])
+    yield from work(left)
+    publish([left, "worked"])
+    taken = yield from go.wait().within(100).or_default(-1)
+    publish([left, taken])
+    if left == 1:
+        publish("done")
+        return "done"
+    raise teller.continue_as(left - 1)
+
+
 EVERY: tuple[WorkflowDef[Any, Any], ...] = (
     sequence, retried, sleeper, busy_waiter, waiter, reader, gatherer, racer, nested, patient, parent, unlucky,
-    guardian, deep, rounds, tidy, panel, undoer, renter,
+    guardian, deep, rounds, tidy, panel, undoer, renter, spawner, leaver, dynasty, teller,
 )  # fmt: skip

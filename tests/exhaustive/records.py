@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from durable.backends.base import Backend, Letters, Mailbox, Sent, StaleEvents, WaitsOf, Workflows
+from durable.backends.base import Backend, Letters, Mailbox, ProgressOf, Sent, StaleEvents, WaitsOf, Workflows
 from durable.engine.operations import DescribeWorkflow
 from durable.outcomes import error_summary
 from durable.records import EntryStatus, HistoryEntry, PendingEvent, WorkflowRecord
@@ -40,7 +40,7 @@ def story(store: Backend) -> dict[str, Any]:
         "workflows": {
             one.id: (one.name, one.status, one.input, one.result, one.error and error_summary(one.error), one.round,
                      ids.get(one.parent_key), one.parent_place, one.cancel_requested, one.cancel_reason, one.tags,
-                     one.park_reason, one.wake_at is None)
+                     one.park_reason, one.wake_at is None, one.on_parent_close)
             for one in workflows(store)
         },
         "history": {one.id: [*map(_entry, store.history(one.key))] for one in workflows(store)},
@@ -60,6 +60,10 @@ def story(store: Backend) -> dict[str, Any]:
             for letter in store.find(Letters(limit=_ALL))
         ],
         "sent": {row.event_id: (row.digest, row.reply) for row in store.find(Sent(before=_FAR, limit=_ALL))},
+        "progress": {
+            one.id: [(row.round, row.seq, row.value) for row in store.find(ProgressOf(one.key))]
+            for one in workflows(store)
+        },
     }  # fmt: skip
 
 
@@ -82,6 +86,7 @@ def state(service: Service) -> dict[str, Any]:
         "events": events(store),
         "letters": store.find(Letters(limit=_ALL)),
         "sent": store.find(Sent(before=_FAR, limit=_ALL)),
+        "progress": [store.find(ProgressOf(one.key)) for one in found],
         "described": described,
         "running": {(*name, effect.attempt, effect.args) for name, effect in service.running.items()},
         "timer": service.coordinator.state.timers.next(),

@@ -191,4 +191,16 @@ SCRIPTS = (
         (_start(flows.renter()), _go(1), ops.CancelWorkflow("w", "enough"), Wait(30), ops.CancelWorkflow("w", "late")),
         9, 18, 10,
     ),
+    Script("spawned children asked for later", (_start(flows.spawner()), _go(1), _go(2, to="w/1")), 8, 24, 8),
+    Script(
+        "spawned children kept and not",
+        (_start(flows.leaver()), _go(1), Wait(30), _go(2, to="w/0"), Let()),
+        8, 26, 8,
+    ),
+    Script(
+        "spawned children three deep",
+        (_start(flows.dynasty(3)), ops.TerminateWorkflow("w/1/0", "enough"), _go(1, to="w/1/1/1")),
+        10, 51, 10,
+    ),
+    Script("progress in rounds", (_start(flows.teller(3), delay=60), Wait(70), _go(1), Wait(150), _go(2)), 10, 38, 8),
 )  # fmt: skip

@@ -214,6 +214,14 @@ def test_run_without_a_fault(script: Script) -> None:
     assert (ends, left, [letter[-1] for letter in found["letters"]]) == ENDINGS[script.name]
 
 
+def test_progress_of_a_run_without_a_fault() -> None:
+    """What the workflows have published last, and after which entry of which round, is as it was written down."""
+    found = {script.name: Run(script).outcome()["progress"].get("w") for script in SCRIPTS}
+    assert found["progress in rounds"] == [(2, 2, '"done"')]
+    assert found["spawned children asked for later"] == [(0, 5, "[1,[2]]")]
+    assert found["sequence"] == []
+
+
 def test_clients_are_told_who_got_what() -> None:
     """Replies of the run without a fault: delivered where somebody waits, queued where not, refused where no answer."""
     told = {script.name: Run(script).told for script in SCRIPTS}
