@@ -12,7 +12,7 @@ from durable.codec import Codec
 from durable.errors import WrongType
 from durable.ids import check_reason, check_text
 from durable.records import EntryKind, OnParentClose
-from durable.runner.definitions import WorkflowCall, WorkflowDef
+from durable.runner.definitions import Call, WorkflowCall, WorkflowDef
 from durable.runner.ops import Leaf, Op, T_co
 
 R = TypeVar("R")
@@ -109,18 +109,17 @@ class CancelChild(ChildOp[bool]):
 
 
 def spawn(
-    call: WorkflowCall[R], id: str | None = None, on_parent_close: OnParentClose = OnParentClose.KEEP
+    call: Call[R], id: str | None = None, on_parent_close: OnParentClose = OnParentClose.KEEP
 ) -> Op[ChildHandle[R]]:
     """Start a child and go on: its start is durable with this step, its handle is the result.
 
     `on_parent_close` says what becomes of the child when this workflow ends, however it ends.
     """
-    given: object = call
-    if isinstance(given, Op):
+    if isinstance(call, Op):
         # First: what is refused was not forgotten.
-        given._used = True
-    if not isinstance(given, WorkflowCall):
-        raise WrongType("spawn", f"takes a call of a @workflow function, not {given!r}")
+        call._used = True
+    if not isinstance(call, WorkflowCall):
+        raise WrongType("spawn", f"takes a call of a @workflow function, not {call!r}")
     if not isinstance(on_parent_close, OnParentClose):
         raise WrongType("spawn", f"on_parent_close must be an OnParentClose, not {on_parent_close!r}")
     child_id = call.child_id if id is None else check_text("child workflow id", id)

@@ -191,7 +191,7 @@ SCRIPTS = (
         (_start(flows.renter()), _go(1), ops.CancelWorkflow("w", "enough"), Wait(30), ops.CancelWorkflow("w", "late")),
         9, 18, 10,
     ),
-    Script("spawned children asked for later", (_start(flows.spawner()), _go(1), _go(2, to="w/1")), 8, 24, 8),
+    Script("spawned children asked for later", (_start(flows.spawner()), _go(1), _go(2, to="w/1")), 8, 23, 8),
     Script(
         "spawned children kept and not",
         (_start(flows.leaver()), _go(1), Wait(30), _go(2, to="w/0"), Let()),

@@ -5,7 +5,7 @@ mypy notices them with the error code `unused-awaitable`, pyright does not; at r
 
 from __future__ import annotations
 
-from durable import Durable, activity, pause, sleep, workflow
+from durable import Durable, activity, pause, sleep, spawn, workflow
 
 
 @activity
@@ -25,4 +25,8 @@ def dropped(order: str) -> Durable[None]:
 async def dropped_async(order: str) -> None:
     charge(order).within(3)  # type: ignore[unused-awaitable]
     await sleep(1)
+    spawn(dropped(order))  # type: ignore[unused-awaitable]
+    handle = await spawn(dropped(order))
+    handle.result()  # type: ignore[unused-awaitable]
+    handle.cancel()  # type: ignore[unused-awaitable]
     dropped(order)  # type: ignore[unused-awaitable]

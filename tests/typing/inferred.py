@@ -5,17 +5,19 @@ from __future__ import annotations
 import random as random_module
 import uuid as uuid_module
 from datetime import datetime, timedelta, timezone
-from typing import assert_type
+from typing import Any, assert_type
 
 from durable import (
     ActivityDef,
     Call,
+    ChildHandle,
     Delivered,
     Description,
     Durable,
     Event,
     FailedUndo,
     HistoryEntry,
+    OnParentClose,
     Op,
     OpenPause,
     OwedUndo,
@@ -33,6 +35,7 @@ from durable import (
     WorkflowInfo,
     WorkflowStatus,
     WorkflowSummary,
+    WorkflowUpdate,
     activity,
     call,
     failed_undos,
@@ -40,11 +43,13 @@ from durable import (
     info,
     now,
     pause,
+    publish,
     race,
     random,
     saga,
     sleep,
     sleep_until,
+    spawn,
     uuid,
     workflow,
 )
@@ -208,6 +213,22 @@ def children(order: Order, left: int) -> Durable[int]:
 
 
 @workflow
+def spawned(order: Order) -> Durable[None]:
+    handle = yield from spawn(checkout(order), id="order-42", on_parent_close=OnParentClose.CANCEL)
+    assert_type(handle, ChildHandle[Receipt])
+    assert_type(handle.id, str)
+    assert_type((yield from handle.result()), Receipt)
+    assert_type((yield from handle.result().within(5).or_default(None)), Receipt | None)
+    assert_type((yield from handle.cancel("not wanted")), bool)
+    other = yield from spawn(children(order, 1))
+    assert_type((yield from gather(handle.result(), other.result())), tuple[Receipt, int])
+    assert_type((yield from race(handle.result(), other.result())), Won[Receipt | int])
+    a_call: Call[Receipt] = checkout_async(order)
+    assert_type((yield from spawn(a_call)), ChildHandle[Receipt])
+    publish({"done": 1})
+
+
+@workflow
 def ambient() -> Durable[None]:
     assert_type((yield from call(plain, "text")), int)
     assert_type(now(), datetime)
@@ -234,6 +255,14 @@ async def service(order: Order) -> None:
         handle = await engine.start(checkout(order), id="order-42", delay=5, tags=["eu"])
         assert_type(handle, WorkflowHandle[Receipt])
         assert_type(await handle.result(timeout=10), Receipt)
+        assert_type(await handle.progress(), Any)
+        assert_type(await handle.progress(Decision), Decision | None)
+        async for update in handle.watch(Decision):
+            assert_type(update, WorkflowUpdate[Decision])
+            assert_type(update.progress, Decision | None)
+            assert_type(update.at, datetime)
+        async for anything in handle.watch():
+            assert_type(anything, WorkflowUpdate[Any])
         assert_type(await engine.start(checkout_async(order)), WorkflowHandle[Receipt])
         assert_type(await engine.send_event(approval, Decision(), to="order-42"), Delivered | Queued)
         assert_type(await engine.send_event(command, "stop"), Delivered | Queued)
@@ -253,5 +282,7 @@ def service_without_a_loop(order: Order) -> None:
         handle = engine.start(checkout(order), id="order-42")
         assert_type(handle, SyncWorkflowHandle[Receipt])
         assert_type(handle.result(), Receipt)
+        assert_type(handle.progress(int), int | None)
+        assert_type([update.progress for update in handle.watch(int)], list[int | None])
         assert_type(engine.runs.count(name="checkout"), int)
         assert_type(engine.pauses.list(name="checkout"), list[OpenPause])

@@ -7,7 +7,7 @@ that is no longer noticed fails the check.
 
 from __future__ import annotations
 
-from durable import Durable, Event, SyncWorkflowEngine, WorkflowEngine, activity, gather, pause, saga, workflow
+from durable import Durable, Event, SyncWorkflowEngine, WorkflowEngine, activity, gather, pause, saga, spawn, workflow
 
 
 class Order: ...
@@ -89,6 +89,17 @@ def wrong_result(order: Order) -> Durable[str]:
 
 
 @workflow
+def wrong_spawn(order: Order) -> Durable[None]:
+    yield from spawn(wrong_result)  # type: ignore[arg-type]
+    yield from spawn(wrong_result("order-42"))  # type: ignore[arg-type]
+    yield from spawn(wrong_result(order), on_parent_close="keep")  # type: ignore[arg-type]
+    handle = yield from spawn(wrong_result(order))
+    number: int = yield from handle.result()  # type: ignore[assignment]
+    text: str = handle.result()  # type: ignore[assignment]
+    del number, text
+
+
+@workflow
 def wrong_round(order: Order) -> Durable[None]:
     yield from approval.wait()
     raise wrong_round.continue_as("order-42")  # type: ignore[arg-type]
@@ -106,7 +117,10 @@ async def wrong_service(engine: WorkflowEngine, order: Order) -> None:
     await engine.start(wrong_round)  # type: ignore[arg-type]
     handle = await engine.start(wrong_result(order))
     number: int = await handle.result()  # type: ignore[assignment]
-    del number
+    size: int = await handle.progress(str)  # type: ignore[arg-type, assignment]
+    for update in handle.watch():  # type: ignore[attr-defined]
+        del update
+    del number, size
 
 
 def wrong_service_without_a_loop(engine: SyncWorkflowEngine, order: Order) -> None:
