@@ -41,7 +41,7 @@ class Damaged(MemoryBackend):
         return record
 
 
-@workflow(name="damaged.spawner")
+@workflow(name="damaged-rows.spawner")
 def spawner() -> Durable[int]:
     """Spawns a child that ends with it, and asks for its result."""
     handle = yield from spawn(waiter(), on_parent_close=OnParentClose.CANCEL)
