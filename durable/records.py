@@ -176,6 +176,16 @@ class FailedUndo:
         return f"undo {self.undo} of {self.step} at {self.position} failed: {self.error_type}: {self.message}"
 
 
+@attrs.frozen
+class WorkflowHistory:
+    """A workflow with everything that it has learnt: what is needed to rebuild its body elsewhere."""
+
+    record: WorkflowRecord
+    entries: tuple[HistoryEntry, ...] = ()
+    # Why some of the entries cannot be read, if so.
+    damage: str | None = None
+
+
 class DeliveryMode(enum.Enum):
     """Which events a wait may see."""
 

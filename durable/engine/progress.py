@@ -7,17 +7,15 @@ is one decision and so one commit.
 from __future__ import annotations
 
 import logging
-import traceback
 from typing import Any
 
-from durable.clock import to_datetime
 from durable.codec import Arguments
 from durable.engine.endings import child_id_of, end_workflow, park
 from durable.engine.operations import RunActivity, StopActivity
 from durable.engine.publishing import forget_known, store_progress
 from durable.engine.state import Loaded
 from durable.engine.turn import Turn
-from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError, UnknownWorkflow
+from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError
 from durable.ids import place
 from durable.outcomes import pack_error
 from durable.records import (
@@ -31,9 +29,9 @@ from durable.records import (
     WorkflowStatus,
 )
 from durable.runner.definitions import ActivityCall
-from durable.runner.determinism import WorkflowInfo
 from durable.runner.events import EventOp
 from durable.runner.fibers import WaitCondition
+from durable.runner.replaying import parking_of, session_of
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
 from durable.runner.session import WorkflowSessionRunner
 
@@ -62,18 +60,12 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         finally:
             turn.state.watch.leave()
         rows = turn.state.post.waits_of(record.key)
-    except UnknownWorkflow as error:
-        park(turn, record, ParkReason.UNKNOWN_CODE, str(error))
-    except HistoryDiverged as error:
-        park(turn, record, ParkReason.DIVERGED, str(error))
-    except CodecError as error:
-        park(turn, record, ParkReason.UNREADABLE, str(error))
     except (InvariantViolated, StorageError):
         # A bug of ours, or a store that cannot be read, says nothing about this workflow.
         raise
-    except Exception:
+    except Exception as error:
         # A body that cannot even be rebuilt must not take the others down.
-        park(turn, record, ParkReason.UNREADABLE, traceback.format_exc())
+        park(turn, record, *parking_of(error))
     else:
         loaded = Loaded(record, session, len(history), rows)
         turn.state.load(loaded)
@@ -211,18 +203,7 @@ def settle(turn: Turn, loaded: Loaded) -> None:
 
 
 def _session(turn: Turn, record: WorkflowRecord, arguments: Arguments | None = None) -> WorkflowSessionRunner:
-    state = turn.state
-    definition = state.registry.get(record.name, record.version)
-    args, kwargs = arguments or definition.coder(state.codec).unpack_arguments(record.input)
-    info = WorkflowInfo(
-        id=record.id,
-        name=record.name,
-        version=record.version,
-        round=record.round,
-        created_at=to_datetime(record.created_at),
-        tags=record.tags,
-    )
-    return WorkflowSessionRunner(definition, args, kwargs, info=info, start_at=record.start_at, codec=state.codec)
+    return session_of(record, turn.state.registry, turn.state.codec, arguments)
 
 
 def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:

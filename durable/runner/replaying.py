@@ -1,0 +1,194 @@
+"""Whether a stored workflow fits the code at hand: its body rebuilt from its record, and what comes of that.
+
+The engine rebuilds a body with `session_of` and parks it as `parking_of` says; `replay` does both without an engine
+and without touching anything, so what it says beforehand is what the engine will do. Must not know where records and
+entries come from.
+"""
+
+from __future__ import annotations
+
+import enum
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from durable.clock import to_datetime
+from durable.codec import Arguments, Codec
+from durable.errors import CodecError, HistoryDiverged, InvariantViolated, UnknownWorkflow
+from durable.records import HistoryEntry, ParkReason, WorkflowHistory, WorkflowRecord, WorkflowStatus
+from durable.registry import Registry
+from durable.runner.definitions import WorkflowDef
+from durable.runner.determinism import WorkflowInfo
+from durable.runner.results import Failed
+from durable.runner.session import WorkflowSessionRunner
+
+Workflows = Registry[WorkflowDef[Any, Any]]
+
+
+def session_of(
+    record: WorkflowRecord, workflows: Workflows, codec: Codec, arguments: Arguments | None = None
+) -> WorkflowSessionRunner:
+    """The session of a stored workflow, not started yet. Raises `UnknownWorkflow`, or `CodecError` for its input."""
+    definition = workflows.get(record.name, record.version)
+    args, kwargs = arguments or definition.coder(codec).unpack_arguments(record.input)
+    info = WorkflowInfo(
+        id=record.id,
+        name=record.name,
+        version=record.version,
+        round=record.round,
+        created_at=to_datetime(record.created_at),
+        tags=record.tags,
+    )
+    return WorkflowSessionRunner(definition, args, kwargs, info=info, start_at=record.start_at, codec=codec)
+
+
+def parking_of(error: Exception) -> tuple[ParkReason, str]:
+    """Why a workflow is parked whose body could not be rebuilt, and the detail of it."""
+    match error:
+        case UnknownWorkflow():
+            return ParkReason.UNKNOWN_CODE, str(error)
+        case HistoryDiverged():
+            return ParkReason.DIVERGED, str(error)
+        case CodecError():
+            return ParkReason.UNREADABLE, str(error)
+        case _:
+            return ParkReason.UNREADABLE, "".join(traceback.format_exception(error))
+
+
+class Fit(enum.Enum):
+    """How a workflow and the code at hand go together."""
+
+    FITS = "fits"
+    PARKED = "would be parked"
+    # It waits for something, and the code raises an error instead: worse than parked, because that is its end.
+    FAILS = "would fail"
+    # It took the process down before and stays parked, whatever the code; it was not replayed.
+    SET_ASIDE = "stays parked"
+
+
+@attrs.frozen(kw_only=True)
+class ReplayResult:
+    """What came of the replay of one workflow."""
+
+    id: str
+    name: str
+    version: int
+    status: WorkflowStatus
+    fit: Fit
+    reason: ParkReason | None = None
+    detail: str = ""
+    # The entry that the code could not take, if there is one: its number, its position and both sides of the diff.
+    entry: int | None = None
+    position: str | None = None
+    recorded: str | None = None
+    asked: str | None = None
+    # File and line at which the body waits, or waited when it ended.
+    source: str | None = None
+    entries: int = 0
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the code at hand would stop or end it."""
+        return self.fit in (Fit.PARKED, Fit.FAILS)
+
+    def __str__(self) -> str:
+        is_still = self.fit is Fit.PARKED and self.status is WorkflowStatus.PARKED
+        fate = "would stay parked" if is_still else self.fit.value
+        what = f"{self.id} ({self.name}, version {self.version}) {fate}"
+        if self.reason is not None:
+            what += f": {self.reason.value}"
+        if self.recorded is None:
+            return "\n    ".join([what, *self.detail.splitlines()])
+        place = f" at position {self.position}, entry {self.entry} of {self.entries}"
+        where = f"  ({self.source})" if self.source else ""
+        return f"{what}{place}\n  - recorded: {self.recorded}\n  + code asks: {self.asked}{where}"
+
+
+def replay(history: WorkflowHistory, workflows: Workflows, codec: Codec) -> ReplayResult:
+    """Rebuild the body of a workflow from its history and throw it away again. Nothing is written anywhere."""
+    record = history.record
+    result = ReplayResult(
+        id=record.id,
+        name=record.name,
+        version=record.version,
+        status=record.status,
+        fit=Fit.FITS,
+        entries=len(history.entries),
+    )
+    if record.park_reason is ParkReason.CRASHED:
+        # Whatever killed the engine would kill us.
+        return attrs.evolve(result, fit=Fit.SET_ASIDE, reason=record.park_reason, detail=record.park_detail or "")
+    if history.damage is not None:
+        return attrs.evolve(result, fit=Fit.PARKED, reason=ParkReason.UNREADABLE, detail=history.damage)
+    try:
+        session = session_of(record, workflows, codec)
+    except Exception as error:
+        return _parked(result, error)
+    feeding = _Feeding(history.entries)
+    try:
+        ended = session.replay(feeding)
+    except InvariantViolated:
+        raise
+    except Exception as error:
+        return _parked(result, error, feeding.last, session)
+    finally:
+        session.close()
+    if isinstance(ended, Failed) and not _is_new(history):
+        return _failed(result, ended.error)
+    return result
+
+
+class _Feeding:
+    """The entries, one by one; and which of them was handed out last."""
+
+    def __init__(self, entries: tuple[HistoryEntry, ...]) -> None:
+        self._entries = entries
+        self.last: HistoryEntry | None = None
+
+    def __iter__(self) -> Iterator[HistoryEntry]:
+        for entry in self._entries:
+            self.last = entry
+            yield entry
+
+
+def _is_new(history: WorkflowHistory) -> bool:
+    """Whether the body may not have run yet: a delayed start, the next round. If it fails then, that is no change."""
+    record = history.record
+    # Parking takes the deadline away.
+    is_waiting = record.wake_at == record.start_at or record.status is WorkflowStatus.PARKED
+    is_delayed = is_waiting and record.created_at < record.start_at
+    # A `continue_as` is one commit, the start of the next round another.
+    return not history.entries and (is_delayed or record.round > 0)
+
+
+def _parked(
+    result: ReplayResult,
+    error: Exception,
+    entry: HistoryEntry | None = None,
+    session: WorkflowSessionRunner | None = None,
+) -> ReplayResult:
+    reason, detail = parking_of(error)
+    result = attrs.evolve(result, fit=Fit.PARKED, reason=reason, detail=detail)
+    if entry is not None:
+        result = attrs.evolve(result, entry=entry.seq, position=entry.position)
+    if isinstance(error, HistoryDiverged) and session is not None:
+        result = attrs.evolve(result, recorded=error.recorded, asked=error.asked, source=_source(session, error))
+    return result
+
+
+def _source(session: WorkflowSessionRunner, error: HistoryDiverged) -> str | None:
+    """Where the body waits: at the position in question, else at the first of its waits."""
+    places = [error.position, *session.waits]
+    return next((line for line in map(session.source, places) if line is not None), None)
+
+
+def _failed(result: ReplayResult, error: BaseException) -> ReplayResult:
+    if isinstance(error, KeyboardInterrupt):
+        # Not the body's: the person in front of the check wants it to end.
+        raise error
+    frames = traceback.extract_tb(error.__traceback__)
+    source = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
+    detail = "".join(traceback.format_exception_only(error)).strip()
+    return attrs.evolve(result, fit=Fit.FAILS, detail=f"{detail}  ({source})" if source else detail, source=source)
