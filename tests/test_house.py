@@ -41,8 +41,8 @@ MAY_IMPORT = {
     "front": (*_FLOOR, "durable.runner", "durable.engine"),
 }
 MAY_IMPORT |= {edge: (*_ENGINE, "durable.backends", f"durable.{edge}") for edge in ("testing", "cli", "contrib", "web")}
-# The one door from the engine to the stores: it turns a URL into a backend and imports that one only then.
-MAY_IMPORT_TOO = {"durable/engine/engine.py": ("durable.backends.url",)}
+# The one door from the engine to the stores, which imports a backend when a URL asks for it; the command's own version.
+MAY_IMPORT_TOO = {"durable/engine/engine.py": ("durable.backends.url",), "durable/cli/app.py": ("durable.__version__",)}
 MUST_NOT_IMPORT = {
     "floor": ("anyio", "asyncio", "sqlite3", "threading", "trio"),
     "runner": ("anyio", "asyncio", "concurrent", "random", "socket", "sqlite3", "threading", "time", "trio"),
@@ -102,7 +102,7 @@ def files(*rooms: str) -> list[Source]:
 def room_of(path: str) -> str:
     """Which row of the tables a file of the package belongs to."""
     parts = path.removesuffix(".py").split("/")[1:]
-    top = {"__init__": "front"} | dict.fromkeys(FLOOR, "floor")
+    top = {"__init__": "front", "__main__": "cli"} | dict.fromkeys(FLOOR, "floor")
     return parts[0] if len(parts) > 1 else top.get(parts[0], "no room")
 
 

@@ -1,0 +1,15 @@
+"""`python -m durable`."""
+
+from __future__ import annotations
+
+import sys
+
+try:
+    from durable.cli.app import main
+except ModuleNotFoundError as missing:
+    if missing.name != "click":
+        raise
+    sys.exit("the command line of durable needs click: pip install 'durable-engine[cli]'")
+
+if __name__ == "__main__":
+    sys.exit(main())

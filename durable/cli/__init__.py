@@ -1,0 +1,1 @@
+"""The command line, `python -m durable`: an edge. Nothing imports it, and it needs click (`durable-engine[cli]`)."""

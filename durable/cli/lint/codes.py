@@ -1,0 +1,158 @@
+"""Every code of the lint: what it means, why it matters, and what to write instead.
+
+A table and nothing else. `docs/checks.md` shows it, and the tests run each example both ways.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class Rule:
+    """One sort of mistake. `bad` and `good` are examples: the body of a workflow."""
+
+    code: str
+    title: str
+    why: str
+    fix: str
+    bad: str
+    good: str
+
+
+_RULES = (
+    Rule(
+        code="DUR000",
+        title="file cannot be read",
+        why="A file that is no Python, or no text, cannot be checked.",
+        fix="correct it, or leave it out",
+        bad="def (",
+        good="yield from sleep(1)",
+    ),
+    Rule(
+        code="DUR001",
+        title="reads the clock",
+        why="On replay the clock shows another time, and the body may ask for something else than what is recorded.",
+        fix="use now(), the recorded time",
+        bad="late = datetime.now(timezone.utc).hour > 18\nyield from sleep(1)",
+        good="late = now().hour > 18\nyield from sleep(1)",
+    ),
+    Rule(
+        code="DUR002",
+        title="draws a random value",
+        why="On replay another value is drawn. What was sent to the outside under the first is not found again.",
+        fix="use random(name) or uuid(name), which are the same on every replay",
+        bad="order = str(uuid4())\nyield from charge(order)",
+        good='order = str(uuid("order"))\nyield from charge(order)',
+    ),
+    Rule(
+        code="DUR003",
+        title="does I/O",
+        why="The body runs again on every replay, on the engine's one thread: what it reads may have changed, what it "
+        "writes is written again, and every other workflow waits meanwhile.",
+        fix="do it in an activity",
+        bad='text = open("terms.txt").read()\nyield from charge(text)',
+        good="text = yield from read_terms()\nyield from charge(text)",
+    ),
+    Rule(
+        code="DUR004",
+        title="starts threads or uses an event loop",
+        why="No event loop runs inside a body, and the order in which threads finish is recorded nowhere.",
+        fix="use gather() or race() for things at once, durable's sleep() to wait, and an activity for the rest",
+        bad="time.sleep(5)\nyield from charge(order)",
+        good="yield from sleep(5)\nyield from charge(order)",
+    ),
+    Rule(
+        code="DUR005",
+        title="reads the environment of the process",
+        why="The next process may have other variables, another host or another hash seed: the body goes another way.",
+        fix="pass it in as an argument, or read it in an activity",
+        bad='if os.environ["REGION"] == "eu":\n    yield from charge(order)',
+        good='if region == "eu":\n    yield from charge(order)',
+    ),
+    Rule(
+        code="DUR006",
+        title="depends on the order of a set",
+        why="Python shuffles sets of texts anew in every process, so operations come in another order on replay.",
+        fix="sort it first: sorted(...)",
+        bad="for one in {order, region}:\n    yield from charge(one)",
+        good="for one in sorted({order, region}):\n    yield from charge(one)",
+    ),
+    Rule(
+        code="DUR007",
+        title="uses global state that changes",
+        why="A module's variables are shared by all workflows, start anew with every process, and are changed again by "
+        "every replay.",
+        fix="keep it in a local variable, pass it in as an argument, or do it in an activity",
+        bad="SEEN.append(order)\nyield from charge(order)",
+        good="seen = [order]\nyield from charge(seen[0])",
+    ),
+    Rule(
+        code="DUR008",
+        title="prints",
+        why="The line is printed again by every replay.",
+        fix="use logging, which can be told apart, or do it in an activity",
+        bad="print(order)\nyield from charge(order)",
+        good="yield from charge(order)",
+    ),
+    Rule(
+        code="DUR101",
+        title="operation is never yielded",
+        why="Calling an activity, sleep() or wait() makes a value. Without `yield from` or `await` nothing happens.",
+        fix="write 'yield from' (or 'await' in an async def) before it",
+        bad="charge(order)\nyield from sleep(1)",
+        good="yield from charge(order)\nyield from sleep(1)",
+    ),
+    Rule(
+        code="DUR102",
+        title="bare yield",
+        why="`yield op` does not give the result of the operation; it is refused when it runs.",
+        fix="write 'yield from' and an operation",
+        bad="paid = yield charge(order)",
+        good="paid = yield from charge(order)",
+    ),
+    Rule(
+        code="DUR103",
+        title="operation in a finally block",
+        why="A finally block also runs when the body is put out of memory or loses a race; operations do not run then.",
+        fix="do the cleanup in 'except' and after the block",
+        bad="try:\n    yield from charge(order)\nfinally:\n    yield from release(order)",
+        good="try:\n    yield from charge(order)\nexcept (Exception, Cancelled):\n    yield from release(order)\n"
+        "    raise\nyield from release(order)",
+    ),
+    Rule(
+        code="DUR104",
+        title="swallows a cancellation",
+        why="Cancelled and the closing of a body are BaseExceptions that pass through every wait. A body that swallows "
+        "them goes on although it was cancelled or thrown away.",
+        fix="catch Exception, or end the block with 'raise'",
+        bad="try:\n    yield from charge(order)\nexcept BaseException:\n    pass",
+        good="try:\n    yield from charge(order)\nexcept Exception:\n    pass",
+    ),
+    Rule(
+        code="DUR105",
+        title="calls the engine",
+        why="The body runs on the engine's own thread, inside one of its decisions; the call is refused when it runs.",
+        fix="yield a workflow's call to run it as a child, and do the rest in an activity",
+        bad="engine.cancel(order)\nyield from sleep(1)",
+        good="yield from cancel(order)",
+    ),
+    Rule(
+        code="DUR106",
+        title="operation is used as a value",
+        why="It is no result yet: it is always true, and it is equal to nothing.",
+        fix="write '(yield from ...)' (or 'await') around it",
+        bad="if charge(order):\n    yield from sleep(1)",
+        good="if (yield from charge(order)):\n    yield from sleep(1)",
+    ),
+    Rule(
+        code="DUR107",
+        title="runs an activity's function in the body",
+        why="`.fn` is the plain function: it is not recorded, not retried, and runs again on every replay.",
+        fix="call the activity itself and yield from it",
+        bad="paid = charge.fn(order)\nyield from sleep(paid)",
+        good="paid = yield from charge(order)\nyield from sleep(paid)",
+    ),
+)
+
+RULES = {rule.code: rule for rule in _RULES}

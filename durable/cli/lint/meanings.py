@@ -1,0 +1,303 @@
+"""What an expression stands for, as far as reading can tell: a name from elsewhere, a function, or a sort of value.
+
+Follows imports from file to file among those that are checked, and never further. Whatever it is not sure of is None,
+and nothing is ever said about that.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import os
+from pathlib import Path
+from typing import TypeAlias
+
+import attrs
+
+from durable.cli.lint import vocabulary
+from durable.cli.lint.foreign import STDLIB
+from durable.cli.lint.scopes import Assigned, Binding, Function, Imported, Scope
+
+SET = "builtins.set"
+_SETS = ("builtins.set", "builtins.frozenset", "typing.Set", "typing.FrozenSet", "typing.AbstractSet",
+         "typing.MutableSet", "collections.abc.Set", "collections.abc.MutableSet")  # fmt: skip
+_SET_METHODS = ("union", "intersection", "difference", "symmetric_difference", "copy")
+_SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
+_ROLES = ("durable.workflow", "durable.activity")
+# Decorators under which a function still does what it says.
+_HARMLESS_DECORATORS = frozenset(
+    "builtins.staticmethod builtins.classmethod functools.cache functools.lru_cache functools.wraps "
+    "contextlib.contextmanager contextlib.asynccontextmanager typing.final typing.override typing.no_type_check "
+    "typing_extensions.final typing_extensions.override".split()
+)
+# Deeper chains of assignments and imports are not followed.
+_DEPTH_MAX = 20
+# How many folders around a package may be part of an import.
+_OUTER_MAX = 5
+
+
+@attrs.frozen
+class External:
+    """A name of another module, by its full dotted name; a name of durable as users know it."""
+
+    dotted: str
+
+
+@attrs.frozen
+class Instance:
+    """A value of a class, by the class's dotted name."""
+
+    kind: str
+
+
+Meaning: TypeAlias = External | Instance | Function
+
+
+@attrs.frozen(eq=False)
+class Module:
+    """One file, parsed."""
+
+    path: Path
+    scope: Scope
+
+
+class Project:
+    """The files that are checked together."""
+
+    def __init__(self) -> None:
+        self.modules: list[Module] = []
+        # By every dotted name under which a file might be imported; None where two files claim one.
+        self._by_name: dict[str, Module | None] = {}
+        # What variables were found to stand for.
+        self._known: dict[tuple[Scope, str], Meaning | None] = {}
+
+    def add(self, path: Path, tree: ast.Module) -> Module:
+        """Take a file in."""
+        parts, depth = _parts(path)
+        is_package = path.stem == "__init__"
+        module = Module(path, Scope(tree, None, ".".join(parts if is_package else parts[:-1])))
+        self.modules.append(module)
+        for length in range(depth, len(parts) + 1):
+            name = ".".join(parts[-length:])
+            self._by_name[name] = None if name in self._by_name else module
+        return module
+
+    def lookup(self, dotted: str, depth: int = 0) -> Meaning | None:
+        """What a dotted name means: something in one of these files, or a name from outside."""
+        dotted = vocabulary.public(dotted)
+        parts = dotted.removeprefix(".").split(".")
+        if not dotted.startswith(".") and (parts[0] in STDLIB or parts[0] == "durable"):
+            return External(dotted)
+        if self._by_name.get(".".join(parts)) is not None:
+            return External(dotted)
+        for length in range(len(parts) - 1, 0, -1):
+            module = self._by_name.get(".".join(parts[:length]))
+            if module is not None:
+                return self._inside(module, parts[length:], depth)
+        return External(dotted)
+
+    def _inside(self, module: Module, path: list[str], depth: int) -> Meaning | None:
+        meaning = self._variable(module.scope, path[0], depth + 1)
+        for name in path[1:]:
+            meaning = None if meaning is None else self._attribute(meaning, name, depth + 1)
+        return meaning
+
+    # --- expressions ----------------------------------------------------------------------------------------------
+
+    def meaning(self, node: ast.AST | None, scope: Scope, depth: int = 0) -> Meaning | None:
+        """What an expression stands for in a scope."""
+        if depth > _DEPTH_MAX:
+            return None
+        match node:
+            case ast.Name(id=name):
+                return self._variable(scope, name, depth + 1)
+            case ast.Attribute(value=value, attr=name):
+                owner = self.meaning(value, scope, depth + 1)
+                return None if owner is None else self._attribute(owner, name, depth + 1)
+            case ast.Subscript(value=value):
+                owner = self.meaning(value, scope, depth + 1)
+                # A subscripted class is the class: Event[Decision].
+                return owner if isinstance(owner, External) and _is_class(owner.dotted) else None
+            case ast.Call():
+                return self._called(node, scope, depth + 1)
+            case ast.Set(elts=elements):
+                return None if all(_is_number(one) for one in elements) else Instance(SET)
+            case ast.SetComp():
+                return Instance(SET)
+            case ast.BinOp(left=left, op=operator, right=right):
+                return self._combined(left, operator, right, (scope, depth + 1))
+            case ast.NamedExpr(value=value):
+                return self.meaning(value, scope, depth + 1)
+            case ast.IfExp(body=body, orelse=other):
+                return _common([self.meaning(one, scope, depth + 1) for one in (body, other)])
+            case _:
+                return None
+
+    def dotted(self, node: ast.AST | None, scope: Scope) -> str:
+        """The full name that an expression stands for; empty if it stands for none."""
+        meaning = self.meaning(node, scope)
+        return meaning.dotted if isinstance(meaning, External) else ""
+
+    def is_op(self, node: ast.AST | None, scope: Scope) -> bool:
+        """Whether an expression is a durable operation."""
+        return self.meaning(node, scope) == Instance(vocabulary.OP)
+
+    def role(self, function: Function) -> str:
+        """`durable.workflow` or `durable.activity` for a function that is decorated so, nothing for a plain one.
+
+        One with a decorator of somebody else is "unknown": what runs when it is called cannot be read here.
+        """
+        role = ""
+        for decorator in function.node.decorator_list:
+            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            outside = function.scope.parent
+            dotted = "" if outside is None else self.dotted(called, outside)
+            if dotted in _ROLES:
+                return dotted
+            if dotted not in _HARMLESS_DECORATORS:
+                role = "unknown"
+        return role
+
+    # --- parts ----------------------------------------------------------------------------------------------------
+
+    def _variable(self, scope: Scope, name: str, depth: int) -> Meaning | None:
+        """What a name stands for: the same thing every time that it is bound, or nothing is known."""
+        found = scope.find(name)
+        if found is None:
+            return External(f"builtins.{name}") if hasattr(builtins, name) else None
+        owner, bindings = found
+        if (owner, name) not in self._known:
+            # Until it is found out: variables may depend on each other and on themselves.
+            self._known[owner, name] = None
+            self._known[owner, name] = _common([self._binding(owner, one, depth) for one in bindings])
+        return self._known[owner, name]
+
+    def _binding(self, scope: Scope, binding: Binding, depth: int) -> Meaning | None:
+        if depth > _DEPTH_MAX:
+            return None
+        match binding:
+            case Imported(dotted):
+                return self.lookup(dotted, depth)
+            case Function():
+                return binding
+            case Assigned(value, annotation) if annotation is not None:
+                return self._annotated(annotation, scope, depth + 1) or self.meaning(value, scope, depth + 1)
+            case Assigned(value):
+                return self.meaning(value, scope, depth + 1)
+            case _:
+                return None
+
+    def _attribute(self, owner: Meaning, name: str, depth: int) -> Meaning | None:
+        if isinstance(owner, Function):
+            role = self.role(owner)
+            if role == "durable.activity":
+                return owner if name == "fn" else External(f"{vocabulary.ACTIVITY}.{name}")
+            return External(f"{vocabulary.WORKFLOW}.{name}") if role == "durable.workflow" else None
+        if isinstance(owner, Instance):
+            return External(f"{owner.kind}.{name}")
+        return self.lookup(f"{owner.dotted}.{name}", depth)
+
+    def _called(self, node: ast.Call, scope: Scope, depth: int) -> Meaning | None:
+        function = self.meaning(node.func, scope, depth)
+        if isinstance(function, Instance):
+            # A call of `activity.options(...)` or of `activity(fn)`: an operation.
+            return Instance(vocabulary.OP) if function.kind in (vocabulary.ACTIVITY, vocabulary.WORKFLOW) else None
+        if isinstance(function, Function):
+            is_bypassed = isinstance(node.func, ast.Attribute) and node.func.attr == "fn"
+            return Instance(vocabulary.OP) if self.role(function) in _ROLES and not is_bypassed else None
+        if function is None:
+            return None
+        dotted = function.dotted
+        if dotted in _ROLES:
+            made = vocabulary.WORKFLOW if dotted == "durable.workflow" else vocabulary.ACTIVITY
+            # With a function it is the definition; without one it is the decorator, whose call gives the definition.
+            return Instance(made) if node.args else External(dotted)
+        if dotted.startswith("durable."):
+            kind = vocabulary.result_of(dotted)
+            return None if kind is None else Instance(kind)
+        owner, _, name = dotted.rpartition(".")
+        if dotted in _SETS or (owner == SET and name in _SET_METHODS):
+            return Instance(SET)
+        return Instance(dotted) if _is_class(dotted) else None
+
+    def _combined(
+        self, left: ast.expr, operator: ast.operator, right: ast.expr, at: tuple[Scope, int]
+    ) -> Meaning | None:
+        sides = [self.meaning(left, *at), self.meaning(right, *at)]
+        if isinstance(operator, _SET_OPERATORS) and (Instance(SET) in sides or _is_view(left) or _is_view(right)):
+            return Instance(SET)
+        path = Instance("pathlib.Path")
+        return path if isinstance(operator, ast.Div) and path in sides else None
+
+    def _annotated(self, node: ast.expr, scope: Scope, depth: int) -> Meaning | None:
+        match node:
+            case ast.Constant(value=str() as text):
+                try:
+                    parsed = ast.parse(text, mode="eval").body
+                except (SyntaxError, ValueError):
+                    return None
+                return self._annotated(parsed, scope, depth + 1) if depth <= _DEPTH_MAX else None
+            case ast.BinOp(left=one, op=ast.BitOr(), right=ast.Constant(value=None)):
+                return self._annotated(one, scope, depth + 1)
+            case ast.Subscript(value=value, slice=inner):
+                outer = self._annotated(value, scope, depth)
+                # A set of numbers has the same order in every process.
+                return None if outer == Instance(SET) and _is_number_type(inner) else outer
+            case ast.Name() | ast.Attribute():
+                found = self.meaning(node, scope, depth)
+                if not isinstance(found, External):
+                    return None
+                if found.dotted in _SETS:
+                    return Instance(SET)
+                if found.dotted.startswith("durable."):
+                    kind = vocabulary.result_of(found.dotted)
+                    return Instance(kind or found.dotted)
+                return Instance(found.dotted) if _is_class(found.dotted) else None
+            case _:
+                return None
+
+
+def _common(meanings: list[Meaning | None]) -> Meaning | None:
+    first = meanings[0] if meanings else None
+    return first if all(one == first for one in meanings) else None
+
+
+def _is_class(dotted: str) -> bool:
+    return dotted.rpartition(".")[2][:1].isupper()
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
+def _is_number_type(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("int", "float", "bool")
+
+
+def _is_view(node: ast.expr) -> bool:
+    """Whether this is `mapping.keys()` or `.items()`: with an operator of sets it makes a set."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="keys" | "items"), args=[], keywords=[]):
+            return True
+        case _:
+            return False
+
+
+def _parts(path: Path) -> tuple[list[str], int]:
+    """The path of a file as names, and how many of them at the end the packages around it need."""
+    real = Path(os.path.realpath(path))
+    folder = real.parent
+    depth = 0 if real.stem == "__init__" else 1
+    while (folder / "__init__.py").exists() and folder.parent != folder:
+        depth += 1
+        folder = folder.parent
+    names = [*real.parts[1:-1], *([] if real.stem == "__init__" else [real.stem])]
+    depth = max(depth, 1)
+    return names[-depth - _OUTER_MAX :], depth
+
+
+def is_generator(function: Function) -> bool:
+    """Whether a function is a generator."""
+    if isinstance(function.node, ast.AsyncFunctionDef):
+        return False
+    return any(isinstance(one, ast.Yield | ast.YieldFrom) for one in function.scope.nodes)

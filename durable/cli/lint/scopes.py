@@ -1,0 +1,204 @@
+"""The names of one file: which function binds which, and to what.
+
+Knows Python's scopes, as far as a lint needs them: lambdas and comprehensions count as part of their function, and what
+a class binds is not looked at. Must not know what any name means.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import attrs
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_ASSIGNING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.withitem)
+_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@attrs.frozen(eq=False)
+class Imported:
+    """Bound by an import, to this dotted name."""
+
+    dotted: str
+
+
+@attrs.frozen(eq=False)
+class Assigned:
+    """Bound to the value of an expression, or to something of this annotation."""
+
+    value: ast.expr | None = None
+    annotation: ast.expr | None = None
+
+
+@attrs.frozen(eq=False)
+class Function:
+    """A function that is defined in the file, and the scope inside it."""
+
+    node: FunctionNode
+    scope: Scope
+
+    @property
+    def name(self) -> str:
+        """Its name, for messages."""
+        return self.node.name
+
+
+class Opaque:
+    """Bound to something unknown: a parameter, the variable of a loop."""
+
+
+OPAQUE = Opaque()
+Binding: TypeAlias = Imported | Assigned | Function | Opaque
+
+
+class Scope:
+    """The names that a module or a function binds."""
+
+    def __init__(self, node: ast.Module | FunctionNode, parent: Scope | None, package: str) -> None:
+        self.node = node
+        self.parent = parent
+        # The package that relative imports start from.
+        self.package = package
+        self.bindings: dict[str, list[Binding]] = {}
+        # Names that `global` and `nonlocal` hand to an outer scope.
+        self.given_away: set[str] = set()
+        self.functions: list[Function] = []
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.nodes = tuple(self._walk())
+        for child in self.nodes:
+            self._note(child)
+        if isinstance(node, FunctionNode):
+            self._note_parameters(node.args)
+
+    @property
+    def module(self) -> Scope:
+        """The scope of the whole file."""
+        return self if self.parent is None else self.parent.module
+
+    def find(self, name: str) -> tuple[Scope, list[Binding]] | None:
+        """The scope that a name belongs to here, and what it is bound to there; None for a built-in or an unknown."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.bindings and name not in scope.given_away:
+                return scope, scope.bindings[name]
+            scope = scope.parent
+        return None
+
+    def inner_functions(self) -> Iterator[Function]:
+        """Every function in here, nested ones too."""
+        for function in self.functions:
+            yield function
+            yield from function.scope.inner_functions()
+
+    # --- collecting -----------------------------------------------------------------------------------------------
+
+    def _walk(self) -> Iterator[ast.AST]:
+        """Every node of this scope. Functions and classes below it are given, but not entered."""
+        stack: list[ast.AST] = list(reversed(self.node.body))
+        self.parents.update((child, self.node) for child in stack)
+        while stack:
+            node = stack.pop()
+            yield node
+            inside = _outside_parts(node) if isinstance(node, _NESTED) else list(ast.iter_child_nodes(node))
+            self.parents.update((child, node) for child in inside)
+            stack.extend(reversed(inside))
+
+    def _note(self, node: ast.AST) -> None:
+        match node:
+            case ast.Import(names=names):
+                for alias in names:
+                    top = alias.name.partition(".")[0]
+                    self._bind(alias.asname or top, Imported(alias.name if alias.asname else top))
+            case ast.ImportFrom(names=names):
+                for alias in names:
+                    self._bind(alias.asname or alias.name, Imported(f"{self._source(node)}.{alias.name}"))
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self._define(node, is_name=True)
+            case ast.ClassDef(name=name):
+                self._bind(name, OPAQUE)
+                for method in _methods(node):
+                    self._define(method, is_name=False)
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._assign(target, Assigned(value))
+            case ast.AnnAssign(target=target, value=value, annotation=annotation):
+                self._assign(target, Assigned(value, annotation))
+            case ast.NamedExpr(target=target, value=value):
+                self._assign(target, Assigned(value))
+            case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
+                # Most context managers of interest give themselves: files, clients, engines.
+                self._assign(target, Assigned(value))
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                self.given_away.update(names)
+            case ast.Lambda(args=arguments):
+                self._note_parameters(arguments)
+            case (
+                ast.ExceptHandler(name=str() as name)
+                | ast.MatchAs(name=str() as name)
+                | ast.MatchStar(name=str() as name)
+            ):
+                self._bind(name, OPAQUE)
+            case ast.Name(id=name, ctx=ast.Store()) if not isinstance(self.parents[node], _ASSIGNING):
+                # The variable of a loop, a comprehension or a pattern.
+                self._bind(name, OPAQUE)
+            case _:
+                pass
+
+    def _source(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        package = self.package.split(".")
+        base = package[: len(package) - node.level + 1]
+        # The dot in front says that it is the path of a file and no top-level module of that name.
+        return "." + ".".join([*base, *([node.module] if node.module else [])])
+
+    def _define(self, node: FunctionNode, *, is_name: bool) -> None:
+        function = Function(node, Scope(node, self, self.package))
+        self.functions.append(function)
+        if is_name:
+            self._bind(node.name, function)
+
+    def _assign(self, target: ast.expr, binding: Assigned) -> None:
+        if isinstance(target, ast.Name):
+            self._bind(target.id, binding)
+
+    def _note_parameters(self, arguments: ast.arguments) -> None:
+        for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            self._bind(one.arg, OPAQUE if one.annotation is None else Assigned(annotation=one.annotation))
+        for rest in (arguments.vararg, arguments.kwarg):
+            if rest is not None:
+                self._bind(rest.arg, OPAQUE)
+
+    def _bind(self, name: str, binding: Binding) -> None:
+        self.bindings.setdefault(name, []).append(binding)
+
+
+def _methods(node: ast.ClassDef) -> Iterator[FunctionNode]:
+    for child in node.body:
+        if isinstance(child, FunctionNode):
+            yield child
+        elif isinstance(child, ast.ClassDef):
+            yield from _methods(child)
+
+
+def _outside_parts(node: ast.AST) -> list[ast.AST]:
+    """What of a definition is run where it stands: decorators, defaults, base classes."""
+    if isinstance(node, ast.ClassDef):
+        return [*node.decorator_list, *node.bases, *node.keywords]
+    assert isinstance(node, FunctionNode)
+    defaults = [one for one in (*node.args.defaults, *node.args.kw_defaults) if one is not None]
+    return [*node.decorator_list, *defaults]
+
+
+def tree_nodes(root: ast.AST, stop: set[ast.AST]) -> Iterator[ast.AST]:
+    """A node and all below it, without those where to stop and without functions and classes below it."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node in stop:
+            continue
+        yield node
+        if not isinstance(node, _NESTED):
+            stack.extend(ast.iter_child_nodes(node))

@@ -1,0 +1,168 @@
+"""What the lint says about operations: dropped, bare, taken for a result, or where they cannot run."""
+
+from __future__ import annotations
+
+import pytest
+
+from durable.cli.lint import vocabulary
+from tests.cli.kit import codes, found, module
+
+HELPER = "def helper(order):\n    yield from charge(order)\n"
+
+DROPPED = (
+    "charge(order)",
+    "sleep(1)",
+    "approval.wait()",
+    "approval.wait('k').within(5)",
+    "charge(order).within(5).or_default(1)",
+    "charge.options(name='x')(order)",
+    "gather(charge(order), sleep(1))",
+    "child(order)",
+    "child(order).with_id('x')",
+    "helper(order)",
+    "call(open, 'a')",
+    "activity(len)(order)",
+    "payment = charge(order)",
+    "child.continue_as(order)",
+    "import durable; durable.sleep(1)",
+)
+
+
+@pytest.mark.parametrize("statement", DROPPED)
+def test_operation_that_is_never_yielded_is_found(statement: str) -> None:
+    """Whatever makes an operation and leaves it there does nothing."""
+    assert codes(module(f"{statement}\nyield from sleep(1)", more=HELPER)) == ["DUR101"]
+
+
+KEPT = (
+    "op = charge(order)\nyield from op",
+    "ops = [charge(order), sleep(1)]\nyield from gather(*ops)",
+    "ops = [charge(one) for one in order]\nyield from gather(*ops)",
+    "first, second = charge(order), sleep(1)\nyield from gather(first, second)",
+    "op = charge(order) if region else release(order)\nyield from op",
+    "def later():\n    return op\nop = charge(order)\nyield from later()",
+    "yield from (charge(order) if region else sleep(1))",
+    "raise child.continue_as(order)",
+    "remembered = {'op': charge(order)}\nyield from remembered['op']",
+    "return charge(order)",
+    "print\ncharge",
+    "yield from ()",
+)
+
+
+@pytest.mark.parametrize("body", KEPT)
+def test_operation_that_is_passed_on_is_not(body: str) -> None:
+    """An operation may be kept, collected and handed over, as long as somebody may still yield it."""
+    assert codes(module(f"{body}\nyield from sleep(1)" if "return" not in body else body)) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "yield charge(order)",
+        "paid = yield charge(order)",
+        "yield",
+        "yield from [charge(order)]",
+        "yield from (charge(one) for one in order)",
+        "x = (yield sleep(1)) or 2",
+    ],
+)
+def test_bare_yield_is_found(body: str) -> None:
+    """A workflow only ever yields from."""
+    assert codes(module(body)) == ["DUR102"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if approval.wait():\n    yield from sleep(1)",
+        "while charge(order):\n    yield from sleep(1)",
+        "x = charge(order) + 1",
+        "x = charge(order) or 1",
+        "x = not charge(order)",
+        "x = charge(order) == 1",
+        "x = f'{charge(order)}'",
+        "x = charge(order)['key']",
+        "for one in charge(order):\n    yield from sleep(1)",
+        "x = [one for one in charge(order)]",
+        "a, b = gather(charge(order), sleep(1))",
+        "x = list(charge(order))",
+        "x = [*charge(order)]",
+        "assert charge(order)",
+        "match charge(order):\n    case 1:\n        pass",
+    ],
+)
+def test_operation_taken_for_a_result_is_found(body: str) -> None:
+    """Where only a result makes sense an operation is a mistake."""
+    assert codes(module(f"{body}\nyield from sleep(1)")) == ["DUR106"]
+
+
+WAIT = "try:\n    yield from approval.wait()\n"
+CATCHING = {
+    "except:\n    pass": ["DUR104"],
+    "except BaseException:\n    return": ["DUR104"],
+    "except (ValueError, BaseException) as error:\n    print": ["DUR104"],
+    "except GeneratorExit:\n    pass": ["DUR104"],
+    "except GeneratorExit:\n    yield from release(order)\n    raise": ["DUR103"],
+    "finally:\n    yield from release(order)": ["DUR103"],
+    "finally:\n    if region:\n        paid = yield from charge(order)": ["DUR103"],
+    "finally:\n    return": ["DUR104"],
+    "except BaseException:\n    yield from release(order)\n    raise": [],
+    "except BaseException as error:\n    if region:\n        raise": [],
+    "except Exception:\n    pass": [],
+    "except Cancelled:\n    yield from release(order)": [],
+    "finally:\n    order.close()": [],
+    "finally:\n    def later():\n        return 1": [],
+}
+
+
+@pytest.mark.parametrize("block", CATCHING)
+def test_blocks_around_a_wait(block: str) -> None:
+    """What catches everything must let it pass, and a finally block must not wait."""
+    assert codes(module(WAIT + block)) == CATCHING[block]
+
+
+def test_blocks_without_a_wait_catch_nothing() -> None:
+    """A cancellation comes at a wait only, so other blocks may catch what they like."""
+    quiet = "try:\n    x = int(order)\nexcept:\n    x = 1\nfinally:\n    pass\nyield from sleep(x)"
+    assert codes(module(quiet)) == []
+
+
+def test_suppress_is_a_block_too() -> None:
+    """`suppress(BaseException)` around a wait swallows what an except clause would; `suppress(KeyError)` does not."""
+    with_block = "from contextlib import suppress\nwith suppress({}):\n    yield from approval.wait()"
+    assert codes(module(with_block.format("BaseException"))) == ["DUR104"]
+    assert codes(module(with_block.format("KeyError"))) == []
+    assert codes(module("from contextlib import suppress\nwith suppress(BaseException): ...\nyield from ()")) == []
+
+
+def test_async_bodies_are_checked_the_same() -> None:
+    """In an `async def` workflow `await` takes the place of `yield from`."""
+    text = module(
+        "charge(order)\ntry:\n    await approval.wait()\nfinally:\n    await release(order)",
+        decorated="@workflow\nasync def body",
+    )
+    assert codes(text) == ["DUR101", "DUR103"]
+    assert codes(module("return await charge(order)", decorated="@workflow\nasync def body")) == []
+
+
+def test_message_says_what_was_dropped() -> None:
+    """A helper is called a helper, and a round that is not raised is told to be."""
+    said = [one.message for one in found(module("helper(order)\nyield from ()", more=HELPER))]
+    assert said == ["helper helper(...) is made and never yielded in workflow body"]
+    (one,) = found(module("child.continue_as(order)\nyield from ()"))
+    assert "write 'raise'" in one.message
+
+
+def test_vocabulary_is_that_of_the_runner() -> None:
+    """What a public name gives is read off its annotation, so new verbs need no table here."""
+    gives = {
+        name: vocabulary.result_of(f"durable.{name}")
+        for name in ("sleep", "gather", "race", "call", "now", "uuid", "Event", "Event.wait", "Op.within", "Op.nothing")
+    }
+    made = dict.fromkeys(("sleep", "gather", "race", "call", "Event.wait", "Op.within"), vocabulary.OP)
+    assert gives == made | {"now": None, "uuid": None, "Event": "durable.Event", "Op.nothing": None}
+    assert vocabulary.result_of("durable") is None
+    assert vocabulary.result_of("durable.ActivityDef.options") == vocabulary.ACTIVITY
+    assert vocabulary.public("durable.runner.ops.sleep") == "durable.sleep"
+    assert vocabulary.public("other.runner.ops.sleep") == "other.runner.ops.sleep"
