@@ -8,7 +8,7 @@ from durable.engine.handle import WorkflowHandle
 from durable.engine.operations import Delivered, Queued
 from durable.engine.sync import SyncWorkflowEngine, SyncWorkflowHandle
 from durable.engine.updates import WorkflowUpdate
-from durable.engine.views import Description, OwedUndo, RecoveryReport, Waiting, WorkflowSummary
+from durable.engine.views import Description, OwedUndo, RecoveryReport, ScheduleSummary, Waiting, WorkflowSummary
 from durable.errors import (
     ActivityFailed,
     ActivityTimedOut,
@@ -73,6 +73,8 @@ from durable.runner.pauses import pause
 from durable.runner.publishing import publish
 from durable.runner.session import WorkflowSessionRunner
 from durable.runner.undo import saga
+from durable.schedule import CatchUp, Overlap
+from durable.schedule_errors import ScheduleAlreadyExists, ScheduleBusy, ScheduleNotFound
 
 __version__ = "0.1.0"
 
@@ -83,6 +85,7 @@ __all__ = [
     "ActivityTimedOut",
     "Call",
     "Cancelled",
+    "CatchUp",
     "ChildDepthExceeded",
     "ChildHandle",
     "ChildWorkflowCancelled",
@@ -115,6 +118,7 @@ __all__ = [
     "Op",
     "OpenPause",
     "OperationMisused",
+    "Overlap",
     "OwedUndo",
     "ParkReason",
     "PauseAlreadyAnswered",
@@ -128,6 +132,10 @@ __all__ = [
     "RegistrationError",
     "Retry",
     "RetryAfter",
+    "ScheduleAlreadyExists",
+    "ScheduleBusy",
+    "ScheduleNotFound",
+    "ScheduleSummary",
     "StorageError",
     "StorageUnavailable",
     "StoreFenced",

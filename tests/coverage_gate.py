@@ -24,9 +24,12 @@ WHOLE_FILES = (
     "durable/engine/progress.py",
     "durable/engine/questions.py",
     "durable/engine/recovery.py",
+    "durable/engine/schedules.py",
     "durable/engine/state.py",
     "durable/engine/timers.py",
+    "durable/engine/timetable.py",
     "durable/engine/turn.py",
+    "durable/schedule.py",
 )
 REST_PERCENT = 95.0
 

@@ -7,6 +7,7 @@ ActivityInfo
 ActivityTimedOut
 Call
 Cancelled
+CatchUp
 ChildDepthExceeded
 ChildHandle
 ChildWorkflowCancelled
@@ -40,6 +41,7 @@ Op
 OpenPause
 OperationMisused
 OwedUndo
+Overlap
 ParkReason
 PauseAlreadyAnswered
 PauseCancelled
@@ -52,6 +54,10 @@ RecoveryReport
 RegistrationError
 Retry
 RetryAfter
+ScheduleAlreadyExists
+ScheduleBusy
+ScheduleNotFound
+ScheduleSummary
 StorageError
 StorageUnavailable
 StoreFenced

@@ -19,7 +19,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from durable import errors, pause_errors
+from durable import errors, pause_errors, schedule_errors
 from tests.public_names import PUBLIC_NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -28,7 +28,12 @@ PUBLIC_METHODS, POSITIONAL_PARAMETERS, NESTING = 15, 5, 4
 
 # The floor from the ground up: a module imports its own level and those below.
 CODING = ("codec", "converter", "outcomes", "sameness")
-LEVELS = (("errors", "pause_errors"), ("clock", "ids"), ("records", "registry", "retry"), CODING)
+LEVELS = (
+    ("errors", "pause_errors", "schedule_errors"),
+    ("clock", "ids"),
+    ("records", "registry", "retry", "schedule"),
+    CODING,
+)
 FLOOR = {name: level for level, names in enumerate(LEVELS) for name in names}
 _FLOOR = tuple(f"durable.{name}" for name in FLOOR)
 _ENGINE = (*_FLOOR, "durable.runner", "durable.engine", "durable.backends.base")
@@ -318,7 +323,8 @@ def mute_errors(classes: Iterable[type[BaseException]]) -> Iterator[str]:
 
 
 SAMPLES = (("str", "sample"), ("timedelta", timedelta(seconds=3)), ("int", 3), ("float", 3.5))
-ERRORS = [one for one in (vars(errors) | vars(pause_errors)).values() if BaseException in getattr(one, "__mro__", ())]
+_MODULES = vars(errors) | vars(pause_errors) | vars(schedule_errors)
+ERRORS = [one for one in _MODULES.values() if BaseException in getattr(one, "__mro__", ())]
 _PACKAGE = (one_way, import_form, no_cycles, sizes, purity, options_are_read)
 RULES: dict[Rule, tuple[str, ...]] = dict.fromkeys((*_PACKAGE, public_names, docstrings), ("durable",))
 RULES |= {size_of_files: ("durable", "tests"), leftovers: ("durable", "tests"), shape_of_tests: ("tests",)}

@@ -26,6 +26,7 @@ from durable.records import (
     WorkflowRecord,
     WorkflowStatus,
 )
+from durable.schedule import ScheduleRecord
 
 R = TypeVar("R", covariant=True)
 
@@ -60,6 +61,9 @@ class Batch:
     sent_dropped: set[str] = attrs.field(factory=set)
     # By workflow; a put replaces what is stored.
     progress_put: dict[int, Progress] = attrs.field(factory=dict)
+    # A put replaces the schedule of the same key, and one of the same name under another key.
+    schedules_put: dict[int, ScheduleRecord] = attrs.field(factory=dict)
+    schedules_dropped: set[int] = attrs.field(factory=set)
     # Said by the last commit of an orderly stop.
     clean_stop: bool = False
 
@@ -80,6 +84,8 @@ class Batch:
             or self.sent_put
             or self.sent_dropped
             or self.progress_put
+            or self.schedules_put
+            or self.schedules_dropped
             or self.clean_stop
         )
 
@@ -111,7 +117,7 @@ class TakenIds(Query[str]):
 
 @attrs.frozen(kw_only=True)
 class Timers(Query[tuple[int, int]]):
-    """(wake_at, key) of the workflows that wake first, in that order; `after` is the last one seen."""
+    """(wake_at, key) of the workflows and schedules that wake first, in that order; `after` is the last one seen."""
 
     after: tuple[int, int] | None = None
     limit: int
@@ -203,6 +209,16 @@ class ProgressOf(Query[Progress]):
     """What a workflow has published last, if anything."""
 
     workflow_key: int
+
+
+@attrs.frozen(kw_only=True)
+class Schedules(Query[ScheduleRecord]):
+    """Schedules by name, ascending, after a name; or just the one with this name or this key."""
+
+    name: str | None = None
+    key: int | None = None
+    after: str | None = None
+    limit: int = 1
 
 
 @attrs.frozen(kw_only=True)

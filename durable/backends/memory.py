@@ -25,6 +25,7 @@ from durable.backends.base import (
     ProgressOf,
     Query,
     R,
+    Schedules,
     Sent,
     StaleEvents,
     TakenIds,
@@ -33,6 +34,7 @@ from durable.backends.base import (
     WaitsOf,
     Workflows,
 )
+from durable.backends.memory_schedules import MemorySchedules
 from durable.backends.tied import Tied
 from durable.errors import InvariantViolated, StoreFenced
 from durable.records import (
@@ -79,6 +81,7 @@ class MemoryStore:
     sent: dict[str, SentEvent] = attrs.field(factory=dict)
     progress: dict[int, Progress] = attrs.field(factory=dict)
     tied: Tied = attrs.field(factory=Tied)
+    schedules: MemorySchedules = attrs.Factory(lambda store: MemorySchedules(store.timers), takes_self=True)
 
     # --- a commit: check all of it, then do all of it ---------------------------------------------------------------
 
@@ -132,6 +135,7 @@ class MemoryStore:
         self.letters.update(batch.letters_put)
         self.sent.update(batch.sent_put)
         self.progress.update(batch.progress_put)
+        self.schedules.apply(batch)
 
     def _drop(self, batch: Batch) -> None:
         for key in batch.workflows_purged:
@@ -371,14 +375,6 @@ def _sent(store: MemoryStore, query: Sent) -> list[SentEvent]:
     return sorted(old, key=lambda sent: (sent.at, sent.event_id))[: query.limit]
 
 
-def _children(store: MemoryStore, query: Children) -> list[WorkflowRecord]:
-    return [store.workflows[key] for key in store.tied.of(query.parent_key)]
-
-
-def _progress_of(store: MemoryStore, query: ProgressOf) -> list[Progress]:
-    return [store.progress[query.workflow_key]] if query.workflow_key in store.progress else []
-
-
 # The key of each row is the type that its function takes; the cast says so once.
 _ANSWERS = cast(
     dict[type[Query[Any]], Callable[[MemoryStore, Query[Any]], list[Any]]],
@@ -394,7 +390,8 @@ _ANSWERS = cast(
         StaleEvents: _stale_events,
         Letters: _letters,
         Sent: _sent,
-        Children: _children,
-        ProgressOf: _progress_of,
+        Children: lambda store, query: [store.workflows[key] for key in store.tied.of(query.parent_key)],
+        ProgressOf: lambda store, query: [one for one in [store.progress.get(query.workflow_key)] if one is not None],
+        Schedules: lambda store, query: store.schedules.find(query),
     },
 )

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import attrs
 
-from durable.backends import rows
+from durable.backends import rows, schedules
 from durable.backends.base import (
     Children,
     EventsFor,
@@ -22,6 +22,7 @@ from durable.backends.base import (
     ProgressOf,
     Query,
     R,
+    Schedules,
     Sent,
     StaleEvents,
     TakenIds,
@@ -123,14 +124,13 @@ def _taken_ids(query: TakenIds) -> Select:
 
 
 def _timers(query: Timers) -> Select:
-    sql, params = "SELECT wake_at, key FROM workflow WHERE wake_at IS NOT NULL", {}
+    terms, params = ["wake_at IS NOT NULL"], {}
     if query.after is not None:
         # One arm for the rest of that instant, one for the later ones: both begin in the index where they must.
-        sql = (
-            "SELECT wake_at, key FROM workflow WHERE wake_at = :wake_at AND key > :key UNION ALL "
-            "SELECT wake_at, key FROM workflow WHERE wake_at > :wake_at"
-        )
+        terms = ["wake_at = :wake_at AND key > :key", "wake_at > :wake_at"]
         params = {"wake_at": query.after[0], "key": query.after[1]}
+    arms = (f"SELECT wake_at, key FROM {table} WHERE {term}" for table in ("workflow", "schedule") for term in terms)
+    sql = " UNION ALL ".join(arms)
     return Select(rows.TIMER, f"{sql} ORDER BY wake_at, key LIMIT :limit", params, query.limit)
 
 
@@ -230,6 +230,14 @@ def _progress_of(query: ProgressOf) -> Select:
     return Select(rows.PROGRESS, sql, {"workflow": query.workflow_key}, None)
 
 
+def _schedules(query: Schedules) -> Select:
+    wanted = {"name = :name": query.name, "key = :key": query.key, "name > :after": query.after}
+    terms = [term for term, value in wanted.items() if value is not None]
+    sql = f"SELECT {schedules.SCHEDULE.select()} FROM schedule{_where(terms)} ORDER BY name LIMIT :limit"
+    params = {"name": query.name, "key": query.key, "after": query.after}
+    return Select(schedules.SCHEDULE, sql, params, query.limit)
+
+
 # The key of each row is the type that its function takes; the cast says so once.
 _SELECTS = cast(
     dict[type[Query[Any]], Callable[[Query[Any]], Select]],
@@ -247,5 +255,6 @@ _SELECTS = cast(
         Sent: _sent,
         Children: _children,
         ProgressOf: _progress_of,
+        Schedules: _schedules,
     },
 )

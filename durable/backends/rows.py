@@ -345,6 +345,6 @@ def _timer(row: Row) -> tuple[int, int]:
     return (wake_at, key)
 
 
-# No tables of their own: the deadlines and the ids that stand in `workflow`.
-TIMER = Table("workflow", "wake_at:instant key:count", ("key",), _timer)
+# No tables of their own: the deadlines and the ids that stand in `workflow`, and the next ticks of `schedule`.
+TIMER = Table("workflow", "wake_at:instant key:int", ("key",), _timer)
 ID: Table[str] = Table("workflow", "id:text", ("id",), lambda row: row[0])

@@ -15,7 +15,7 @@ from durable.records import OnParentClose, WorkflowStatus
 if TYPE_CHECKING:
     from sqlite_utils import Database, Migrations
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # "Durb": tells our files from any other SQLite file, also for `file(1)`.
 APPLICATION_ID = 0x44757262
 
@@ -158,6 +158,37 @@ _INDEXES = (
     "CREATE INDEX sent_event_at ON sent_event (at)",
 )
 
+_SCHEDULES = (
+    """
+    CREATE TABLE schedule (
+        key INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        cron TEXT,
+        every INTEGER,
+        timezone TEXT,
+        workflow TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        input TEXT NOT NULL,
+        overlap TEXT NOT NULL,
+        catch_up TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        anchor INTEGER NOT NULL,
+        paused INTEGER NOT NULL,
+        done_until INTEGER NOT NULL,
+        next_at INTEGER,
+        wake_at INTEGER,
+        queued INTEGER,
+        skipped INTEGER NOT NULL,
+        last_tick INTEGER,
+        last_key INTEGER,
+        last_id TEXT,
+        missed_from INTEGER,
+        missed_until INTEGER
+    ) STRICT
+    """,
+    "CREATE INDEX schedule_wake ON schedule (wake_at) WHERE wake_at IS NOT NULL",
+)
+
 
 # Children that are spawned, and what workflows publish.
 _SPAWNING = (
@@ -196,6 +227,11 @@ def _migrations() -> Migrations:
     @migrations()
     def m003_spawning(db: Database) -> None:
         for statement in _SPAWNING:
+            db.execute(statement)
+
+    @migrations()
+    def m004_schedules(db: Database) -> None:
+        for statement in _SCHEDULES:
             db.execute(statement)
 
     return migrations

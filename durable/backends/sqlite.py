@@ -19,7 +19,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeVar, cast
 
-from durable.backends import owner, queries, rows, schema, storefile
+from durable.backends import owner, queries, rows, schedules, schema, storefile
 from durable.backends.base import Batch, Opened, PendingCount, Query, R, Workflows
 from durable.backends.tables import Row, Table
 from durable.errors import (
@@ -62,6 +62,7 @@ _PUT_EVENT = rows.EVENT.insert("INSERT OR REPLACE")
 _PUT_LETTER = rows.LETTER.insert("INSERT OR REPLACE")
 _PUT_SENT = rows.SENT.insert("INSERT OR REPLACE")
 _PUT_PROGRESS = rows.PROGRESS.insert("INSERT OR REPLACE")
+_PUT_SCHEDULE = schedules.SCHEDULE.insert("INSERT OR REPLACE")
 
 
 def _update_workflow(*left_out: str) -> str:
@@ -317,6 +318,8 @@ def _drop(connection: sqlite3.Connection, batch: Batch) -> None:
         run("DELETE FROM dead_letter WHERE id = ?", [(id,) for id in batch.letters_dropped])
     if batch.sent_dropped:
         run("DELETE FROM sent_event WHERE event_id = ?", [(event_id,) for event_id in batch.sent_dropped])
+    if batch.schedules_dropped:
+        run("DELETE FROM schedule WHERE key = ?", [(key,) for key in batch.schedules_dropped])
 
 
 def _put(connection: sqlite3.Connection, batch: Batch) -> None:
@@ -342,6 +345,8 @@ def _put(connection: sqlite3.Connection, batch: Batch) -> None:
         run(_PUT_SENT, [rows.sent_row(sent) for sent in batch.sent_put.values()])
     if batch.progress_put:
         run(_PUT_PROGRESS, [rows.progress_row(one) for one in batch.progress_put.values()])
+    if batch.schedules_put:
+        run(_PUT_SCHEDULE, [schedules.schedule_row(one) for one in batch.schedules_put.values()])
 
 
 def _update_workflows(connection: sqlite3.Connection, batch: Batch) -> None:

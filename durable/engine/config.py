@@ -69,3 +69,7 @@ class EngineConfig:
     """How long a shutdown lets running activities finish."""
     sweep_every: Duration = attrs.field(default=60.0, validator=_duration)
     """How often expired events are removed."""
+    schedule_grace: Duration = attrs.field(default=60.0, validator=_duration)
+    """A tick of a schedule that is later than this is missed, and `catch_up` decides."""
+    catch_up_window: Duration = attrs.field(default=timedelta(days=7), validator=_duration)
+    """How far back missed ticks are caught up; older ones are left out."""

@@ -33,7 +33,7 @@ from durable.engine.operations import (
     StartWorkflow,
     StopActivity,
     SweepEvents,
-    WakeWorkflow,
+    when_due,
 )
 from durable.engine.questions import Pending
 from durable.engine.recovery import admit_suspect
@@ -269,7 +269,7 @@ class WorkflowStateCoordinator:
         if (after := state.timers.refill_after()) is not None:
             state.timers.refill(self._backend.find(Timers(after=after, limit=self._config.timer_window)))
         due = state.timers.pop_due(self._clock.now(), limit)
-        found: list[Envelope | Operation[Any]] = [WakeWorkflow(key) for key in due]
+        found: list[Envelope | Operation[Any]] = [when_due(key) for key in due]
         if (now := self._clock.monotonic()) >= self._sweep_at:
             self._sweep_at = now + self._sweep_every
             found.append(SweepEvents())

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from durable.engine import delivery, lifecycle, pauses, publishing, questions, recovery, spawning, watching
+from durable.engine import (
+    delivery,
+    lifecycle,
+    pauses,
+    publishing,
+    questions,
+    recovery,
+    schedules,
+    spawning,
+    watching,
+)
 from durable.engine import operations as ops
 from durable.engine.progress import load
 from durable.engine.state import State
@@ -39,6 +49,13 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.PurgeWorkflows: questions.decide_purge_workflows,
     ops.ReadProgress: publishing.decide_read_progress,
     ops.AwaitChange: watching.decide_await_change,
+    ops.CreateSchedule: schedules.decide_create_schedule,
+    ops.TickSchedule: schedules.decide_tick_schedule,
+    ops.PauseSchedule: schedules.decide_pause_schedule,
+    ops.ResumeSchedule: schedules.decide_resume_schedule,
+    ops.TriggerSchedule: schedules.decide_trigger_schedule,
+    ops.DeleteSchedule: schedules.decide_delete_schedule,
+    ops.ListSchedules: schedules.decide_list_schedules,
 }
 
 

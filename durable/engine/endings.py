@@ -75,6 +75,8 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
     if mail != 0:
         _bury_mail(turn, record)
     turn.effects.append(Ended(ended))
+    if record.tags:
+        state.timetable.run_ended(ended, turn.now)
     wake_parent(turn, record)
 
 

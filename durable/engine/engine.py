@@ -30,6 +30,7 @@ from durable.engine.operations import (
     StartWorkflow,
     TerminateWorkflow,
 )
+from durable.engine.planner import Schedules
 from durable.engine.views import RecoveryReport
 from durable.errors import EngineClosed, WrongType
 from durable.ids import check_reason, check_text, new_id
@@ -68,6 +69,7 @@ class WorkflowEngine:
         self.runs = Runs(self._core)
         self.pauses = Pauses(self._core)
         self.dead_letters = DeadLetters(self._core)
+        self.schedules = Schedules(self._core)
 
     async def __aenter__(self) -> Self:
         self._core.check_closed()

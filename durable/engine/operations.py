@@ -19,6 +19,7 @@ from durable.errors import DurableError
 from durable.records import DeadLetter, HistoryEntry, OpenPause, Progress, WorkflowRecord, WorkflowStatus
 from durable.runner.definitions import ActivityDef, WorkflowDef
 from durable.runner.pauses import PauseOp
+from durable.schedule import Job, ScheduleRecord
 
 A_co = TypeVar("A_co", covariant=True)
 
@@ -222,6 +223,53 @@ class CancelPause(Operation[DurableError | None]):
     reason: str | None = None
 
 
+@attrs.frozen(kw_only=True)
+class CreateSchedule(Operation[ScheduleRecord]):
+    """Start a workflow again and again, or find the schedule that was created for the same job."""
+
+    name: str
+    job: Job
+    definition: WorkflowDef[Any, Any]
+    replace: bool = False
+
+
+@attrs.frozen
+class PauseSchedule(Operation[None]):
+    """Let a schedule rest."""
+
+    name: str
+
+
+@attrs.frozen
+class ResumeSchedule(Operation[None]):
+    """Let a schedule go on with its next tick."""
+
+    name: str
+
+
+@attrs.frozen
+class TriggerSchedule(Operation[WorkflowRecord]):
+    """Start a run of a schedule now, or find the one that was started under this id."""
+
+    name: str
+    id: str
+
+
+@attrs.frozen
+class DeleteSchedule(Operation[None]):
+    """Forget a schedule; its runs go on."""
+
+    name: str
+
+
+@attrs.frozen
+class ListSchedules(Operation[list[ScheduleRecord]]):
+    """A page of schedules by name."""
+
+    after: str | None
+    limit: int
+
+
 # --- from the engine itself ---------------------------------------------------------------------------------------
 
 
@@ -246,6 +294,18 @@ class WakeWorkflow(Operation[None]):
     """A workflow's deadline has come."""
 
     key: int
+
+
+@attrs.frozen
+class TickSchedule(Operation[None]):
+    """A schedule has ticks that are due, or one whose turn has come."""
+
+    key: int
+
+
+def when_due(key: int) -> Operation[None]:
+    """What a timer that has come due asks for. The keys of schedules lie below zero."""
+    return WakeWorkflow(key) if key > 0 else TickSchedule(key)
 
 
 @attrs.frozen

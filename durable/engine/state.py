@@ -18,6 +18,7 @@ from durable.codec import Codec
 from durable.engine.config import EngineConfig
 from durable.engine.postbox import Postbox
 from durable.engine.timers import TimerWindow
+from durable.engine.timetable import Timetable
 from durable.errors import CodecError, InvariantViolated, WorkflowNotFound
 from durable.records import EventWait, HistoryEntry, WorkflowRecord
 from durable.registry import Registry
@@ -117,6 +118,7 @@ class State:
         self._let_go: set[int] = set()
         self.post = Postbox(backend, config.max_pending_events, self.loaded, self._let_go)
         self.post.next_batch(self.batch)
+        self.timetable = Timetable(backend, self.timers, self.batch)
 
     def next_serial(self) -> int:
         """The next number for a workflow, a wait or an event."""
@@ -240,6 +242,7 @@ class State:
         self.batch = Batch()
         self._free.clear()
         self.post.next_batch(self.batch)
+        self.timetable.batch = self.batch
         self._evict()
         self._let_go.clear()
         if len(self._ended) > _ENDED_MAX:

@@ -21,12 +21,14 @@ from durable.engine.engine import WorkflowEngine
 from durable.engine.groups import DeadLetters, Pauses, Runs, Statuses
 from durable.engine.handle import WorkflowHandle
 from durable.engine.operations import Delivered, Queued
+from durable.engine.planner import Schedules
 from durable.engine.updates import WorkflowUpdate
-from durable.engine.views import Description, RecoveryReport, WorkflowSummary
+from durable.engine.views import Description, RecoveryReport, ScheduleSummary, WorkflowSummary
 from durable.errors import EngineClosed
 from durable.records import DeadLetter, HistoryEntry, OpenPause, WorkflowStatus
 from durable.runner.definitions import Call
 from durable.runner.events import Event
+from durable.schedule import CatchUp, Overlap
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -181,6 +183,52 @@ class SyncDeadLetters:
         self._line.wait(self._letters.remove, letter_id)
 
 
+@attrs.frozen
+class SyncSchedules:
+    """Workflows that are started again and again; see `WorkflowEngine.schedules`."""
+
+    _line: _Line
+    _schedules: Schedules
+
+    def create(
+        self,
+        name: str,
+        call: Call[Any],
+        *,
+        cron: str | None = None,
+        every: timedelta | float | None = None,
+        timezone: str | None = None,
+        overlap: Overlap = Overlap.SKIP,
+        catch_up: CatchUp = CatchUp.SKIP,
+        replace: bool = False,
+    ) -> ScheduleSummary:
+        """Start a workflow by a cron expression in a time zone (UTC), or every so often from now on."""
+        return self._line.wait(
+            self._schedules.create, name, call,
+            cron=cron, every=every, timezone=timezone, overlap=overlap, catch_up=catch_up, replace=replace,
+        )  # fmt: skip
+
+    def pause(self, name: str) -> None:
+        """Let no tick start anything."""
+        self._line.wait(self._schedules.pause, name)
+
+    def resume(self, name: str) -> None:
+        """Go on with the next tick."""
+        self._line.wait(self._schedules.resume, name)
+
+    def trigger(self, name: str, *, id: str | None = None) -> SyncWorkflowHandle[Any]:
+        """Start a run now."""
+        return SyncWorkflowHandle(self._line, self._line.wait(self._schedules.trigger, name, id=id))
+
+    def delete(self, name: str) -> None:
+        """Forget a schedule; its runs go on."""
+        self._line.wait(self._schedules.delete, name)
+
+    def list(self, *, limit: int = 100, after: str | None = None, upcoming: int = 3) -> builtins.list[ScheduleSummary]:
+        """Schedules by name, each with so many of its next ticks."""
+        return self._line.wait(self._schedules.list, limit=limit, after=after, upcoming=upcoming)
+
+
 class SyncWorkflowEngine:
     """An engine for services without an event loop: `with SyncWorkflowEngine("orders.db") as engine`.
 
@@ -194,6 +242,7 @@ class SyncWorkflowEngine:
         self.runs = SyncRuns(self._line, self._engine.runs)
         self.pauses = SyncPauses(self._line, self._engine.pauses)
         self.dead_letters = SyncDeadLetters(self._line, self._engine.dead_letters)
+        self.schedules = SyncSchedules(self._line, self._engine.schedules)
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import chain, islice
 
 import attrs
 
 from durable.clock import to_datetime
 from durable.records import FailedUndo, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.schedule import CatchUp, Overlap, ScheduleRecord
 
 
 @attrs.frozen(kw_only=True)
@@ -98,6 +100,61 @@ class RecoveryReport:
             parked=self.parked + other.parked,
             suspects=self.suspects + other.suspects,
             next_after=other.next_after,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class ScheduleSummary:
+    """How a schedule stands."""
+
+    name: str
+    workflow: str
+    cron: str | None
+    every: timedelta | None
+    timezone: str
+    overlap: Overlap
+    catch_up: CatchUp
+    created_at: datetime
+    is_paused: bool
+    # When it ticks next, in its own time zone; nothing while it is paused.
+    next_runs: tuple[datetime, ...]
+    # The tick that was started last, and the id of the last run, be it by a tick or by `trigger`.
+    last_tick: datetime | None
+    last_run: str | None
+    # The tick that waits for the end of the last run.
+    queued: datetime | None
+    # How many ticks were left out because the last run was unfinished.
+    skipped: int
+    # Ticks that were missed and left out, the last time: from this one, up to the one that came next.
+    missed_from: datetime | None
+    missed_until: datetime | None
+
+    @classmethod
+    def of(cls, record: ScheduleRecord, upcoming: int) -> ScheduleSummary:
+        """The public face of a schedule, with so many of its next ticks."""
+        job, plan = record.job, record.job.plan
+        zone = plan.zone()
+        next_runs: list[int] = []
+        if record.next_at is not None and not record.is_paused:
+            ticks = chain([record.next_at], plan.ticks(record.next_at, record.anchor))
+            next_runs = list(islice(ticks, upcoming))
+        return cls(
+            name=record.name,
+            workflow=job.workflow,
+            cron=plan.cron,
+            every=None if plan.every is None else timedelta(microseconds=plan.every),
+            timezone=plan.timezone,
+            overlap=job.overlap,
+            catch_up=job.catch_up,
+            created_at=to_datetime(record.created_at),
+            is_paused=record.is_paused,
+            next_runs=tuple(to_datetime(tick).astimezone(zone) for tick in next_runs),
+            last_tick=instant(record.last_tick),
+            last_run=record.last_id,
+            queued=instant(record.queued),
+            skipped=record.skipped,
+            missed_from=instant(record.missed_from),
+            missed_until=instant(record.missed_until),
         )
 
 

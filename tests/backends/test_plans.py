@@ -19,6 +19,7 @@ from durable.backends.base import (
     PendingCount,
     ProgressOf,
     Query,
+    Schedules,
     Sent,
     StaleEvents,
     TakenIds,
@@ -48,8 +49,8 @@ def _plan(connection: sqlite3.Connection, sql: str, params: Any = ()) -> list[st
 
 # Per question: the index of each search in its plan.
 HOT: list[tuple[Query[Any], list[str]]] = [
-    (Timers(limit=9), ["workflow_wake"]),
-    (Timers(after=(5, 7), limit=9), ["workflow_wake"] * 2),
+    (Timers(limit=9), ["workflow_wake", "schedule_wake"]),
+    (Timers(after=(5, 7), limit=9), ["workflow_wake"] * 2 + ["schedule_wake"] * 2),
     (WaitsFor(name="a", event_key="", limit=9), ["event_wait_event"]),
     (WaitsOf(workflow_key=1), ["PRIMARY KEY"]),
     (OpenPauses(after=7, limit=9), ["event_wait_event", "PRIMARY KEY"]),
@@ -71,6 +72,9 @@ HOT: list[tuple[Query[Any], list[str]]] = [
     (Sent(before=9, limit=9), ["sent_event_at"]),
     (Children(1), ["workflow_child"]),
     (ProgressOf(1), ["PRIMARY KEY"]),
+    (Schedules(name="a"), ["sqlite_autoindex_schedule_1"]),
+    (Schedules(key=-1), ["PRIMARY KEY"]),
+    (Schedules(after="a", limit=9), ["sqlite_autoindex_schedule_1"]),
 ]
 
 

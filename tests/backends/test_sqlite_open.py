@@ -202,6 +202,7 @@ def test_new_and_empty_files_become_stores(tmp_path: pathlib.Path) -> None:
             ("durable", "m001_tables"),
             ("durable", "m002_pauses"),
             ("durable", "m003_spawning"),
+            ("durable", "m004_schedules"),
         ]
         connection.close()
 

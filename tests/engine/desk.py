@@ -176,7 +176,7 @@ class Desk:
             self._follow.clear()
             if not due and not following:
                 return
-            self.batch(*map(ops.WakeWorkflow, due), *following)
+            self.batch(*map(ops.when_due, due), *following)
         raise AssertionError(f"no rest after {_STEPS} batches")
 
     def advance(self, seconds: float) -> None:

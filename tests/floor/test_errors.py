@@ -9,14 +9,14 @@ from typing import Any
 import attrs
 import pytest
 
-from durable import errors, pause_errors
+from durable import errors, pause_errors, schedule_errors
 from durable.errors import Cancelled, DurableError, InvariantViolated, SessionClosed
 
 SAMPLES: tuple[tuple[str, Any], ...] = (
     ("str", "sample"), ("timedelta", timedelta(seconds=3)), ("int", 3), ("float", 3.5),
 )  # fmt: skip
 OUTSIDE = (Cancelled, SessionClosed, InvariantViolated)
-NAMES = vars(errors) | vars(pause_errors)
+NAMES = vars(errors) | vars(pause_errors) | vars(schedule_errors)
 ALL = [one for one in NAMES.values() if isinstance(one, type) and issubclass(one, BaseException)]
 EVERY = pytest.mark.parametrize("cls", ALL, ids=lambda one: one.__name__)
 
@@ -86,6 +86,7 @@ BUILT_IN: list[tuple[type[BaseException], type[Exception]]] = [
     (errors.DeadLetterNotFound, LookupError), (errors.ChildWorkflowFailed, errors.WorkflowFailed),
     (errors.ChildWorkflowCancelled, errors.WorkflowCancelled), (pause_errors.PauseNotFound, LookupError),
     (pause_errors.PauseExpired, TimeoutError),
+    (schedule_errors.ScheduleNotFound, LookupError),
 ]  # fmt: skip
 
 

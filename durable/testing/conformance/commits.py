@@ -11,6 +11,7 @@ from durable.backends.base import (
     PendingCount,
     ProgressOf,
     Query,
+    Schedules,
     Sent,
     StaleEvents,
     Timers,
@@ -20,6 +21,7 @@ from durable.backends.base import (
 )
 from durable.errors import InvariantViolated, StoreFenced
 from durable.records import DeadLetter, Progress, Question, SentEvent
+from durable.schedule import Job, Plan, ScheduleRecord
 from durable.testing.conformance.kit import (
     ALL,
     BackendFactory,
@@ -65,7 +67,11 @@ _EVERYTHING: tuple[Query[object], ...] = (
     Sent(before=10**9, limit=ALL),
     Children(9),
     ProgressOf(1),
+    Schedules(limit=ALL),
 )
+
+
+_JOB = Job(plan=Plan(cron="@daily"), workflow="order", input="{}")
 
 
 def _one_of_each(number: int) -> Batch:
@@ -79,6 +85,7 @@ def _one_of_each(number: int) -> Batch:
         letters_put={6: DeadLetter(id=6, name="paid", workflow_id="w", payload="1", sent_at_us=1, died_at_us=2)},
         sent_put={"e": SentEvent(event_id="e", digest="d", reply="r", at=1)},
         progress_put={1: Progress(workflow_key=1, round=0, seq=0, value="1", at=1)},
+        schedules_put={-7: ScheduleRecord(key=-7, name="s", job=_JOB, created_at=1, anchor=1, done_until=1, wake_at=8)},
     )
 
 

@@ -1,0 +1,62 @@
+"""The schedules, over the store and the open batch: part of the coordinator's state.
+
+It finds, keeps and drops them, and wakes the one that waits for a run to end. What a tick does is not its business.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from durable.backends.base import Backend, Batch, Schedules
+from durable.engine.timers import TimerWindow
+from durable.records import WorkflowRecord
+from durable.schedule import ScheduleRecord, schedule_of
+from durable.schedule_errors import ScheduleNotFound
+
+
+class Timetable:
+    """Schedules by name and by key."""
+
+    def __init__(self, backend: Backend, timers: TimerWindow, batch: Batch) -> None:
+        # The open batch; the state replaces it after each commit.
+        self.batch = batch
+        self._backend = backend
+        self._timers = timers
+
+    def find(self, name: str) -> ScheduleRecord | None:
+        """The schedule of this name, if there is one."""
+        fresh = next((one for one in self.batch.schedules_put.values() if one.name == name), None)
+        return fresh or self._stored(Schedules(name=name))
+
+    def get(self, name: str) -> ScheduleRecord:
+        """The schedule of this name. Raises `ScheduleNotFound`."""
+        found = self.find(name)
+        if found is None:
+            raise ScheduleNotFound(name)
+        return found
+
+    def by_key(self, key: int) -> ScheduleRecord | None:
+        """The schedule with this key, if it is still there."""
+        return self.batch.schedules_put.get(key) or self._stored(Schedules(key=key))
+
+    def _stored(self, query: Schedules) -> ScheduleRecord | None:
+        found = self._backend.find(query)
+        return found[0] if found and found[0].key not in self.batch.schedules_dropped else None
+
+    def put(self, schedule: ScheduleRecord, before: ScheduleRecord | None = None) -> None:
+        """Store a schedule that is new or has changed. Its timer is set anew: it was taken out if it has come due."""
+        self.batch.schedules_put[schedule.key] = schedule
+        self._timers.move(schedule.key, before.wake_at if before is not None else None, schedule.wake_at)
+
+    def drop(self, schedule: ScheduleRecord) -> None:
+        """Forget a schedule."""
+        self.batch.schedules_put.pop(schedule.key, None)
+        self.batch.schedules_dropped.add(schedule.key)
+        self._timers.move(schedule.key, schedule.wake_at, None)
+
+    def run_ended(self, record: WorkflowRecord, now: int) -> None:
+        """A workflow has ended: if a tick waits for that, its turn has come, in the same commit."""
+        name = schedule_of(record.tags)
+        schedule = None if name is None else self.find(name)
+        if schedule is not None and schedule.queued is not None and schedule.last_key == record.key:
+            self.put(attrs.evolve(schedule, wake_at=now), schedule)

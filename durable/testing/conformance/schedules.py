@@ -1,0 +1,117 @@
+"""What a store keeps of schedules: every field, by name and by key, and when they wake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from durable.backends.base import Schedules, Timers
+from durable.clock import SECOND
+from durable.schedule import CatchUp, Job, Overlap, Plan, ScheduleRecord
+from durable.testing.conformance.kit import ALL, BackendFactory, Check, Store, by_key, same, workflow
+
+
+def _schedule(key: int, name: str, **fields: Any) -> ScheduleRecord:
+    job = Job(plan=Plan(every=SECOND), workflow="order", input="{}")
+    defaults: dict[str, Any] = {"job": job, "created_at": 1, "anchor": 1, "done_until": 1}
+    return ScheduleRecord(key=key, name=name, **(defaults | fields))
+
+
+def _by_key(*schedules: ScheduleRecord) -> dict[int, ScheduleRecord]:
+    return {one.key: one for one in schedules}
+
+
+def _names(store: Store, query: Schedules) -> list[str]:
+    return [one.name for one in store.backend.find(query)]
+
+
+def check_schedule_round_trip(make: BackendFactory) -> None:
+    """A schedule comes back with every field, under each plan and each policy."""
+    full = _schedule(
+        -5,
+        "nightly ☃",
+        job=Job(
+            plan=Plan(cron="30 2 * * MON-FRI", timezone="Europe/Berlin"),
+            workflow="répôrt",
+            version=3,
+            input='{"☃": 1}',
+            overlap=Overlap.QUEUE,
+            catch_up=CatchUp.LAST,
+        ),
+        created_at=2,
+        anchor=3,
+        is_paused=True,
+        done_until=4,
+        next_at=5,
+        wake_at=6,
+        queued=7,
+        skipped=8,
+        last_tick=9,
+        last_key=10,
+        last_id="nightly ☃@1970",
+        missed_from=11,
+        missed_until=12,
+    )
+    plans = (Plan(cron="@daily"), Plan(every=SECOND), Plan(every=90 * SECOND + 1))
+    jobs = [
+        Job(plan=plan, workflow="w", input="{}", overlap=overlap, catch_up=catch_up)
+        for plan, overlap, catch_up in zip(plans, Overlap, CatchUp, strict=True)
+    ]
+    others = [_schedule(-20 - n, f"other {n}", job=job) for n, job in enumerate(jobs)]
+    with Store(make) as store:
+        store.save(schedules_put=_by_key(full, *others))
+        same(store.backend.find(Schedules(limit=ALL)), [full, *others])
+
+
+def check_schedules_are_found(make: BackendFactory) -> None:
+    """A schedule is found by its name or its key, and all of them by name, page by page."""
+    with Store(make) as store:
+        store.save(schedules_put=_by_key(*(_schedule(-n, name) for n, name in enumerate("dbca", 1))))
+        same(_names(store, Schedules(limit=ALL)), ["a", "b", "c", "d"])
+        same(_names(store, Schedules(limit=2)), ["a", "b"])
+        same(_names(store, Schedules(after="b", limit=1)), ["c"])
+        same(_names(store, Schedules(after="d", limit=ALL)), [])
+        same(_names(store, Schedules(name="b")), ["b"])
+        same(_names(store, Schedules(name="B")), [])
+        same(_names(store, Schedules(key=-1)), ["d"])
+        same(_names(store, Schedules(key=-9)), [])
+
+
+def check_schedules_are_put_and_dropped(make: BackendFactory) -> None:
+    """A put replaces the schedule of its key and of its name; a drop leaves the others."""
+    with Store(make) as store:
+        store.save(schedules_put=_by_key(_schedule(-1, "a"), _schedule(-2, "b"), _schedule(-3, "c")))
+        changed, again = _schedule(-1, "a", skipped=4), _schedule(-9, "b", skipped=5, wake_at=7)
+        store.save(schedules_put=_by_key(changed, again), schedules_dropped={-3, -77})
+        same(store.backend.find(Schedules(limit=ALL)), [changed, again])
+        same(store.backend.find(Schedules(key=-2)), [])
+        store.save(schedules_put=_by_key(_schedule(-10, "b", wake_at=8)), schedules_dropped={-9})
+        same(store.backend.find(Timers(limit=ALL)), [(8, -10)])
+
+
+def check_schedules_wake_among_workflows(make: BackendFactory) -> None:
+    """The next ticks stand in one line with the deadlines of workflows, whole and page by page."""
+    with Store(make) as store:
+        store.save(
+            workflows_new=by_key(workflow(1, wake_at=50), workflow(2, wake_at=70), workflow(3)),
+            schedules_put=_by_key(
+                _schedule(-4, "a", wake_at=70),
+                _schedule(-5, "b", wake_at=60),
+                _schedule(-6, "c"),
+                _schedule(-7, "d", wake_at=70),
+            ),
+        )
+        line = [(50, 1), (60, -5), (70, -7), (70, -4), (70, 2)]
+        same(store.backend.find(Timers(limit=ALL)), line)
+        for n, timer in enumerate(line):
+            same(store.backend.find(Timers(after=timer, limit=ALL)), line[n + 1 :])
+            same(store.backend.find(Timers(after=timer, limit=1)), line[n + 1 : n + 2])
+        store.save(schedules_put=_by_key(_schedule(-4, "a", wake_at=10), _schedule(-5, "b")), schedules_dropped={-7})
+        same(store.backend.find(Timers(limit=ALL)), [(10, -4), (50, 1), (70, 2)])
+
+
+CHECKS: tuple[Check, ...] = (
+    check_schedule_round_trip,
+    check_schedules_are_found,
+    check_schedules_are_put_and_dropped,
+    check_schedules_wake_among_workflows,
+)

@@ -1,0 +1,51 @@
+"""Schedules for tests of decisions: the operations that make them, and what has become of their ticks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from durable.backends.base import Backend, Schedules, Workflows
+from durable.codec import Codec
+from durable.engine.operations import CreateSchedule
+from durable.runner.definitions import WorkflowCall
+from durable.schedule import CatchUp, Job, Overlap, Plan, ScheduleRecord, run_tag
+
+_ALL = 1_000_000
+
+
+def schedule_of(
+    call: WorkflowCall[Any],
+    name: str = "s",
+    *,
+    cron: str | None = None,
+    every: float | None = None,
+    overlap: Overlap = Overlap.SKIP,
+    catch_up: CatchUp = CatchUp.SKIP,
+    replace: bool = False,
+) -> CreateSchedule:
+    """The operation that creates a schedule; one that ticks every minute unless it is told otherwise."""
+    call._used = True
+    definition = call.definition
+    text = Codec().function(definition.fn, definition.label).pack_arguments(call.args, call.kwargs)
+    plan = Plan.of("* * * * *" if cron is None and every is None else cron, every)
+    job = Job(
+        plan=plan,
+        workflow=definition.name,
+        version=definition.version,
+        input=text,
+        overlap=overlap,
+        catch_up=catch_up,
+    )
+    return CreateSchedule(name=name, job=job, definition=definition, replace=replace)
+
+
+def row(backend: Backend, name: str = "s") -> ScheduleRecord:
+    """What is stored of a schedule."""
+    (found,) = backend.find(Schedules(name=name))
+    return found
+
+
+def ticks(backend: Backend, name: str = "s") -> list[str]:
+    """The ticks of a schedule that have a run, in the order of their runs, as hours, minutes and seconds."""
+    runs = backend.find(Workflows(tag=run_tag(name), limit=_ALL))
+    return [run.id.removeprefix(f"{name}@")[11:].removesuffix("+00:00").removesuffix(":00") for run in runs]
