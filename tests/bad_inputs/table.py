@@ -89,6 +89,10 @@ def _named(bad: Any) -> dict[str, Callable[[WorkflowEngine], Awaitable[object]]]
     }
 
 
+def _plan(**plan: Any) -> Callable[[WorkflowEngine], Awaitable[object]]:
+    return lambda engine: engine.schedules.create("s", waiter(), **plan)
+
+
 _ECHO = "workflow bad.echo: parameter 'value'"
 CALLS: list[Case] = [
     *_of(1, InvalidValue, "workflow id|must not be empty", _ids("")),
@@ -135,6 +139,29 @@ CALLS: list[Case] = [
     }),
     *_of(42, WrongType, "since|naive|timezone.utc", {
         "since": lambda engine: engine.runs.list(since=datetime(2031, 1, 1)),
+    }),
+    *_of(46, InvalidValue, "schedule: cron", {
+        "empty": _plan(cron=""), "minute 61": _plan(cron="61 * * * *"), "30 February": _plan(cron="0 0 30 2 *"),
+        "long": _plan(cron="* " * 5_000_000),
+    }),
+    *_of(46, InvalidValue, "schedule|never ticks", {"never": _plan(cron="* * */20 * 1L")}),
+    *_of(46, InvalidValue, "schedule: timezone|Europe/Berlin", {
+        "zone": _plan(cron="@daily", timezone="Mars/Base"), "path": _plan(cron="@daily", timezone="../../etc/passwd"),
+    }),
+    *_of(46, InvalidValue, "schedule: every|at least one second", {"every": _plan(every=0.5)}),
+    *_of(46, InvalidValue, "schedule|either cron= or every=", {
+        "neither": _plan(), "both": _plan(cron="@daily", every=5),
+    }),
+    *_of(46, WrongType, "schedule: overlap|Overlap.SKIP", {"overlap": _plan(every=5, overlap="skip")}),
+    *_of(46, WrongType, "schedules.create|@workflow", {
+        "no call": lambda engine: engine.schedules.create("s", cast(Any, waiter), every=5),
+        "activity": lambda engine: engine.schedules.create("s", repeat(1), every=5),
+    }),
+    *_of(46, InvalidValue, "schedules.create|with_id", {
+        "id": lambda engine: engine.schedules.create("s", waiter().with_id("a"), every=5),
+    }),
+    *_of(46, InvalidValue, "schedule: name|limit is 200", {
+        "name": lambda engine: engine.schedules.create("x" * 201, waiter(), every=5),
     }),
     *_of(43, InvalidValue, "start: delay", {
         "1e300": lambda engine: engine.start(waiter(), delay=1e300),
@@ -258,8 +285,6 @@ PATHS: list[Case] = [
 
 ABSENT = {
     10: "stores have no schema names; they come with PostgreSQL",
-    46: "there are no schedules yet",
-    47: "there are no schedules yet",
     56: "nothing bounds how many children one step may start yet",
     63: "there is no dashboard yet",
     64: "there are no hooks for logs or traces yet",

@@ -220,3 +220,13 @@ async def test_f62_filters_are_bound(tmp_path: Path) -> None:
             assert await engine.runs.list(name=filter) == []
             assert await engine.runs.count(tag=filter) == 0
         assert await engine.runs.count(tag="red", name=echo.name) == 1
+
+
+@pytest.mark.parametrize(("day", "ticks"), [("03-28", ["03:00", "02:30"]), ("10-24", ["02:30", "02:30"])])
+async def test_f47_hour_that_is_missing_or_comes_twice(day: str, ticks: list[str]) -> None:
+    """A daily schedule at half past two ticks once on the day without that time, and once where it comes twice."""
+    clock = ManualClock(datetime.fromisoformat(f"2026-{day}T12:00+00:00"))
+    async with WorkflowEngine("memory://", clock=clock) as engine:
+        made = await engine.schedules.create("s", waiter(), cron="30 2 * * *", timezone="Europe/Berlin")
+        assert [f"{tick:%H:%M}" for tick in made.next_runs[:2]] == ticks
+        assert made.next_runs[1].date() - made.next_runs[0].date() == timedelta(days=1)

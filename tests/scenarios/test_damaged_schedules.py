@@ -1,0 +1,81 @@
+"""A schedule whose row cannot be read costs nobody else anything, and is mended by creating it again."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from durable import Durable, DurableError, Overlap, StorageError, WorkflowEngine, workflow
+from durable.testing.clock import NOON, ManualClock
+from tests.scenarios.kit import query
+from tests.scenarios.test_damaged_rows import damages, do_damage
+
+pytestmark = pytest.mark.anyio
+HOUR = timedelta(hours=1)
+
+
+@workflow(name="damaged.tick")
+def tick() -> Durable[int]:
+    """Nothing much."""
+    return 1
+    yield
+
+
+async def ask_everything(engine: WorkflowEngine, name: str) -> None:
+    """Whatever is asked is answered, or refused in our own words."""
+    schedules = engine.schedules
+    for question in (schedules.pause, schedules.resume, schedules.trigger, schedules.delete):
+        try:
+            await question(name)
+        except StorageError as error:
+            pytest.fail(f"{question.__name__} of {name} stopped the engine: {error}")
+        except DurableError:
+            pass
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_damaged_schedules_hurt_nobody_else(tmp_path: Path) -> None:
+    """Any value in any column: the engine lives, the good schedule ticks, and a bad one can be created anew."""
+    file = tmp_path / "store.db"
+    clock = ManualClock()
+    async with WorkflowEngine(file):
+        pass
+    all = damages(file, "schedule", "bad", "name = '{}'")
+    async with WorkflowEngine(file, clock=clock) as engine:
+        for one in all:
+            await engine.schedules.create(one.id, tick(), cron="@hourly", overlap=Overlap.QUEUE)
+        await engine.schedules.create("good", tick(), cron="@hourly")
+    do_damage(file, "schedule", all)
+    for hour in (1, 2):
+        clock.set(NOON + hour * HOUR)
+        async with WorkflowEngine(file, clock=clock) as engine:
+            for _ in range(6):
+                await engine.query_status("nobody")
+            assert await engine.query_status(f"good@2031-05-17T1{2 + hour}:00:00+00:00") is not None
+            assert "good" in [one.name for one in await engine.schedules.list(limit=1000, upcoming=5)]
+            for one in all:
+                await ask_everything(engine, one.id)
+    async with WorkflowEngine(file, clock=clock) as engine:
+        for one in all:
+            await engine.schedules.create(one.id, tick(), cron="@hourly", replace=True)
+        assert {one.id for one in all} <= {one.name for one in await engine.schedules.list(limit=1000)}
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_zone_that_is_gone(tmp_path: Path) -> None:
+    """A schedule whose time zone this machine does not know stands still, untouched, and is told in the log."""
+    file = tmp_path / "store.db"
+    async with WorkflowEngine(file, clock=ManualClock()) as engine:
+        await engine.schedules.create("s", tick(), cron="@hourly", timezone="Europe/Berlin")
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("UPDATE schedule SET timezone = 'Europe/Atlantis'")
+    before = query(file, "SELECT * FROM schedule")
+    async with WorkflowEngine(file, clock=ManualClock(NOON + HOUR)) as engine:
+        for _ in range(6):
+            await engine.query_status("nobody")
+        assert await engine.schedules.list() == []
+    assert query(file, "SELECT * FROM schedule") == before
