@@ -51,7 +51,7 @@ class Checker:
     """Decides the invariants while a simulation runs."""
 
     def __init__(self, scenario: Scenario, clock: VirtualClock, *, is_traced: bool) -> None:
-        self.ledger = Ledger(scenario.policy)
+        self.ledger = Ledger(scenario.policy, scenario.config.get("schedule_grace", 60))
         self.trace = Trace(is_kept=is_traced)
         self._clock = clock
         self._max_crashes = scenario.engine_config().max_crashes

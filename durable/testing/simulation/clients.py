@@ -14,20 +14,27 @@ from durable.engine.operations import (
     AwaitChange,
     AwaitEnd,
     CancelWorkflow,
+    CreateSchedule,
+    DeleteSchedule,
     DescribeWorkflow,
     FindWorkflow,
     ListLetters,
     Operation,
+    PauseSchedule,
     ReadHistory,
     ReplayLetter,
+    ResumeSchedule,
     SendEvent,
     Sight,
     StartWorkflow,
     TerminateWorkflow,
+    TriggerSchedule,
 )
 from durable.errors import DeadLetterNotFound, WorkflowAlreadyExists, WorkflowNotFound, WorkflowTerminated
 from durable.ids import digest
 from durable.runner.events import event_key
+from durable.schedule import CatchUp, Job, Overlap, Plan
+from durable.schedule_errors import ScheduleBusy, ScheduleNotFound
 from durable.testing.simulation.agenda import MILLISECOND, Agenda
 from durable.testing.simulation.checker import Checker
 from durable.testing.simulation.dice import Dice
@@ -176,12 +183,28 @@ class Client:
             return life is not None and life.record.start_digest != digest(simulated.name, arguments_of(act))
         if isinstance(error, DeadLetterNotFound):
             return act.verb is Verb.REPLAY
+        if isinstance(error, ScheduleNotFound | ScheduleBusy):
+            schedule = self._checker.ledger.schedule(act.id)
+            if isinstance(error, ScheduleNotFound) or schedule is None:
+                return schedule is None
+            return act.verb is Verb.TRIGGER_SCHEDULE and schedule.job.overlap is not Overlap.ALLOW
         return isinstance(error, WorkflowNotFound)
 
 
 def arguments_of(act: Act) -> str:
     """The arguments of a started workflow, as they are stored."""
     return simulated.coder(CODEC).pack_arguments((act.program, []), {})
+
+
+def job_of(act: Act) -> Job:
+    """What a schedule is to do."""
+    return Job(
+        plan=Plan.of(act.cron or None, act.every or None),
+        workflow=simulated.name,
+        input=arguments_of(act),
+        overlap=Overlap[act.overlap],
+        catch_up=CatchUp[act.catch_up],
+    )
 
 
 def operation_of(act: Act) -> Operation[Any]:
@@ -205,6 +228,10 @@ def operation_of(act: Act) -> Operation[Any]:
                 expire_after=event.expire_after_us,
                 event_id=act.event_id,
             )
+        case Verb.SCHEDULE:
+            return CreateSchedule(name=id, job=job_of(act), definition=simulated)
+        case Verb.TRIGGER_SCHEDULE:
+            return TriggerSchedule(id, act.run)
         case _:
             return _BY_ID[act.verb](id)
 
@@ -216,6 +243,9 @@ _BY_ID: dict[Verb, Callable[[str], Operation[Any]]] = {
     Verb.FIND: FindWorkflow,
     Verb.DESCRIBE: DescribeWorkflow,
     Verb.HISTORY: ReadHistory,
+    Verb.PAUSE_SCHEDULE: PauseSchedule,
+    Verb.RESUME_SCHEDULE: ResumeSchedule,
+    Verb.DELETE_SCHEDULE: DeleteSchedule,
 }
 
 
@@ -264,6 +294,19 @@ def _replayed(checker: Checker, act: Act, reply: Any) -> None:
     pass
 
 
+def _scheduled(checker: Checker, act: Act, reply: Any) -> None:
+    stored = checker.ledger.schedule(act.id)
+    if act.verb is Verb.TRIGGER_SCHEDULE:
+        checker.seen(reply)
+    elif act.verb is Verb.DELETE_SCHEDULE:
+        if stored is not None:
+            raise Violation("I23", f"{act.id} was deleted and is stored")
+    elif stored is None or (act.verb is Verb.SCHEDULE and stored.job != job_of(act)):
+        raise Violation("I23", f"{act.id} was acknowledged and is not stored as it should be: {stored}")
+    elif act.verb is not Verb.SCHEDULE and stored.is_paused != (act.verb is Verb.PAUSE_SCHEDULE):
+        raise Violation("I23", f"{act.verb.value} was acknowledged: {stored}")
+
+
 _ANSWERS: dict[Verb, Callable[[Checker, Act, Any], None]] = {
     Verb.START: _started,
     Verb.SEND: _sent,
@@ -274,4 +317,9 @@ _ANSWERS: dict[Verb, Callable[[Checker, Act, Any], None]] = {
     Verb.DESCRIBE: _described,
     Verb.HISTORY: _read,
     Verb.REPLAY: _replayed,
+    Verb.SCHEDULE: _scheduled,
+    Verb.PAUSE_SCHEDULE: _scheduled,
+    Verb.RESUME_SCHEDULE: _scheduled,
+    Verb.TRIGGER_SCHEDULE: _scheduled,
+    Verb.DELETE_SCHEDULE: _scheduled,
 }

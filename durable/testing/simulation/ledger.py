@@ -23,6 +23,7 @@ from durable.records import (
     WorkflowRecord,
     WorkflowStatus,
 )
+from durable.schedule import ScheduleRecord
 from durable.testing.simulation.activities import hold, release
 from durable.testing.simulation.mail import Mail
 
@@ -99,7 +100,9 @@ class Life:
 class Ledger:
     """The sum of all commits, and what activities have answered since the engine was opened."""
 
-    def __init__(self, policy: DeadLetterPolicy) -> None:
+    def __init__(self, policy: DeadLetterPolicy, grace: float = 60) -> None:
+        # After how many seconds a tick is missed.
+        self.grace = grace
         self.lives: dict[int, Life] = {}
         self.ids: dict[str, int] = {}
         # Who was started where: by parent and place.
@@ -117,6 +120,7 @@ class Ledger:
         # Whom a client wanted to end without any cleanup.
         self.axed: set[str] = set()
         self.progress: dict[int, Progress] = {}
+        self.schedules: dict[int, ScheduleRecord] = {}
         self.commits = 0
 
     def life(self, id: str | None) -> Life | None:
@@ -162,6 +166,13 @@ class Ledger:
         self.progress.update(batch.progress_put)
         self._book_waits(batch.waits_dropped, batch.waits_put.values())
         self.mail.book(batch, now, self._has_ended)
+        for key in batch.schedules_dropped:
+            self.schedules.pop(key, None)
+        self.schedules.update(batch.schedules_put)
+
+    def schedule(self, name: str | None) -> ScheduleRecord | None:
+        """The schedule of this name, if it is stored."""
+        return next((one for one in self.schedules.values() if one.name == name), None)
 
     def _has_ended(self, event: PendingEvent) -> bool:
         """Whether the workflow that an event was sent to has ended."""

@@ -41,6 +41,7 @@ from durable.testing.simulation.queueing import (
 )
 from durable.testing.simulation.rows import errors, fits, tag
 from durable.testing.simulation.steps import read
+from durable.testing.simulation.ticking import i23_a_schedule_has_its_timer, i23_a_tick_is_decided_once
 from durable.testing.simulation.told import i32_progress_does_not_go_back, i32_progress_is_stored_with_its_step
 from durable.testing.simulation.undone import i31_nothing_stays_owed, i31_undone_once_and_in_reverse
 from durable.testing.simulation.violation import Violation
@@ -339,6 +340,7 @@ BEFORE: tuple[Rule, ...] = (
     i20_a_result_is_how_the_child_ended,
     i21_a_child_stops_when_it_is_told,
     i32_progress_does_not_go_back,
+    i23_a_tick_is_decided_once,
 )
 AFTER: tuple[Rule, ...] = (
     i05_the_result_is_right,
@@ -349,6 +351,7 @@ AFTER: tuple[Rule, ...] = (
     i18_a_resolved_wait_is_gone,
     i18_a_new_round_has_no_waits,
     i20_a_parent_hears_of_its_child,
+    i23_a_schedule_has_its_timer,
     i25_nobody_is_set_aside,
     i31_undone_once_and_in_reverse,
     i31_nothing_stays_owed,

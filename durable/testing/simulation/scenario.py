@@ -19,6 +19,7 @@ from durable.records import DeadLetterPolicy
 from durable.testing.simulation.children import STARTS, child_id
 from durable.testing.simulation.dice import Dice
 from durable.testing.simulation.kinds import KINDS
+from durable.testing.simulation.planning import clock_steps, dice_of, grace, make_schedules
 from durable.testing.simulation.rows import make_program
 from durable.testing.simulation.steps import Step, from_json, read, to_json, write
 
@@ -40,6 +41,11 @@ class Verb(enum.Enum):
     REPLAY = "replay"
     ANSWER = "answer"
     TAKE_BACK = "take back"
+    SCHEDULE = "create schedule"
+    PAUSE_SCHEDULE = "pause schedule"
+    RESUME_SCHEDULE = "resume schedule"
+    TRIGGER_SCHEDULE = "trigger schedule"
+    DELETE_SCHEDULE = "delete schedule"
 
 
 @attrs.frozen(kw_only=True)
@@ -64,6 +70,12 @@ class Act:
     # Whether it may be sent before its workflow is started, and whether it is sent again after the answer.
     is_early: bool = False
     is_repeated: bool = False
+    # The schedule that is created, under the id; and the id of the run that is triggered.
+    cron: str = ""
+    every: int = 0
+    overlap: str = ""
+    catch_up: str = ""
+    run: str = ""
 
 
 class Trouble(enum.Enum):
@@ -134,13 +146,28 @@ _CLIENTS = 4
 def make_scenario(seed: int) -> Scenario:
     """The scenario of a seed."""
     dice = Dice(seed)
-    return Scenario(
+    scenario = Scenario(
         seed=seed,
         config=_config(dice),
         policy=dice.weighted({policy: 1 + 4 * (policy is DeadLetterPolicy.MOVE_TO_DEAD_LETTER) for policy in POLICIES}),
         commit_ms=dice.weighted({0: 1, 10: 1, 100: 1, 1_000: 4, 4_000: 6}),
         acts=tuple(sorted(_acts(dice), key=lambda act: act.at)),
         faults=tuple(_faults(dice)),
+    )
+    return _with_schedules(scenario)
+
+
+def _with_schedules(scenario: Scenario) -> Scenario:
+    """The same, perhaps with schedules; everything else in it stays as it is."""
+    dice = dice_of(scenario.seed)
+    more = [_act(one) for one in make_schedules(dice)]
+    if not more:
+        return scenario
+    return attrs.evolve(
+        scenario,
+        config=scenario.config | grace(dice),
+        acts=tuple(sorted([*scenario.acts, *more], key=lambda act: act.at)),
+        faults=(*scenario.faults, *(Fault(Trouble.CLOCK, at, by) for at, by in clock_steps(dice))),
     )
 
 

@@ -24,6 +24,7 @@ from durable.testing.simulation.people import Person
 from durable.testing.simulation.process import AnswerFaults, Process, WatchedBackend
 from durable.testing.simulation.rest import check_calls, check_idle, check_memory, check_rest
 from durable.testing.simulation.scenario import Act, Fault, Scenario, Trouble, Verb
+from durable.testing.simulation.ticking import check_ticks
 from durable.testing.simulation.violation import Violation
 
 # A scenario that takes longer goes round in circles.
@@ -155,6 +156,7 @@ class World:
         if process.is_ready and self._idle_at != self.checker.ledger.commits:
             self._idle_at = self.checker.ledger.commits
             check_idle(self.checker.ledger, process)
+        check_ticks(self.checker.ledger, self._clock.now())
         if coordinator.state.timers.next() is None and not coordinator.state.trials.waiting:
             return None
         return self._clock.elapsed + max(1, round(coordinator.nap() * SECOND))
