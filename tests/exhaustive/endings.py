@@ -45,4 +45,15 @@ ENDINGS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
         [], [],
     ),
     "progress in rounds": ({"w": '"done"'}, [], []),
+    "schedule: ticks and a pause": ({f"s@2031-05-17T12:0{n}:00+00:00": f"{n}0" for n in (1, 3)}, [], []),
+    "schedule: triggered": ({"t": "10", "s@2031-05-17T12:02:00+00:00": "20"}, [], []),
+    "schedule: in line, all caught up": (
+        {f"s@2031-05-17T12:0{n}:00+00:00": f"[{n}]" for n in (1, 3)}
+        | {"s@2031-05-17T12:02:00+00:00": "cancelled", "s@2031-05-17T12:04:00+00:00": "suspended"}, [], [],
+    ),
+    "schedule: missed ticks": (
+        dict.fromkeys([f"{tick}:00+00:00" for tick in (
+            "last@2031-05-17T12:04", "last@2031-05-17T12:06", "none@2031-05-17T12:06",
+        )], "failed"), [], [],
+    ),
 }  # fmt: skip

@@ -6,7 +6,17 @@ from typing import Any
 
 import attrs
 
-from durable.backends.base import Backend, Letters, Mailbox, ProgressOf, Sent, StaleEvents, WaitsOf, Workflows
+from durable.backends.base import (
+    Backend,
+    Letters,
+    Mailbox,
+    ProgressOf,
+    Schedules,
+    Sent,
+    StaleEvents,
+    WaitsOf,
+    Workflows,
+)
 from durable.engine.operations import DescribeWorkflow
 from durable.outcomes import error_summary
 from durable.records import EntryStatus, HistoryEntry, PendingEvent, WorkflowRecord
@@ -64,6 +74,11 @@ def story(store: Backend) -> dict[str, Any]:
             one.id: [(row.round, row.seq, row.value) for row in store.find(ProgressOf(one.key))]
             for one in workflows(store)
         },
+        "schedules": [
+            (one.name, one.job, one.is_paused, one.next_at, one.wake_at, one.queued, one.skipped, one.last_tick,
+             one.last_id, one.missed_from, one.missed_until)
+            for one in store.find(Schedules(limit=_ALL))
+        ],
     }  # fmt: skip
 
 
@@ -87,6 +102,7 @@ def state(service: Service) -> dict[str, Any]:
         "letters": store.find(Letters(limit=_ALL)),
         "sent": store.find(Sent(before=_FAR, limit=_ALL)),
         "progress": [store.find(ProgressOf(one.key)) for one in found],
+        "schedules": store.find(Schedules(limit=_ALL)),
         "described": described,
         "running": {(*name, effect.attempt, effect.args) for name, effect in service.running.items()},
         "timer": service.coordinator.state.timers.next(),

@@ -9,6 +9,9 @@ import attrs
 from durable.engine import operations as ops
 from durable.errors import DeadLetterNotFound
 from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled
+from durable.schedule import CatchUp, Overlap
+from durable.schedule_errors import ScheduleNotFound
+from tests.engine.agenda import schedule_of
 from tests.engine.desk import call_of, event_of
 from tests.exhaustive import flows
 from tests.exhaustive.flows import fresh, go, news, stay
@@ -77,6 +80,10 @@ class Script:
             )
         elif isinstance(step, ops.ListPauses):
             told.append([(one.number, one.pause_id, one.prompt, one.expects) for one in service.ask(step)])
+        elif isinstance(step, ops.DeleteSchedule):
+            assert isinstance(service.ask(step), None | ScheduleNotFound)
+        elif isinstance(step, ops.CreateSchedule | ops.TriggerSchedule):
+            told.append(service.ask(step).key)
         else:
             answer = service.ask(step)
             told.append(answer.key if isinstance(step, ops.StartWorkflow) else answer)
@@ -89,6 +96,9 @@ def _start(call: Any, id: str = "w", **more: Any) -> ops.StartWorkflow:
 def _go(payload: int, to: str | None = "w", **more: Any) -> ops.SendEvent:
     return event_of(go, payload, to=to, event_id=f"go {payload}", **more)
 
+
+# The run of a minute's tick.
+TICK = "s@2031-05-17T12:{:02}:00+00:00"
 
 SCRIPTS = (
     Script("sequence", (_start(flows.sequence()),), 5, 12, 5),
@@ -203,4 +213,40 @@ SCRIPTS = (
         10, 51, 10,
     ),
     Script("progress in rounds", (_start(flows.teller(3), delay=60), Wait(70), _go(1), Wait(150), _go(2)), 10, 38, 8),
+    # Waits end in the middle of a minute: the clock may be some seconds ahead, because a suspect was on trial.
+    Script(
+        "schedule: ticks and a pause",
+        (
+            schedule_of(flows.deep(0), "s"),
+            Wait(70), ops.PauseSchedule("s"), Wait(60), ops.ResumeSchedule("s"), _go(1, to=TICK.format(1)),
+            Wait(60), ops.DeleteSchedule("s"), Wait(60), _go(3, to=TICK.format(3)),
+        ),
+        12, 47, 12,
+    ),
+    Script(
+        "schedule: triggered",
+        (
+            schedule_of(flows.deep(0), "s"), ops.TriggerSchedule("s", "t"),
+            Wait(70), _go(1, to="t"), Wait(60), _go(2, to=TICK.format(2)),
+        ),
+        10, 39, 8,
+    ),
+    Script(
+        "schedule: in line, all caught up",
+        (
+            schedule_of(flows.waiter(), "s", overlap=Overlap.QUEUE, catch_up=CatchUp.ALL),
+            Wait(190), _go(1, to=TICK.format(1)), ops.TerminateWorkflow(TICK.format(2)), Wait(60),
+            _go(3, to=TICK.format(3)),
+        ),
+        15, 56, 8,
+    ),
+    Script(
+        "schedule: missed ticks",
+        (
+            schedule_of(flows.unlucky(1), "none", cron="*/2 * * * *"),
+            schedule_of(flows.unlucky(2), "last", cron="*/2 * * * *", catch_up=CatchUp.LAST),
+            Wait(310), Wait(60),
+        ),
+        7, 41, 7,
+    ),
 )  # fmt: skip
