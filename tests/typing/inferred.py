@@ -20,11 +20,13 @@ from durable import (
     OnParentClose,
     Op,
     OpenPause,
+    Overlap,
     OwedUndo,
     PauseExpired,
     Queued,
     RecoveryReport,
     Retry,
+    ScheduleSummary,
     SyncWorkflowEngine,
     SyncWorkflowHandle,
     TimedOut,
@@ -275,6 +277,11 @@ async def service(order: Order) -> None:
         assert_type((await engine.runs.describe("order-42")).owed_undos, tuple[OwedUndo, ...])
         assert_type(await engine.dead_letters.replay(1, to="order-42"), Delivered | Queued)
         assert_type(await engine.pauses.list(workflow_id="order-42"), list[OpenPause])
+        nightly = await engine.schedules.create("nightly", checkout(order), cron="@daily", overlap=Overlap.QUEUE)
+        assert_type(nightly, ScheduleSummary)
+        assert_type(nightly.next_runs, tuple[datetime, ...])
+        assert_type(await engine.schedules.trigger("nightly"), WorkflowHandle[Any])
+        assert_type(await engine.schedules.list(limit=5), list[ScheduleSummary])
 
 
 def service_without_a_loop(order: Order) -> None:
@@ -286,3 +293,5 @@ def service_without_a_loop(order: Order) -> None:
         assert_type([update.progress for update in handle.watch(int)], list[int | None])
         assert_type(engine.runs.count(name="checkout"), int)
         assert_type(engine.pauses.list(name="checkout"), list[OpenPause])
+        assert_type(engine.schedules.create("often", checkout(order), every=5), ScheduleSummary)
+        assert_type(engine.schedules.trigger("often"), SyncWorkflowHandle[Any])
