@@ -6,10 +6,15 @@ time zones, and must not know runs, stores or what the time is now. Instants are
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import functools
+import os
+import re
+import zoneinfo
 from collections.abc import Iterator
 from datetime import timezone, tzinfo
-from zoneinfo import ZoneInfo
+from importlib import resources
 
 import attrs
 from cronsim import CronSim
@@ -21,6 +26,7 @@ from durable.ids import check_text
 # Leaves room in a run's id for the instant of its tick.
 NAME_LENGTH_MAX = 200
 _TAG = "schedule:"
+_ZONE = re.compile(r"[\w+-]+(/[\w+-]+)*", re.ASCII)
 _ALIASES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -125,15 +131,26 @@ def zone_of(name: str) -> tzinfo:
     if name == "UTC":
         # cronsim takes a short way for this one, and not for the zone of the same name.
         return timezone.utc
+    # Not simply tried: for a name that is no file Python imports a package of that name, and names come from the store.
+    is_file = any(os.path.isfile(os.path.join(folder, name)) for folder in zoneinfo.TZPATH)
+    if _ZONE.fullmatch(name) and (is_file or name in _packaged_zones()):
+        # A file may hold something else.
+        with contextlib.suppress(ValueError, OSError):
+            return zoneinfo.ZoneInfo(name)
+    raise InvalidValue(
+        "schedule: timezone",
+        f"{name!r} is no time zone that this machine knows: use a name such as 'Europe/Berlin'; "
+        "where there are none, pip install tzdata",
+    )
+
+
+@functools.cache
+def _packaged_zones() -> frozenset[str]:
+    """The zones of the package tzdata, for machines that have none of their own."""
     try:
-        return ZoneInfo(name)
-    except Exception:
-        # A name that is no file, a directory, a path that leads elsewhere: it raises many things.
-        raise InvalidValue(
-            "schedule: timezone",
-            f"{name!r} is no time zone that this machine knows: use a name such as 'Europe/Berlin'; "
-            "where there are none, pip install tzdata",
-        ) from None
+        return frozenset(resources.files("tzdata").joinpath("zones").read_text().split())
+    except (ModuleNotFoundError, FileNotFoundError):
+        return frozenset()
 
 
 def _cron_ticks(expression: str, zone: tzinfo, after: int) -> Iterator[int]:

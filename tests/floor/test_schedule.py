@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import zoneinfo
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from itertools import islice, takewhile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +16,7 @@ from hypothesis import strategies as st
 
 from durable import CatchUp, InvalidValue, Overlap, WrongType
 from durable.clock import LATEST, SECOND, from_datetime, to_datetime
-from durable.schedule import Plan, check_name, check_policies, run_id, run_tag, schedule_of
+from durable.schedule import Plan, _packaged_zones, check_name, check_policies, run_id, run_tag, schedule_of
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 
@@ -69,6 +73,36 @@ def test_zone_of_a_plan() -> None:
     assert local(Plan.of("0 3 * * *"), "2026-07-01", 1) == ["07-01 03:00 0"]
     assert Plan.of("0 3 * * *").next(instant("2026-07-01"), 0) == instant("2026-07-01T03:00")
     assert Plan.of("0 3 * * *", timezone=BERLIN).next(instant("2026-07-01"), 0) == instant("2026-07-01T01:00")
+
+
+@pytest.fixture
+def zones(tmp_path: Path) -> Iterator[Path]:
+    """A machine whose time zones lie here, and are none at first."""
+    before = zoneinfo.TZPATH
+    zoneinfo.reset_tzpath(to=[tmp_path])
+    _packaged_zones.cache_clear()
+    yield tmp_path
+    zoneinfo.reset_tzpath(to=before)
+    _packaged_zones.cache_clear()
+
+
+def test_machine_without_zones(zones: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system has no time zones those of the package tzdata are used; where there is none, only UTC."""
+    assert Plan.of("@daily", timezone="Europe/Zurich").zone() == zoneinfo.ZoneInfo("Europe/Zurich")
+    _packaged_zones.cache_clear()
+    monkeypatch.setitem(sys.modules, "tzdata", None)
+    with pytest.raises(InvalidValue, match="pip install tzdata"):
+        Plan.of("@daily", timezone="Europe/Zurich")
+    assert Plan.of("@daily", timezone="UTC").zone() is timezone.utc
+
+
+def test_file_that_is_no_zone(zones: Path) -> None:
+    """A file among the time zones that holds something else is no zone, and names do not lead out of there."""
+    (zones / "leapseconds").write_text("# none\n")
+    (zones / "zone.tab").write_bytes(b"TZif")
+    for name in ("leapseconds", "zone.tab", ".", "../zones", "Europe/"):
+        with pytest.raises(InvalidValue, match="no time zone"):
+            Plan.of("@daily", timezone=name)
 
 
 # --- plans ----------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from durable import (
     Codec,
     Durable,
     Event,
+    InvalidValue,
     NonRetryable,
     OnParentClose,
     Retry,
@@ -195,6 +196,13 @@ async def fill(path: Path, clock: Clock) -> None:
             await _waits_for(engine, f"p{number}", "fuzz.go")
             await _waits_for(engine, f"c{number}", "fuzz.go")
             await engine.terminate(f"c{number}", "over")
+        for number in range(COUNT):
+            timezone = ("Europe/Berlin", "America/New_York", "UTC")[number % 3]
+            await engine.schedules.create(f"s{number}", child(number), cron=f"{number} * * * *", timezone=timezone)
+            await engine.schedules.create(f"e{number}", child(number), every=1000 + number)
+        with suppress(InvalidValue):
+            # Has the list of zones loaded, which reading a stored text must not do.
+            await engine.schedules.create("nowhere", child(0), cron="@daily", timezone="Nowhere/At_All")
 
 
 async def _waits_for(engine: WorkflowEngine, id: str, name: str) -> None:

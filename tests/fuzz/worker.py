@@ -45,6 +45,7 @@ TABLES = {
     "sent_event": ("event_id",),
     "workflow_tag": ("tag", "workflow"),
     "progress": ("workflow",),
+    "schedule": ("key",),
 }
 # Most of the texts that users' values lie in.
 MOST = (
@@ -174,6 +175,9 @@ async def examine(engine: WorkflowEngine, clock: ManualClock, ids: list[str], bo
     clock.advance(3601)
     await ask(book, engine.runs.list, limit=1000)
     await ask(book, engine.runs.list, tag="all")
+    for schedule in await ask(book, engine.schedules.list, upcoming=5) or ():
+        for question in (engine.schedules.pause, engine.schedules.resume, engine.schedules.trigger):
+            await ask(book, question, schedule.name)
     for letter in await ask(book, engine.dead_letters.list) or ():
         await ask(book, engine.dead_letters.replay, letter.id)
     await ask(book, engine.recover)
