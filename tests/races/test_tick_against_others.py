@@ -1,0 +1,101 @@
+"""A tick against what else may come at the same instant: the end of the last run, a pause, a deletion, a trigger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from durable import CatchUp, Overlap, ScheduleBusy, ScheduleNotFound
+from durable.engine import operations as ops
+from durable.engine.operations import Operation, TickSchedule
+from tests.engine.agenda import row, schedule_of, ticks
+from tests.engine.desk import Desk, event_of, refusal
+from tests.engine.flows import EVERY, go, nothing, waiter
+from tests.races.kit import TOGETHER
+
+MINUTE = 60
+FIRST = pytest.mark.parametrize("first", [True, False], ids=["tick first", "tick second"])
+
+
+def race(desk: Desk, other: Operation[Any], *, first: bool, together: bool) -> Any:
+    """The tick that is due now, and something else; what that was answered."""
+    tick = TickSchedule(row(desk.backend).key)
+    replies = desk.two(*(tick, other) if first else (other, tick), together=together)
+    desk.settle()
+    return replies[1 if first else 0]
+
+
+def busy_desk(overlap: Overlap, catch_up: CatchUp = CatchUp.SKIP) -> Desk:
+    """A schedule whose first run is unfinished when the second tick is due."""
+    desk = Desk(*EVERY)
+    desk.do(schedule_of(waiter(), overlap=overlap, catch_up=catch_up))
+    desk.advance(MINUTE)
+    desk.clock.advance(MINUTE)
+    return desk
+
+
+@FIRST
+@TOGETHER
+@pytest.mark.parametrize("catch_up", CatchUp)
+@pytest.mark.parametrize("overlap", Overlap)
+def test_tick_against_the_end_of_the_last_run(overlap: Overlap, catch_up: CatchUp, first: bool, together: bool) -> None:
+    """Whichever comes first, the tick has its run, or is skipped because the other was unfinished at that moment."""
+    desk = busy_desk(overlap, catch_up)
+    race(desk, event_of(go, 1, to="s@2031-05-17T12:01:00+00:00"), first=first, together=together)
+    is_skipped = overlap is Overlap.SKIP and first
+    assert ticks(desk.backend) == (["12:01"] if is_skipped else ["12:01", "12:02"])
+    assert row(desk.backend).skipped == int(is_skipped)
+    assert row(desk.backend).queued is None
+
+
+@FIRST
+@TOGETHER
+def test_tick_against_a_pause(first: bool, together: bool) -> None:
+    """The tick that is decided before the pause has its run, the other has none, and later ones have none."""
+    desk = Desk(*EVERY)
+    desk.do(schedule_of(nothing()))
+    desk.clock.advance(MINUTE)
+    race(desk, ops.PauseSchedule("s"), first=first, together=together)
+    desk.advance(5 * MINUTE)
+    assert ticks(desk.backend) == (["12:01"] if first else [])
+
+
+@FIRST
+@TOGETHER
+def test_tick_against_a_deletion(first: bool, together: bool) -> None:
+    """The same for a deletion; a run that was begun goes on."""
+    desk = Desk(*EVERY)
+    desk.do(schedule_of(nothing()))
+    desk.clock.advance(MINUTE)
+    race(desk, ops.DeleteSchedule("s"), first=first, together=together)
+    desk.advance(5 * MINUTE)
+    assert ticks(desk.backend) == (["12:01"] if first else [])
+    assert refusal(desk.batch(ops.PauseSchedule("s"))[0]) == (ScheduleNotFound, "s")
+
+
+@FIRST
+@TOGETHER
+@pytest.mark.parametrize("overlap", Overlap)
+def test_tick_against_a_trigger(overlap: Overlap, first: bool, together: bool) -> None:
+    """Where runs must not overlap the first of the two has its run; the other is refused, skipped or waits."""
+    desk = Desk(*EVERY)
+    desk.do(schedule_of(waiter(), overlap=overlap))
+    desk.clock.advance(MINUTE)
+    answer = race(desk, ops.TriggerSchedule("s", "now"), first=first, together=together)
+    is_refused = first and overlap is not Overlap.ALLOW
+    assert isinstance(answer, ScheduleBusy) == is_refused
+    has_tick = first or overlap is Overlap.ALLOW
+    assert sorted(ticks(desk.backend)) == [""] * (not is_refused) + ["12:01"] * has_tick
+    desk.send(go, 1)
+    desk.settle()
+    assert ("12:01" in ticks(desk.backend)) == (has_tick or overlap is Overlap.QUEUE)
+
+
+@TOGETHER
+def test_created_against_created(together: bool) -> None:
+    """Two services that create one schedule at the same moment have created one."""
+    desk = Desk(*EVERY)
+    desk.two(schedule_of(nothing()), schedule_of(nothing(), replace=True), together=together)
+    desk.advance(MINUTE)
+    assert ticks(desk.backend) == ["12:01"]
