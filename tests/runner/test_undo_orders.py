@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from durable.errors import Cancelled
@@ -61,6 +61,8 @@ def everything() -> Durable[Any]:
     return one.key, two[1]
 
 
+# Each example replays a long tale after every entry.
+@settings(max_examples=30)
 @given(st.data())
 def test_every_step_is_undone_once_whatever_happens(data: st.DataObject) -> None:
     """Waits are answered in any order, well or badly, with a cancellation at any time: all of it adds up."""
