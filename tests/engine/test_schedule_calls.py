@@ -127,13 +127,19 @@ def test_paused_with_a_tick_in_line() -> None:
     assert (ticks(desk.backend), row(desk.backend).skipped) == (["12:01"], 1)
 
 
-def test_resumed_after_the_clock_was_set_back() -> None:
-    """A tick that has its run does not come again."""
+@pytest.mark.parametrize("how", ["resumed", "replaced"])
+def test_goes_on_after_the_clock_was_set_back(how: str) -> None:
+    """A tick that has its run does not come again, and is not even looked at."""
     desk = Desk(*EVERY)
     desk.do(schedule_of(nothing()))
     desk.advance(2 * MINUTE - 1)
+    before = row(desk.backend)
     desk.clock.set(NOON)
-    desk.batch(ops.PauseSchedule("s"), ops.ResumeSchedule("s"))
+    if how == "resumed":
+        desk.batch(ops.PauseSchedule("s"), ops.ResumeSchedule("s"))
+    else:
+        desk.do(schedule_of(nothing(), overlap=Overlap.ALLOW, replace=True))
+    assert (row(desk.backend).done_until, row(desk.backend).next_at) == (before.done_until, before.next_at)
     for _ in range(3):
         desk.advance(MINUTE)
     assert ticks(desk.backend) == ["12:01", "12:02", "12:03"]
