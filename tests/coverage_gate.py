@@ -18,18 +18,22 @@ WHOLE_FILES = (
     "durable/engine/decisions.py",
     "durable/engine/delivery.py",
     "durable/engine/endings.py",
+    "durable/engine/kinship.py",
     "durable/engine/lifecycle.py",
     "durable/engine/pauses.py",
     "durable/engine/postbox.py",
     "durable/engine/progress.py",
+    "durable/engine/publishing.py",
     "durable/engine/questions.py",
     "durable/engine/recovery.py",
     "durable/engine/schedules.py",
+    "durable/engine/spawning.py",
     "durable/engine/state.py",
     "durable/engine/timers.py",
     "durable/engine/timetable.py",
     "durable/engine/turn.py",
     "durable/schedule.py",
+    "durable/engine/watching.py",
 )
 REST_PERCENT = 95.0
 

@@ -35,7 +35,7 @@ def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) ->
     The children that a live body waits for are known without asking. The store is asked where there may be others: the
     body has spawned some, or there is no body that could tell.
     """
-    if loaded is not None and not loaded.session.has_tied:
+    if loaded is not None and not loaded.session.has_spawned:
         return
     for child in _tied_children(turn.state, record.key):
         turn.cancels.append((child.id, record.key, child.parent_place or "", f"parent {record.id!r} has ended"))

@@ -79,7 +79,7 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
             if wait is None or wait.kind is not row.kind:
                 _forget(turn, loaded, position)
         # What it has spawned in earlier rounds stands in no history any more.
-        session.has_tied = session.has_tied or record.round > 0
+        session.has_spawned = session.has_spawned or record.round > 0
         forget_known(turn, record, session)
         if isinstance(result, Suspended):
             result = Suspended(list(session.waits.values()))

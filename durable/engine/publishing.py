@@ -20,8 +20,7 @@ def store_progress(turn: Turn, loaded: Loaded, result: SessionResult) -> Session
     not depend on a setting that may be another one when it is rebuilt.
     """
     record, session = loaded.record, loaded.session
-    if session.published is None:
-        return result
+    assert session.published is not None
     (seq, text), session.published = session.published, None
     try:
         check_payload(turn, f"workflow {record.name}: progress", text)

@@ -54,8 +54,8 @@ class Interpreter(Ambient):
         # The entry that was fed last; what was published since anybody looked, and after which entry.
         self.fed = 0
         self.published: tuple[int, str] | None = None
-        # Whether it has spawned a child that ends with it.
-        self.has_tied = False
+        # Whether it has spawned a child.
+        self.has_spawned = False
         self._codec = codec
         self._ready: deque[tuple[Fiber, Outcome]] = deque()
         self._token = Resume()

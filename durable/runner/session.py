@@ -17,8 +17,8 @@ from durable.clock import to_datetime
 from durable.codec import Codec
 from durable.errors import Cancelled, HistoryDiverged
 from durable.outcomes import unpack_error
-from durable.records import EntryKind, EntryStatus, HistoryEntry, OnParentClose
-from durable.runner.children import ChildOp, Spawn
+from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.runner.children import ChildOp
 from durable.runner.definitions import ActivityCall, WorkflowCall, WorkflowDef
 from durable.runner.determinism import WorkflowInfo
 from durable.runner.events import EventOp
@@ -142,8 +142,7 @@ class WorkflowSessionRunner(Undoer):
         if isinstance(op, PauseOp):
             return op.coder(self._codec).unpack(entry.outcome)
         if isinstance(op, ChildOp):
-            if isinstance(op, Spawn) and op.on_parent_close is OnParentClose.CANCEL:
-                self.has_tied = True
+            self.has_spawned = True
             return op.read(entry.outcome, self._codec)
         return to_datetime(entry.at_us)
 

@@ -25,10 +25,9 @@ from durable import (
     workflow,
 )
 from durable.backends.base import Workflows
-from durable.engine.operations import CancelWorkflow, ResumeWorkflow, TerminateWorkflow
 from durable.records import EntryKind
 from tests.engine.desk import Desk, event_of
-from tests.engine.flows import EVERY, failing, go, nothing, other, rounds, waiter, work
+from tests.engine.flows import EVERY, failing, go, nothing, other, rounds, waiter
 
 KEEP, CANCEL = OnParentClose.KEEP, OnParentClose.CANCEL
 ask = Event[int]("ask")
@@ -105,48 +104,6 @@ def test_parent_that_does_not_wait_is_left_alone() -> None:
     assert desk.record().key not in desk.state.loaded
 
 
-@pytest.mark.parametrize("close", ["keep", "cancel"])
-@pytest.mark.parametrize("how", ["returns", "fails", "cancelled", "terminated", "terminated while parked"])
-@pytest.mark.parametrize("is_evicted", [True, False])
-def test_on_parent_close(how: str, close: str, is_evicted: bool) -> None:
-    """However a parent ends, a kept child goes on and another is cancelled with it, in the same commit."""
-    desk = Desk(*FLOWS)
-    desk.start(forgetful(close, how))
-    if is_evicted:
-        desk.restart(*FLOWS)
-    if how == "terminated while parked":
-        desk.restart(*EVERY)
-        desk.send(ask, 1, to="w")
-        assert desk.status() is WorkflowStatus.PARKED
-    if how == "cancelled":
-        desk.cancel()
-    elif how.startswith("terminated"):
-        desk.do(TerminateWorkflow("w"))
-    assert desk.status().is_terminal
-    expected = WorkflowStatus.SUSPENDED if close == "keep" else WorkflowStatus.CANCELLED
-    assert desk.status("w/0") is expected
-    if close == "cancel":
-        assert desk.record("w/0").cancel_reason == "parent 'w' has ended"
-
-
-@pytest.mark.parametrize("how", [TerminateWorkflow, CancelWorkflow])
-@pytest.mark.parametrize("parked_before", [True, False])
-def test_awaited_child_of_a_parked_parent(how: Any, parked_before: bool) -> None:
-    """A parked parent that is ended takes the child with it that it waited for."""
-
-    @workflow(name="spawning.awaits")
-    def awaits() -> Durable[int]:
-        return (yield from waiter())
-
-    desk = Desk(*EVERY, awaits)
-    desk.start(awaits())
-    desk.restart(*EVERY)
-    if parked_before:
-        desk.do(ResumeWorkflow(desk.record().key))
-    desk.do(how("w"))
-    assert (desk.status(), desk.status("w/0")) == (WorkflowStatus.CANCELLED, WorkflowStatus.CANCELLED)
-
-
 def test_continued_parent_keeps_its_children() -> None:
     """A parent that goes on as another round has not ended: its children end with its last round."""
 
@@ -167,6 +124,26 @@ def test_continued_parent_keeps_its_children() -> None:
     desk.send(ask, 0, to="w")
     assert desk.result() == "done"
     assert [desk.status(id) for id in ("w/0", "w/1:0")] == [WorkflowStatus.CANCELLED] * 2
+
+
+def test_how_a_child_was_spawned_is_recorded() -> None:
+    """What becomes of a child is what was said when it was spawned, whatever the code of its parent says today."""
+
+    def version(close: OnParentClose) -> Any:
+        @workflow(name="spawning.changed")
+        def changed() -> Durable[None]:
+            yield from spawn(waiter(), on_parent_close=close)
+            yield from ask.wait()
+
+        return changed
+
+    for before, after in ((KEEP, CANCEL), (CANCEL, KEEP)):
+        desk = Desk(waiter, version(before))
+        desk.start(version(before)())
+        desk.restart(waiter, version(after))
+        desk.send(ask, 0, to="w")
+        assert desk.status() is WorkflowStatus.SUCCEEDED
+        assert desk.status("w/0").is_terminal is (before is CANCEL)
 
 
 def test_failure_and_cancellation_of_a_child() -> None:
@@ -351,26 +328,6 @@ def test_child_that_continues() -> None:
         desk.send(go, number, to="w/0")
         desk.settle()
     assert desk.result() == 6
-
-
-def test_spawned_in_the_cleanup() -> None:
-    """A workflow that is cancelled may spawn while it cleans up; the child is kept or not like any other."""
-
-    @workflow(name="spawning.careful")
-    def careful(close: str) -> Durable[None]:
-        try:
-            yield from ask.wait()
-        finally:
-            yield from spawn(waiter(), on_parent_close=OnParentClose(close))
-            yield from work(1)
-
-    desk = Desk(*FLOWS, careful)
-    for close in ("keep", "cancel"):
-        desk.start(careful(close), close)
-        desk.cancel(close)
-        assert desk.status(f"{close}/1") is WorkflowStatus.SUSPENDED
-        desk.finish(desk.activities[0], 1)
-    assert [desk.status(f"{close}/1").value for close in ("keep", "cancel")] == ["suspended", "cancelled"]
 
 
 def test_child_that_somebody_has_removed() -> None:
