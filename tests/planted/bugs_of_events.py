@@ -274,7 +274,7 @@ def resolved_wait_stays_registered(planter: Planter) -> None:
     planter.replace(progress, _forget)
 
 
-@bug("I18", seed=3)
+@bug("I18", seed=6)
 def waits_number_drawn_again(planter: Planter) -> None:
     """Who has waited longest is served first, also after its body was rebuilt."""
     keep = progress._register
