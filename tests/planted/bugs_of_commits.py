@@ -247,7 +247,7 @@ def overdue_timer_lost(planter: Planter) -> None:
 # --- the window of timers -------------------------------------------------------------------------------------------
 
 
-@bug("I29", seed=6)
+@bug("I29", "I23", seed=7)
 def far_timers_forgotten(planter: Planter) -> None:
     """Timers beyond the window are read from the store when their time comes near."""
 
@@ -258,7 +258,7 @@ def far_timers_forgotten(planter: Planter) -> None:
     planter.replace(TimerWindow, refill)
 
 
-@bug("I29", seed=6)
+@bug("I29", "I23", seed=7)
 def timers_cut_off_lost(planter: Planter) -> None:
     """What is cut off a window that has grown too long is beyond its horizon, and is found again."""
     add = TimerWindow.move

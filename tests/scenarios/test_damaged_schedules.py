@@ -21,8 +21,8 @@ HOUR = timedelta(hours=1)
 @workflow(name="damaged.tick")
 def tick() -> Durable[int]:
     """Nothing much."""
+    yield from ()
     return 1
-    yield
 
 
 async def ask_everything(engine: WorkflowEngine, name: str) -> None:

@@ -195,9 +195,9 @@ def _acts(dice: Dice) -> Iterator[Act]:
     demands: list[tuple[str | None, Step]] = []
     questions: list[Step] = []
     # Most are small, because many of them are worth more than a few large ones; some promises need a crowd.
-    for index in range(dice.between(8, 14) if dice.chance(0.15) else dice.between(3, 6)):
+    for index in range(dice.between(7, 11) if dice.chance(0.15) else dice.between(3, 5)):
         id = f"w{index}"
-        programs = [make_program(dice, number, dice.between(4, 15))]
+        programs = [make_program(dice, number, dice.between(3, 9))]
         number = programs[0].n
         if dice.chance(0.06):
             # Somebody else wants to start another program under this id, and may come first.
