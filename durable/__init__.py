@@ -64,11 +64,11 @@ from durable.records import (
 )
 from durable.retry import Retry
 from durable.runner.children import ChildHandle, spawn
-from durable.runner.combinators import Won, gather, race
+from durable.runner.combinators import AllFailed, Outcome, Won, first_success, gather, race, settle
 from durable.runner.definitions import ActivityDef, Call, Durable, WorkflowDef, activity, call, workflow
 from durable.runner.determinism import WorkflowInfo, info, now, random, uuid
 from durable.runner.events import Event
-from durable.runner.ops import Op, UseYieldFrom, sleep, sleep_until
+from durable.runner.ops import Op, Raised, Returned, UseYieldFrom, sleep, sleep_until
 from durable.runner.pauses import pause
 from durable.runner.publishing import publish
 from durable.runner.session import WorkflowSessionRunner
@@ -83,6 +83,7 @@ __all__ = [
     "ActivityFailed",
     "ActivityInfo",
     "ActivityTimedOut",
+    "AllFailed",
     "Call",
     "Cancelled",
     "CatchUp",
@@ -118,6 +119,7 @@ __all__ = [
     "Op",
     "OpenPause",
     "OperationMisused",
+    "Outcome",
     "Overlap",
     "OwedUndo",
     "ParkReason",
@@ -128,10 +130,12 @@ __all__ = [
     "PayloadTooLarge",
     "PendingEventsFull",
     "Queued",
+    "Raised",
     "RecoveryReport",
     "RegistrationError",
     "Retry",
     "RetryAfter",
+    "Returned",
     "ScheduleAlreadyExists",
     "ScheduleBusy",
     "ScheduleNotFound",
@@ -169,6 +173,7 @@ __all__ = [
     "activity_info",
     "call",
     "failed_undos",
+    "first_success",
     "gather",
     "info",
     "now",
@@ -177,6 +182,7 @@ __all__ = [
     "race",
     "random",
     "saga",
+    "settle",
     "sleep",
     "sleep_until",
     "spawn",

@@ -5,6 +5,7 @@ ActivityDef
 ActivityFailed
 ActivityInfo
 ActivityTimedOut
+AllFailed
 Call
 Cancelled
 CatchUp
@@ -40,8 +41,9 @@ OnParentClose
 Op
 OpenPause
 OperationMisused
-OwedUndo
+Outcome
 Overlap
+OwedUndo
 ParkReason
 PauseAlreadyAnswered
 PauseCancelled
@@ -50,10 +52,12 @@ PauseNotFound
 PayloadTooLarge
 PendingEventsFull
 Queued
+Raised
 RecoveryReport
 RegistrationError
 Retry
 RetryAfter
+Returned
 ScheduleAlreadyExists
 ScheduleBusy
 ScheduleNotFound
@@ -91,6 +95,7 @@ activity
 activity_info
 call
 failed_undos
+first_success
 gather
 info
 now
@@ -99,6 +104,7 @@ publish
 race
 random
 saga
+settle
 sleep
 sleep_until
 spawn

@@ -1,4 +1,4 @@
-"""Several things at once: `gather` and `race`.
+"""Several things at once: `gather`, `settle`, `race` and `first_success`.
 
 A combinator is an operation with branches and a tally; the session does the rest (starting branches, closing losers).
 One more combinator is one more class here.
@@ -11,8 +11,9 @@ from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import attrs
 
-from durable.errors import InvalidValue
-from durable.runner.ops import Branches, Op, Outcome, Raised, Returned, T_co, Tally, UseYieldFrom
+from durable.errors import DurableError, InvalidValue
+from durable.runner.ops import Branches, Op, Raised, Returned, T_co, Tally, UseYieldFrom
+from durable.runner.ops import Outcome as AnyOutcome
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -23,6 +24,8 @@ E = TypeVar("E")
 
 # A branch: an operation, or a generator or coroutine helper with many steps.
 Branch: TypeAlias = Op[T] | Generator[Op[Any], UseYieldFrom, T] | Coroutine[Any, Any, T]
+# How a branch of `settle` has ended.
+Outcome: TypeAlias = Returned[T] | Raised
 
 
 class Gather(Branches[tuple[Any, ...]]):
@@ -34,20 +37,35 @@ class Gather(Branches[tuple[Any, ...]]):
         return _All(len(self.branches))
 
 
-class _All:
-    def __init__(self, count: int) -> None:
-        self.values: list[Any] = [None] * count
-        self.open = count
+class Settle(Branches[tuple[Any, ...]]):
+    """All branches, whatever becomes of them."""
 
-    def empty(self) -> Outcome:
+    verb = "settle"
+
+    def tally(self) -> Tally:
+        return _All(len(self.branches), is_settled=True)
+
+
+class _All:
+    """Finished when all are: their values, or (settled) how each has ended."""
+
+    def __init__(self, count: int, *, is_settled: bool = False) -> None:
+        self.found: list[Any] = [None] * count
+        self.open = count
+        self.is_settled = is_settled
+
+    def empty(self) -> AnyOutcome:
         return Returned(())
 
-    def finished(self, index: int, outcome: Outcome) -> Outcome | None:
-        if isinstance(outcome, Raised):
+    def finished(self, index: int, outcome: AnyOutcome) -> AnyOutcome | None:
+        if isinstance(outcome, Returned):
+            self.found[index] = outcome if self.is_settled else outcome.value
+        elif self.is_settled and isinstance(outcome.error, Exception):
+            self.found[index] = outcome
+        else:
             return outcome
-        self.values[index] = outcome.value
         self.open -= 1
-        return None if self.open else Returned(tuple(self.values))
+        return None if self.open else Returned(tuple(self.found))
 
 
 @attrs.frozen
@@ -58,24 +76,73 @@ class Won(Generic[T_co]):
     value: T_co
 
 
-class Race(Branches[Won[Any]]):
+@attrs.frozen(slots=False)
+class AllFailed(DurableError):
+    """No branch of `first_success` succeeded; `errors` are what they raised, by the branch's name or index."""
+
+    errors: dict[int | str, Exception]
+
+    def __str__(self) -> str:
+        told = "; ".join(f"{key}: {type(error).__name__}: {error}" for key, error in self.errors.items())
+        return f"all {len(self.errors)} branches failed: {told}"
+
+
+class _Keyed(Branches[Won[Any]]):
+    """Branches of which one wins, each under its name or index."""
+
+    def __init__(self, branches: tuple[Any, ...], named: dict[str, Any]) -> None:
+        super().__init__((*branches, *named.values()))
+        self.keys: tuple[int | str, ...] = (*range(len(branches)), *named)
+
+    def empty(self) -> AnyOutcome:
+        """One that nobody can win."""
+        return Raised(InvalidValue(self.verb, "needs at least one branch"))
+
+    def won(self, index: int, value: Any) -> AnyOutcome:
+        """The whole, once a branch has won."""
+        return Returned(Won(self.keys[index], value))
+
+
+class Race(_Keyed):
     """The first branch to finish, well or badly, decides."""
 
     verb = "race"
 
-    def __init__(self, branches: tuple[Any, ...], keys: tuple[int | str, ...]) -> None:
-        super().__init__(branches)
-        self.keys = keys
-
     def tally(self) -> Tally:
         return self
 
-    def empty(self) -> Outcome:
-        return Raised(InvalidValue("race", "needs at least one branch"))
-
-    def finished(self, index: int, outcome: Outcome) -> Outcome | None:
+    def finished(self, index: int, outcome: AnyOutcome) -> AnyOutcome | None:
         """The first to finish is the outcome of the race."""
-        return outcome if isinstance(outcome, Raised) else Returned(Won(self.keys[index], outcome.value))
+        return outcome if isinstance(outcome, Raised) else self.won(index, outcome.value)
+
+
+class FirstSuccess(_Keyed):
+    """The first branch to succeed; failures are skipped while there is one left."""
+
+    verb = "first_success"
+
+    def tally(self) -> Tally:
+        return _Failures(self)
+
+
+class _Failures:
+    def __init__(self, op: FirstSuccess) -> None:
+        self.op = op
+        self.errors: dict[int, Exception] = {}
+
+    def empty(self) -> AnyOutcome:
+        return self.op.empty()
+
+    def finished(self, index: int, outcome: AnyOutcome) -> AnyOutcome | None:
+        if isinstance(outcome, Returned):
+            return self.op.won(index, outcome.value)
+        if not isinstance(outcome.error, Exception):
+            # A cancellation, say: nothing that another branch could make good.
+            return outcome
+        self.errors[index] = outcome.error
+        if len(self.errors) < len(self.op.keys):
+            return None
+        return Raised(AllFailed({key: self.errors[place] for place, key in enumerate(self.op.keys)}))
 
 
 @overload
@@ -98,6 +165,29 @@ def gather(*branches: Branch[Any]) -> Op[Any]:
 
 
 @overload
+def settle() -> Op[tuple[()]]: ...
+@overload
+def settle(a: Branch[A], /) -> Op[tuple[Outcome[A]]]: ...
+@overload
+def settle(a: Branch[A], b: Branch[B], /) -> Op[tuple[Outcome[A], Outcome[B]]]: ...
+@overload
+def settle(a: Branch[A], b: Branch[B], c: Branch[C], /) -> Op[tuple[Outcome[A], Outcome[B], Outcome[C]]]: ...
+@overload
+def settle(
+    a: Branch[A], b: Branch[B], c: Branch[C], d: Branch[D], /
+) -> Op[tuple[Outcome[A], Outcome[B], Outcome[C], Outcome[D]]]: ...
+@overload
+def settle(
+    a: Branch[A], b: Branch[B], c: Branch[C], d: Branch[D], e: Branch[E], /
+) -> Op[tuple[Outcome[A], Outcome[B], Outcome[C], Outcome[D], Outcome[E]]]: ...
+@overload
+def settle(*branches: Branch[T]) -> Op[tuple[Outcome[T], ...]]: ...
+def settle(*branches: Branch[Any]) -> Op[Any]:
+    """Run all branches at once and wait for all: for each, in order, `Returned(value)` or `Raised(error)`."""
+    return Settle(branches)
+
+
+@overload
 def race(a: Branch[A], b: Branch[B], /) -> Op[Won[A | B]]: ...
 @overload
 def race(a: Branch[A], b: Branch[B], c: Branch[C], /) -> Op[Won[A | B | C]]: ...
@@ -107,5 +197,17 @@ def race(a: Branch[A], b: Branch[B], c: Branch[C], d: Branch[D], /) -> Op[Won[A 
 def race(*branches: Branch[T], **named: Branch[T]) -> Op[Won[T]]: ...
 def race(*branches: Branch[Any], **named: Branch[Any]) -> Op[Any]:
     """Run all branches at once: the first to finish wins, the others are closed. A failure that is first is raised."""
-    keys: tuple[int | str, ...] = (*range(len(branches)), *named)
-    return Race((*branches, *named.values()), keys)
+    return Race(branches, named)
+
+
+@overload
+def first_success(a: Branch[A], b: Branch[B], /) -> Op[Won[A | B]]: ...
+@overload
+def first_success(a: Branch[A], b: Branch[B], c: Branch[C], /) -> Op[Won[A | B | C]]: ...
+@overload
+def first_success(a: Branch[A], b: Branch[B], c: Branch[C], d: Branch[D], /) -> Op[Won[A | B | C | D]]: ...
+@overload
+def first_success(*branches: Branch[T], **named: Branch[T]) -> Op[Won[T]]: ...
+def first_success(*branches: Branch[Any], **named: Branch[Any]) -> Op[Any]:
+    """Run all branches at once: the first to succeed wins, the others are closed. `AllFailed` if none does."""
+    return FirstSuccess(branches, named)

@@ -203,25 +203,47 @@ class Branches(Op[T_co]):
         return self.verb
 
 
-class Returned:
-    """A branch or body ended with a value."""
+class Returned(Generic[T_co]):
+    """It ended with a value."""
 
+    # Plain and slotted, here and below: every step makes one.
     __slots__ = ("value",)
+    __match_args__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: T_co) -> None:
         self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Returned and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((Returned, self.value))
+
+    def __repr__(self) -> str:
+        return f"Returned({self.value!r})"
 
 
 class Raised:
-    """A branch or body ended with an error."""
+    """It ended with an error."""
 
     __slots__ = ("error",)
+    __match_args__ = ("error",)
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Raised and self.error == other.error
 
-Outcome: TypeAlias = Returned | Raised
+    def __hash__(self) -> int:
+        return hash((Raised, self.error))
+
+    def __repr__(self) -> str:
+        return f"Raised({self.error!r})"
+
+
+# How a branch or a body has ended.
+Outcome: TypeAlias = Returned[Any] | Raised
 
 
 class Tally(Protocol):

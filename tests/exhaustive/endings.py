@@ -56,4 +56,6 @@ ENDINGS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
             "last@2031-05-17T12:04", "last@2031-05-17T12:06", "none@2031-05-17T12:06",
         )], "failed"), [], [],
     ),
+    "settled branches": ({"w": "[[3],100,[40,1],50]"}, [], []),
+    "first success": ({"w": '["good",20,1]', "w/0.1.0": "cancelled"}, [], []),
 }  # fmt: skip

@@ -15,14 +15,17 @@ from durable import (
     PauseCancelled,
     PauseExpired,
     Retry,
+    Returned,
     activity,
     activity_info,
+    first_success,
     gather,
     now,
     pause,
     publish,
     race,
     saga,
+    settle,
     sleep,
     sleep_until,
     spawn,
@@ -333,7 +336,27 @@ def teller(left: int) -> Durable[str]:
     raise teller.continue_as(left - 1)
 
 
+@workflow(name="points.settler")
+def settler() -> Durable[list[Any]]:
+    """Everything at once, and what fails is a value."""
+    outcomes = yield from settle(shaky(3), slow(1), _branch(4), sleep(100))
+    found = [one.value if isinstance(one, Returned) else list(one.error.args) for one in outcomes]
+    return [*found[:3], (yield from work(5))]
+
+
+def _late(number: int) -> Durable[int]:
+    yield from sleep(80)
+    return (yield from work(number))
+
+
+@workflow(name="points.optimist")
+def optimist() -> Durable[list[Any]]:
+    """One branch fails and is skipped, one wins, and a child loses; its event is there for the next wait."""
+    won = yield from first_success(bad=shaky(3), child=waiter(), good=_late(2))
+    return [won.key, won.value, (yield from go.wait())]
+
+
 EVERY: tuple[WorkflowDef[Any, Any], ...] = (
     sequence, retried, sleeper, busy_waiter, waiter, reader, gatherer, racer, nested, patient, parent, unlucky,
-    guardian, deep, rounds, tidy, panel, undoer, renter, spawner, leaver, dynasty, teller,
+    guardian, deep, rounds, tidy, panel, undoer, renter, spawner, leaver, dynasty, teller, settler, optimist,
 )  # fmt: skip

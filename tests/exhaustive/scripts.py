@@ -249,4 +249,14 @@ SCRIPTS = (
         ),
         7, 41, 7,
     ),
+    Script(
+        "settled branches",
+        (_start(flows.settler()), Wait(15), _go(4, key="4"), Wait(30), Wait(60), Let()),
+        11, 22, 11,
+    ),
+    Script(
+        "first success",
+        (_start(flows.optimist()), Wait(15), Wait(30), Wait(60), _go(1)),
+        9, 21, 9,
+    ),
 )  # fmt: skip

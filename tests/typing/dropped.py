@@ -5,7 +5,7 @@ mypy notices them with the error code `unused-awaitable`, pyright does not; at r
 
 from __future__ import annotations
 
-from durable import Durable, activity, pause, sleep, spawn, workflow
+from durable import Durable, activity, first_success, pause, settle, sleep, spawn, workflow
 
 
 @activity
@@ -30,3 +30,10 @@ async def dropped_async(order: str) -> None:
     handle.result()  # type: ignore[unused-awaitable]
     handle.cancel()  # type: ignore[unused-awaitable]
     dropped(order)  # type: ignore[unused-awaitable]
+
+
+@workflow
+def dropped_at_once(order: str) -> Durable[None]:
+    settle(charge(order))  # type: ignore[unused-awaitable]
+    yield from sleep(1)
+    first_success(visa=charge(order))  # type: ignore[unused-awaitable]

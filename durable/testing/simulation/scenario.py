@@ -16,14 +16,16 @@ import attrs
 
 from durable.engine.config import EngineConfig
 from durable.records import DeadLetterPolicy
+from durable.testing.simulation.branch_rows import BRANCH_ROWS
 from durable.testing.simulation.children import STARTS, child_id
 from durable.testing.simulation.dice import Dice
 from durable.testing.simulation.kinds import KINDS
 from durable.testing.simulation.planning import clock_steps, dice_of, grace, make_schedules
-from durable.testing.simulation.rows import make_program
+from durable.testing.simulation.rows import add, make_program
 from durable.testing.simulation.steps import Step, from_json, read, to_json, write
 
 YEARS = 3650 * 86_400.0
+add(BRANCH_ROWS)
 
 
 class Verb(enum.Enum):

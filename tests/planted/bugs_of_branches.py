@@ -1,0 +1,55 @@
+"""Planted bugs: several things at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from durable.runner.combinators import _All, _Failures
+from durable.runner.ops import Outcome, Raised, Returned
+from tests.planted.planting import Planter, bug
+
+
+@bug("I5")
+def settle_ends_with_a_failure(planter: Planter) -> None:
+    """`settle` waits for all its branches, also when one has failed."""
+
+    def finished(self: _All, index: int, outcome: Outcome) -> Outcome | None:
+        if isinstance(outcome, Raised):
+            return outcome
+        self.found[index] = outcome if self.is_settled else outcome.value
+        self.open -= 1
+        return None if self.open else Returned(tuple(self.found))
+
+    planter.replace(_All, finished)
+
+
+@bug("I5", "I25", "engine")
+def results_in_the_order_of_their_ends(planter: Planter) -> None:
+    """Results stand in the order of the branches, whatever the order in which they came."""
+    finish = _All.finished
+
+    def finished(self: Any, index: int, outcome: Outcome) -> Outcome | None:
+        return finish(self, len(self.found) - self.open, outcome)
+
+    planter.replace(_All, finished)
+
+
+@bug("I5")
+def first_success_is_the_first_end(planter: Planter) -> None:
+    """`first_success` skips failures while another branch may succeed."""
+
+    def finished(self: _Failures, index: int, outcome: Outcome) -> Outcome | None:
+        return outcome if isinstance(outcome, Raised) else self.op.won(index, outcome.value)
+
+    planter.replace(_Failures, finished)
+
+
+@bug("I5", "I25", seed=1)
+def winner_under_a_wrong_key(planter: Planter) -> None:
+    """The key of a winner is that of its branch."""
+    finish = _Failures.finished
+
+    def finished(self: _Failures, index: int, outcome: Outcome) -> Outcome | None:
+        return finish(self, 0, outcome) if isinstance(outcome, Returned) else finish(self, index, outcome)
+
+    planter.replace(_Failures, finished)
