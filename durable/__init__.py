@@ -64,7 +64,7 @@ from durable.records import (
 )
 from durable.retry import Retry
 from durable.runner.children import ChildHandle, spawn
-from durable.runner.combinators import AllFailed, Outcome, Won, first_success, gather, race, settle
+from durable.runner.combinators import AllFailed, Outcome, Won, fan_out, first_success, gather, race, settle
 from durable.runner.definitions import ActivityDef, Call, Durable, WorkflowDef, activity, call, workflow
 from durable.runner.determinism import WorkflowInfo, info, now, random, uuid
 from durable.runner.events import Event
@@ -173,6 +173,7 @@ __all__ = [
     "activity_info",
     "call",
     "failed_undos",
+    "fan_out",
     "first_success",
     "gather",
     "info",

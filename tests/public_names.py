@@ -95,6 +95,7 @@ activity
 activity_info
 call
 failed_undos
+fan_out
 first_success
 gather
 info

@@ -1,4 +1,4 @@
-"""Several things at once: `gather`, `settle`, `race` and `first_success`.
+"""Several things at once: `gather`, `settle`, `race`, `first_success` and `fan_out`.
 
 A combinator is an operation with branches and a tally; the session does the rest (starting branches, closing losers).
 One more combinator is one more class here.
@@ -6,13 +6,13 @@ One more combinator is one more class here.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import attrs
 
-from durable.errors import DurableError, InvalidValue
-from durable.runner.ops import Branches, Op, Raised, Returned, T_co, Tally, UseYieldFrom
+from durable.errors import DurableError, InvalidValue, WrongType
+from durable.runner.ops import Branches, Op, Raised, Returned, T_co, Tally, UseYieldFrom, use
 from durable.runner.ops import Outcome as AnyOutcome
 
 T = TypeVar("T")
@@ -46,16 +46,48 @@ class Settle(Branches[tuple[Any, ...]]):
         return _All(len(self.branches), is_settled=True)
 
 
+class FanOut(Branches[list[Any]]):
+    """A branch for each item, made when its turn comes; the first failure closes the others."""
+
+    verb = "fan_out"
+
+    def __init__(self, fn: Callable[[Any], Any], items: Iterable[Any], limit: int | None) -> None:
+        super().__init__(())
+        self.fn = fn
+        # Taken now: what the body does to its list meanwhile must not change what is still to come.
+        self.items = tuple(items)
+        self.limit = limit
+
+    def each(self) -> Iterator[Any]:
+        """The branches of the items, one after the other."""
+        for item in self.items:
+            try:
+                branch = use(self.fn(item), self.verb)
+            except BaseException as error:
+                branch = _failing(error)
+            yield branch
+
+    def tally(self) -> Tally:
+        return _All(len(self.items), shape=list)
+
+
+def _failing(error: BaseException) -> Generator[Op[Any], UseYieldFrom, None]:
+    """A branch that could not even be made fails like one that began."""
+    raise error
+    yield
+
+
 class _All:
     """Finished when all are: their values, or (settled) how each has ended."""
 
-    def __init__(self, count: int, *, is_settled: bool = False) -> None:
+    def __init__(self, count: int, *, is_settled: bool = False, shape: type = tuple) -> None:
         self.found: list[Any] = [None] * count
         self.open = count
         self.is_settled = is_settled
+        self.shape = shape
 
     def empty(self) -> AnyOutcome:
-        return Returned(())
+        return Returned(self.shape())
 
     def finished(self, index: int, outcome: AnyOutcome) -> AnyOutcome | None:
         if isinstance(outcome, Returned):
@@ -65,7 +97,7 @@ class _All:
         else:
             return outcome
         self.open -= 1
-        return None if self.open else Returned(tuple(self.found))
+        return None if self.open else Returned(self.shape(self.found))
 
 
 @attrs.frozen
@@ -211,3 +243,17 @@ def first_success(*branches: Branch[T], **named: Branch[T]) -> Op[Won[T]]: ...
 def first_success(*branches: Branch[Any], **named: Branch[Any]) -> Op[Any]:
     """Run all branches at once: the first to succeed wins, the others are closed. `AllFailed` if none does."""
     return FirstSuccess(branches, named)
+
+
+def fan_out(fn: Callable[[A], Branch[T]], items: Iterable[A], *, limit: int | None = None) -> Op[list[T]]:
+    """Run the branch `fn(item)` for each item, at most `limit` at a time: their results in the order of the items.
+
+    The first failure closes those that run and is raised; those that have not begun never do.
+    """
+    if not callable(fn):
+        raise WrongType("fan_out", f"fn must be a function of one item, not {type(fn).__name__}")
+    if not isinstance(items, Iterable):
+        raise WrongType("fan_out", f"items must be iterable, not {type(items).__name__}")
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        raise InvalidValue("fan_out", f"limit must be an int from 1 up, or None for all at once, not {limit!r}")
+    return FanOut(fn, items, limit)

@@ -7,6 +7,7 @@ branch *i* of a gather at 4 are `4.i.0, 4.i.1`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from types import FrameType, MappingProxyType
 from typing import Any
 
@@ -34,17 +35,30 @@ class Fiber:
 class Group:
     """Branches that run at once, and the fiber that waits for them."""
 
-    __slots__ = ("fiber", "fibers", "is_cancelling", "open", "tally")
+    __slots__ = ("count", "fiber", "fibers", "is_cancelling", "position", "rest", "tally")
 
     def __init__(self, op: Branches[Any], fiber: Fiber, position: str) -> None:
         self.fiber = fiber
+        self.position = position
         self.tally: Tally = op.tally()
         self.is_cancelling = False
-        self.open = len(op.branches)
-        self.fibers = [
-            Fiber(iter(branch) if isinstance(branch, Op) else branch, f"{position}.{index}.", self, index)
-            for index, branch in enumerate(op.branches)
-        ]
+        # Those that are not opened yet, how many are, and those of them that have not ended.
+        self.rest: Iterator[Any] | None = op.each()
+        self.count = 0
+        self.fibers: dict[int, Fiber] = {}
+
+    def open(self, limit: int | None) -> Iterator[Fiber]:
+        """Up to so many more branches; without a limit all that are left."""
+        if self.rest is None:
+            return
+        for branch in islice(self.rest, limit):
+            body = iter(branch) if isinstance(branch, Op) else branch
+            fiber = Fiber(body, f"{self.position}.{self.count}.", self, self.count)
+            self.fibers[self.count] = fiber
+            self.count += 1
+            yield fiber
+        if limit is None:
+            self.rest = None
 
 
 class WaitCondition:

@@ -199,11 +199,16 @@ class Interpreter(Ambient):
 
     def _branch(self, fiber: Fiber, op: Branches[Any], position: str) -> Outcome | None:
         group = Group(op, fiber, position)
+        self._open(group, op.limit)
         if not group.fibers:
             return group.tally.empty()
         fiber.group = group
-        self._ready.extend((branch, Returned(None)) for branch in group.fibers)
         return None
+
+    def _open(self, group: Group, limit: int | None) -> None:
+        """Start up to so many more branches. Making one may run code of the body, which may misuse an operation."""
+        for fiber in group.open(limit):
+            self._ready.append((fiber, self._misuse() or Returned(None)))
 
     # --- endings --------------------------------------------------------------------------------------------------
 
@@ -218,12 +223,14 @@ class Interpreter(Ambient):
             return
         if isinstance(outcome, ContinueRequested):
             outcome = Raised(OperationMisused("continue_as inside a branch: only the workflow itself can continue"))
-        group.open -= 1
+        del group.fibers[fiber.index]
         verdict: Outcome | None
         if group.is_cancelling:
-            verdict = None if group.open else Raised(Cancelled(self._cancel_reason))
+            verdict = None if group.fibers else Raised(Cancelled(self._cancel_reason))
         else:
             verdict = group.tally.finished(fiber.index, outcome)
+            if verdict is None and group.rest is not None:
+                self._open(group, 1)
         if verdict is not None:
             self._conclude(group, verdict)
 
@@ -233,7 +240,7 @@ class Interpreter(Ambient):
 
     def _conclude(self, group: Group, verdict: Outcome) -> None:
         """Branches are decided: close the losers, and hand the verdict to the fiber that waits."""
-        for loser in group.fibers:
+        for loser in group.fibers.values():
             if loser.is_live:
                 self._close(loser)
         group.fiber.group = None
@@ -259,7 +266,7 @@ class Interpreter(Ambient):
         if fiber.wait is not None:
             self._withdraw(fiber.wait)
         if fiber.group is not None:
-            for branch in fiber.group.fibers:
+            for branch in fiber.group.fibers.values():
                 self._close(branch)
         self.closing = 1
         try:

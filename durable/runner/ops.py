@@ -10,7 +10,7 @@ from __future__ import annotations
 import dis
 import gc
 import sys
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
@@ -191,9 +191,15 @@ class Branches(Op[T_co]):
     """Several operations or helpers at once. A `tally` decides, branch by branch, when the whole is finished."""
 
     verb: ClassVar[str]
+    # How many of them may be open at a time; None: all.
+    limit: int | None = None
 
     def __init__(self, branches: tuple[Any, ...]) -> None:
         self.branches = tuple(use(branch, self.verb) for branch in branches)
+
+    def each(self) -> Iterator[Any]:
+        """The branches, one after the other, each when it is to be opened."""
+        return iter(self.branches)
 
     def tally(self) -> Tally:
         """Fresh bookkeeping for one run of this operation."""

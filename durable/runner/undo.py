@@ -205,7 +205,7 @@ class Undoer(Interpreter):
         if books is None:
             super()._conclude(group, verdict)
             return
-        for loser in group.fibers:
+        for loser in group.fibers.values():
             self._close(loser)
         if isinstance(group.tally, Scope) and isinstance(verdict, Returned):
             _hand_over(books, group)
@@ -351,5 +351,5 @@ def _report(books: Books, scope: Scope, owed: Owed, error: BaseException) -> Non
 
 
 def _prefix(group: Group | None) -> str:
-    """The path of what belongs to a group: its helper's, without the number of the branch."""
-    return "" if group is None else group.fibers[0].prefix.removesuffix("0.")
+    """The path of what belongs to a group."""
+    return "" if group is None else f"{group.position}."

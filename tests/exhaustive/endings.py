@@ -58,4 +58,5 @@ ENDINGS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
     ),
     "settled branches": ({"w": "[[3],100,[40,1],50]"}, [], []),
     "first success": ({"w": '["good",20,1]', "w/0.1.0": "cancelled"}, [], []),
+    "a few at a time": ({"w": "[[0],[10,1],[20],[30,3],[40],90]"}, [], []),
 }  # fmt: skip

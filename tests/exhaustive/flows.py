@@ -18,6 +18,7 @@ from durable import (
     Returned,
     activity,
     activity_info,
+    fan_out,
     first_success,
     gather,
     now,
@@ -356,7 +357,20 @@ def optimist() -> Durable[list[Any]]:
     return [won.key, won.value, (yield from go.wait())]
 
 
+def _item(number: int) -> Durable[list[int]]:
+    first = yield from work(number)
+    return [first, (yield from go.wait(str(number)))] if number % 2 else [first]
+
+
+@workflow(name="points.spreader")
+def spreader() -> Durable[list[Any]]:
+    """Five branches, two at a time; those with an odd number wait for an event."""
+    done = yield from fan_out(_item, range(5), limit=2)
+    return [*done, (yield from work(9))]
+
+
 EVERY: tuple[WorkflowDef[Any, Any], ...] = (
     sequence, retried, sleeper, busy_waiter, waiter, reader, gatherer, racer, nested, patient, parent, unlucky,
     guardian, deep, rounds, tidy, panel, undoer, renter, spawner, leaver, dynasty, teller, settler, optimist,
+    spreader,
 )  # fmt: skip

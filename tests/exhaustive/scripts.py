@@ -259,4 +259,5 @@ SCRIPTS = (
         (_start(flows.optimist()), Wait(15), Wait(30), Wait(60), _go(1)),
         9, 21, 9,
     ),
+    Script("a few at a time", (_start(flows.spreader()), _go(3, key="3"), _go(1, key="1")), 9, 19, 9),
 )  # fmt: skip

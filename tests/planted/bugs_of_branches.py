@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from durable.runner.combinators import _All, _Failures
+from durable.runner.fibers import Group
+from durable.runner.interpreter import Interpreter
 from durable.runner.ops import Outcome, Raised, Returned
 from tests.planted.planting import Planter, bug
 
@@ -18,7 +20,7 @@ def settle_ends_with_a_failure(planter: Planter) -> None:
             return outcome
         self.found[index] = outcome if self.is_settled else outcome.value
         self.open -= 1
-        return None if self.open else Returned(tuple(self.found))
+        return None if self.open else Returned(self.shape(self.found))
 
     planter.replace(_All, finished)
 
@@ -53,3 +55,30 @@ def winner_under_a_wrong_key(planter: Planter) -> None:
         return finish(self, 0, outcome) if isinstance(outcome, Returned) else finish(self, index, outcome)
 
     planter.replace(_Failures, finished)
+
+
+@bug("I22", "I29")
+def only_the_first_few_begin(planter: Planter) -> None:
+    """Each branch of a `fan_out` that ends lets the next one begin."""
+    begin = Interpreter._open
+
+    def _open(self: Interpreter, group: Group, limit: int | None) -> None:
+        if not group.count:
+            begin(self, group, limit)
+
+    planter.replace(Interpreter, _open)
+
+
+@bug("I8", "I25", "I5", "I9", "I12")
+def positions_used_again(planter: Planter) -> None:
+    """A branch of a `fan_out` has a position that no other has."""
+    begin = Interpreter._open
+
+    def _open(self: Interpreter, group: Group, limit: int | None) -> None:
+        position = group.position
+        if group.count:
+            group.position = f"{position}.0.0"
+        begin(self, group, limit)
+        group.position = position
+
+    planter.replace(Interpreter, _open)

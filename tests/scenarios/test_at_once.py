@@ -19,6 +19,7 @@ from durable import (
     WorkflowFailed,
     WorkflowStatus,
     activity,
+    fan_out,
     first_success,
     gather,
     race,
@@ -193,3 +194,53 @@ async def test_cancelled_workflow_cancels_all_its_branches(store: Store) -> None
                 await anyio.lowlevel.checkpoint()
         assert await engine.query_status("w/0.1.0.1.0") is WorkflowStatus.CANCELLED
         assert [entry.position for entry in await engine.runs.history("w")][-1] == "0.0.1"
+
+
+async def test_fan_out_runs_a_few_at_a_time_over_restarts(store: Store) -> None:
+    """Of many items only a few are in work, before and after a restart, and the results are in their order."""
+
+    def one(number: int) -> Durable[int]:
+        return (yield from quick(number)) + (yield from answer.wait(str(number)))
+
+    @workflow(name="fans-out")
+    def fans_out() -> Durable[list[int]]:
+        return (yield from fan_out(one, range(4), limit=2))
+
+    async with WorkflowEngine(store, workflows=[fans_out]) as engine:
+        await engine.start(fans_out(), id="w")
+        with anyio.fail_after(SOON):
+            while (await engine.runs.describe("w")).history_length < 2:
+                await anyio.lowlevel.checkpoint()
+        assert [wait.position for wait in (await engine.runs.describe("w")).waits] == ["0.0.1", "0.1.1"]
+        await engine.send_event(answer, 1, to="w", key="1")
+        await engine.send_event(answer, 3, to="w", key="3")
+    async with WorkflowEngine(store, workflows=[fans_out]) as engine:
+        with anyio.fail_after(SOON):
+            while {wait.position for wait in (await engine.runs.describe("w")).waits} != {"0.0.1", "0.2.1"}:
+                await anyio.lowlevel.checkpoint()
+        for number in (2, 0):
+            await engine.send_event(answer, number, to="w", key=str(number))
+        assert await engine.handle("w").result(timeout=SOON) == [0, 11, 22, 33]
+
+
+async def test_fan_out_stops_what_runs_when_one_fails(store: Store) -> None:
+    """The first failure stops the activities that run and is raised; no other begins."""
+    stopped.clear()
+
+    def one(number: int) -> Any:
+        return endless(str(number)) if number else quick(-1)
+
+    @workflow(name="fails-out")
+    def fails_out() -> Durable[str]:
+        try:
+            yield from fan_out(one, [1, 2, 0, 3, 4], limit=3)
+        except Declined as error:
+            return str(error)
+        return ""
+
+    async with WorkflowEngine(store, workflows=[fails_out]) as engine:
+        assert await (await engine.start(fails_out(), id="w")).result(timeout=SOON) == "-1"
+        with anyio.fail_after(SOON):
+            while len(stopped) < 2:
+                await anyio.lowlevel.checkpoint()
+    assert sorted(stopped) == ["1", "2"]

@@ -18,6 +18,7 @@ from durable import (
     Returned,
     Won,
     activity,
+    fan_out,
     first_success,
     gather,
     race,
@@ -62,6 +63,10 @@ def child(order: Order) -> Durable[str]:
     return (yield from approval.wait())
 
 
+def plain(order: Order) -> int:
+    return 7
+
+
 @workflow
 def settled(order: Order) -> Durable[None]:
     assert_type((yield from settle()), tuple[()])
@@ -103,6 +108,22 @@ async def first(order: Order) -> None:
         assert_type(failed.errors, dict[int | str, Exception])
 
 
+def order_of(number: int) -> Order:
+    return Order()
+
+
+@workflow
+def fanned(order: Order, numbers: list[int]) -> Durable[None]:
+    assert_type((yield from fan_out(charge, [order, order])), list[Payment])
+    assert_type((yield from fan_out(child, {order}, limit=3)), list[str])
+    assert_type((yield from fan_out(helper, (order, order))), list[int])
+    assert_type((yield from fan_out(helper_async, iter([order]))), list[float])
+    assert_type((yield from fan_out(lambda number: charge(order_of(number)), numbers, limit=10)), list[Payment])
+    settled = yield from fan_out(lambda number: settle(charge(order_of(number))), numbers)
+    assert_type(settled, list[tuple[Outcome[Payment]]])
+    assert_type((yield from gather(fan_out(charge, [order]), sleep(1))), tuple[list[Payment], datetime])
+
+
 @workflow
 def mistaken(order: Order) -> Durable[object]:
     bare = yield settle(charge(order))
@@ -112,6 +133,11 @@ def mistaken(order: Order) -> Durable[object]:
     yield from settle(charge(order), 7)  # type: ignore[call-overload]
     yield from settle(charge("order-42"))  # type: ignore[arg-type]
     yield from first_success(visa=7)  # type: ignore[call-overload]
+    yield from fan_out(charge, [1, 2])  # type: ignore[arg-type]
+    yield from fan_out(charge, [order], limit="two")  # type: ignore[arg-type]
+    yield from fan_out(plain, [order])  # type: ignore[arg-type]
+    text: str = yield from fan_out(charge, [order])  # type: ignore[assignment]
+    del text
     (one,) = yield from settle(charge(order), render(order))  # type: ignore[misc]
     both = yield from settle(charge(order), render(order))
     won = yield from first_success(charge(order), render(order))

@@ -5,7 +5,7 @@ mypy notices them with the error code `unused-awaitable`, pyright does not; at r
 
 from __future__ import annotations
 
-from durable import Durable, activity, first_success, pause, settle, sleep, spawn, workflow
+from durable import Durable, activity, fan_out, first_success, pause, settle, sleep, spawn, workflow
 
 
 @activity
@@ -37,3 +37,4 @@ def dropped_at_once(order: str) -> Durable[None]:
     settle(charge(order))  # type: ignore[unused-awaitable]
     yield from sleep(1)
     first_success(visa=charge(order))  # type: ignore[unused-awaitable]
+    fan_out(charge, [order])  # type: ignore[unused-awaitable]

@@ -1,13 +1,13 @@
-"""More rows of the table: branches whose failures are values, or are skipped.
+"""More rows of the table: branches whose failures are values, or are skipped, and branches a few at a time.
 
-They catch what their branches raise, so that the right result is known for each of them.
+Those that take failures catch what their branches raise, so that the right result is known for each of them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from durable.runner.combinators import AllFailed, first_success, settle
+from durable.runner.combinators import AllFailed, fan_out, first_success, settle
 from durable.runner.definitions import Durable
 from durable.runner.ops import Returned
 from durable.testing.simulation.activities import Broken, Stubborn
@@ -68,6 +68,19 @@ def _fits_first(step: Step, value: Any) -> bool:
     return bool(how == "none" and [name for name, _ in failures] == names and are_right)
 
 
+def _make_fan_out(maker: Maker) -> Step:
+    most = maker.dice.weighted({1: 3, 2: 3, 3: 1, 9: 1})
+    return maker.step("fan_out", *maker.inside(0, 5), most=most)
+
+
+def _run_fan_out(step: Step) -> Durable[Any]:
+    return (yield from fan_out(run, step.steps, limit=step["most"]))
+
+
+def _fits_all(step: Step, value: Any) -> bool:
+    return len(value) == len(step.steps) and all(map(fits, step.steps, value))
+
+
 BRANCH_ROWS = {
     "settle": Row(
         weight=2, make=_make_caught("settle", 0, 4), run=_run_settle, fits=_fits_settle,
@@ -76,5 +89,10 @@ BRANCH_ROWS = {
     "first_success": Row(
         weight=2, make=_make_caught("first_success", 1, 4), run=_run_first, fits=_fits_first,
         at_once=lambda step: any(map(at_once, step.steps)), is_leaf=False,
+    ),
+    "fan_out": Row(
+        weight=2, make=_make_fan_out, run=_run_fan_out, fits=_fits_all,
+        errors=lambda step: frozenset().union(*map(errors, step.steps)),
+        at_once=lambda step: all(map(at_once, step.steps)), is_leaf=False,
     ),
 }  # fmt: skip
