@@ -23,7 +23,7 @@ demo: $(STAMP) ## watch a workflow survive the death of its process
 
 test: check ## check, then every test on asyncio and trio, then the coverage that is required
 	@echo "pytest"
-	@$(BIN)/python -m pytest -q -n 2 --cov --cov-report=json:.coverage.json
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal --cov --cov-report=json:.coverage.json
 	@$(BIN)/python tests/coverage_gate.py .coverage.json
 	@echo "passed: ruff, mypy, basedpyright, pytest on asyncio and trio, coverage"
 
