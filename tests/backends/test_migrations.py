@@ -11,7 +11,7 @@ from sqlite_utils import Database
 
 from durable import Durable, Event, OnParentClose, WorkflowEngine, WorkflowStatus, publish, spawn, workflow
 from durable.backends import schema
-from durable.backends.base import Batch, Children, OpenPauses, ProgressOf, WaitsOf, Workflows
+from durable.backends.base import Batch, Children, OpenPauses, ProgressOf, Schedules, Timers, WaitsOf, Workflows
 from durable.backends.sqlite import SqliteBackend
 from durable.clock import SECOND
 from durable.records import Question
@@ -85,6 +85,19 @@ def test_first_schema_takes_pauses(tmp_path: Path) -> None:
     asked = wait(1, 4, "1", name="", question=Question('"sure?"', "bool"))
     backend.commit(Batch(number=1, waits_put=by_place(asked)))
     assert [one.prompt for one in backend.find(OpenPauses(limit=9))] == ["sure?"]
+    backend.close()
+
+
+def test_first_schema_takes_schedules(tmp_path: Path) -> None:
+    """The timers are as they were, and there is a table for schedules."""
+    path = tmp_path / "old.db"
+    an_old_store(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE workflow SET wake_at = 7 WHERE key = 1")
+    backend = SqliteBackend(path)
+    backend.open("new")
+    assert backend.find(Timers(limit=9)) == [(7, 1)]
+    assert backend.find(Schedules(limit=9)) == []
     backend.close()
 
 

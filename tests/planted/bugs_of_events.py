@@ -264,7 +264,7 @@ def wait_outlives_its_workflow(planter: Planter) -> None:
     planter.replace(endings, mark_finished)
 
 
-@bug("I18")
+@bug("I18", seed=1)
 def resolved_wait_stays_registered(planter: Planter) -> None:
     """A wait has one outcome: a limit that is over ends it."""
 
