@@ -49,8 +49,7 @@ class Group:
 
     def open(self, limit: int | None) -> Iterator[Fiber]:
         """Up to so many more branches; without a limit all that are left."""
-        if self.rest is None:
-            return
+        assert self.rest is not None, "there is nothing left to open"
         for branch in islice(self.rest, limit):
             body = iter(branch) if isinstance(branch, Op) else branch
             fiber = Fiber(body, f"{self.position}.{self.count}.", self, self.count)

@@ -241,8 +241,7 @@ class Interpreter(Ambient):
     def _conclude(self, group: Group, verdict: Outcome) -> None:
         """Branches are decided: close the losers, and hand the verdict to the fiber that waits."""
         for loser in group.fibers.values():
-            if loser.is_live:
-                self._close(loser)
+            self._close(loser)
         group.fiber.group = None
         self._ready.append((group.fiber, verdict))
 
