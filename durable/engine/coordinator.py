@@ -189,9 +189,13 @@ class WorkflowStateCoordinator:
         release = Release()
         if len(items) > 1 and len(ids := _started(items)) > 1:
             self.state.look_up(ids)
+        lists: list[Envelope] = []
         for item in items:
             if isinstance(item, Envelope):
-                self._decide(turn, item, release)
+                if item.operation.is_list:
+                    lists.append(item)
+                else:
+                    self._decide(turn, item, release)
                 continue
             try:
                 decide_in(turn, item)
@@ -204,6 +208,8 @@ class WorkflowStateCoordinator:
             follow_up(turn)
         told = self._observers.look(turn)
         self._commit()
+        for one in lists:
+            self._decide(turn, one, release)
         release.answered += self._observers.take(told)
         self._apply(turn.effects, release)
         if release.answered or release.activities:

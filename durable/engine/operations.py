@@ -8,7 +8,7 @@ that a late answer to an old one is known for what it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import attrs
 
@@ -26,6 +26,10 @@ A_co = TypeVar("A_co", covariant=True)
 
 class Operation(Generic[A_co]):
     """Something for the coordinator to do; the answer is an `A_co`."""
+
+    # It asks the store for many at once, so it comes after the commit of its batch: what was decided before it, a timer
+    # that was due, say, is in the store by then.
+    is_list: ClassVar[bool] = False
 
 
 @attrs.frozen
@@ -129,6 +133,8 @@ class AwaitChange(Operation[Sight]):
 class ListWorkflows(Operation[list[WorkflowRecord]]):
     """A page of workflows; `after` is the id of the last one seen."""
 
+    is_list = True
+
     query: Workflows
     after: str | None = None
 
@@ -136,6 +142,8 @@ class ListWorkflows(Operation[list[WorkflowRecord]]):
 @attrs.frozen
 class CountWorkflows(Operation[int]):
     """How many workflows there are."""
+
+    is_list = True
 
     query: Workflows
 
@@ -166,6 +174,8 @@ class PurgeWorkflows(Operation[int]):
 class ListLetters(Operation[list[DeadLetter]]):
     """A page of dead letters."""
 
+    is_list = True
+
     after: int
     limit: int
 
@@ -188,6 +198,8 @@ class RemoveLetter(Operation[None]):
 @attrs.frozen(kw_only=True)
 class ListPauses(Operation[list[OpenPause]]):
     """A page of open pauses, perhaps of one workflow, perhaps of those with one name."""
+
+    is_list = True
 
     workflow_id: str | None = None
     name: str | None = None
@@ -265,6 +277,8 @@ class DeleteSchedule(Operation[None]):
 @attrs.frozen
 class ListSchedules(Operation[list[ScheduleRecord]]):
     """A page of schedules by name."""
+
+    is_list = True
 
     after: str | None
     limit: int

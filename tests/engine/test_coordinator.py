@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 
 from durable import Delivered, WorkflowNotFound, WorkflowStatus
+from durable.backends.base import Workflows
 from durable.backends.memory import MemoryBackend
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator import Envelope
 from durable.engine.operations import (
     AwaitEnd,
+    CountWorkflows,
     DescribeWorkflow,
     FindWorkflow,
+    ListWorkflows,
     RecordActivity,
     RecoverWorkflows,
     RemoveLetter,
@@ -25,6 +28,8 @@ from durable.testing.faults import Fault, SimCrash
 from tests.engine.desk import call_of, event_of
 from tests.engine.flows import go, sleeper, spinner, waiter, worker
 from tests.engine.office import Office
+
+EVERY = Workflows(limit=9)
 
 
 def test_nothing_leaves_before_the_commit() -> None:
@@ -283,6 +288,28 @@ def test_work_off_takes_what_is_there_and_does_not_wait() -> None:
     assert office.coordinator.work_off() == 2
     assert office.coordinator.work_off() == 0
     assert not office.coordinator.has_work()
+
+
+def test_list_shows_what_was_decided_before_it() -> None:
+    """A list that comes in one batch with a timer that is due, or with a start, shows what came of it."""
+    office = Office()
+    office.coordinator.work_off()
+    ended = CountWorkflows(Workflows(statuses=(WorkflowStatus.SUCCEEDED,), limit=9))
+    all = CountWorkflows(EVERY)
+    office.ask(call_of(sleeper(3), "s"))
+    office.clock.advance(3)
+    letters = [office.letter(operation) for operation in (ended, call_of(sleeper(3), "t"), all)]
+    for letter in letters:
+        office.coordinator.submit(letter)
+    assert office.coordinator.work_off() == 4
+    assert (letters[0].reply, letters[2].reply) == (1, 2)
+
+
+def test_list_that_is_refused_hurts_nobody_else() -> None:
+    """A list after a workflow that does not exist is refused by itself."""
+    refused, found = Office().ask(ListWorkflows(EVERY, after="nobody"), CountWorkflows(EVERY))
+    assert isinstance(refused.error, WorkflowNotFound)
+    assert found.reply == 0
 
 
 def test_timer_that_is_due_is_work() -> None:
