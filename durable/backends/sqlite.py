@@ -22,6 +22,7 @@ from typing import Literal, TypeVar, cast
 from durable.backends import owner, queries, rows, schedules, schema, storefile
 from durable.backends.base import Batch, Opened, PendingCount, Query, R, Workflows
 from durable.backends.tables import Row, Table
+from durable.backends.wal import CHECKPOINT_FRAMES, Log
 from durable.errors import (
     CodecError,
     InvalidValue,
@@ -113,6 +114,7 @@ class SqliteBackend:
         self._incarnation = ""
         self._connection: sqlite3.Connection | None = None
         self._owner: owner.Owner | None = None
+        self._log = Log(self._path)
         self._told: set[str] = set()
 
     def __repr__(self) -> str:
@@ -127,6 +129,7 @@ class SqliteBackend:
         self._owner = owner.take(real)
         try:
             self._connection = self._connect(real)
+            self._log = Log(real)
             opened = self._take(self._connection, incarnation)
         except sqlite3.Error as error:
             self.close()
@@ -158,7 +161,7 @@ class SqliteBackend:
         # A WAL that one great batch has blown up is cut back at the next checkpoint.
         connection.execute("PRAGMA journal_size_limit = 67108864")
         # A checkpoint writes every changed page once, so fewer of them write less; 16 MB of WAL are read quickly.
-        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_FRAMES}")
         connection.execute("BEGIN IMMEDIATE")
         if not schema.is_current(connection):
             schema.migrate(connection)
@@ -190,6 +193,7 @@ class SqliteBackend:
         fence = (batch.number, batch.serial, int(batch.clean_stop), self._incarnation, batch.number - 1)
         with self._translated() as connection:
             connection.execute("BEGIN IMMEDIATE")
+            self._log.lay_out()
             if connection.execute(_FENCE, fence).rowcount != 1:
                 raise StoreFenced(self._path)
             _drop(connection, batch)

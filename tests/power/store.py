@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,7 +21,8 @@ import attrs
 
 from durable.backends.base import Batch, Opened
 from durable.backends.sqlite import SqliteBackend
-from tests.power.disk import Act, DiaryVFS
+from durable.backends.wal import Log
+from tests.power.disk import Act, DiaryVFS, Write
 
 _numbers = itertools.count()
 
@@ -111,6 +113,18 @@ class Recording:
         self.acks.append((len(self.diary), what, id))
 
 
+class _Log(Log):
+    """The log of a store, which is made longer past SQLite: that is for the diary as well."""
+
+    def __init__(self, database: str, diary: list[Act]) -> None:
+        super().__init__(database)
+        self._diary = diary
+
+    def _append(self, length: int, count: int) -> None:
+        super()._append(length, count)
+        self._diary.append(Write(os.path.basename(self._path), length, bytes(count)))
+
+
 class RecordedBackend(SqliteBackend):
     """A SQLite store on a disk that keeps a diary. Checkpoints come often, so that all that can happen happens."""
 
@@ -130,6 +144,7 @@ class RecordedBackend(SqliteBackend):
 
     def open(self, incarnation: str) -> Opened:
         opened = super().open(incarnation)
+        self._log = _Log(self._path, self._recording.diary)
         assert self._connection is not None
         for setting in self._settings:
             self._connection.execute(f"PRAGMA {setting}")

@@ -1,0 +1,84 @@
+"""The log of a SQLite store is made longer ahead of what is written to it, and says the same as before."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from durable.backends.base import Batch
+from durable.backends.sqlite import SqliteBackend
+from durable.backends.wal import CHECKPOINT_FRAMES, Log
+from durable.records import EntryKind, EntryStatus, HistoryEntry
+
+FULL_LOG = CHECKPOINT_FRAMES * (4096 + 24)
+
+
+def lay_out(file: Path, length: int) -> int:
+    """How long a log of this length becomes."""
+    with file.open("wb") as log:
+        log.write(b"x" * min(length, 10))
+        log.truncate(length)
+    Log(str(file).removesuffix("-wal")).lay_out()
+    assert file.read_bytes()[:10] == (b"x" * min(length, 10)).ljust(10, b"\0")
+    return file.stat().st_size
+
+
+def commits(backend: SqliteBackend, workflow: int, count: int) -> None:
+    """Some commits of one entry of a history each."""
+    for number in range(backend.last_batch() + 1, backend.last_batch() + 1 + count):
+        batch = Batch(number=number, serial=1)
+        batch.history.append((workflow, HistoryEntry(number, "0", EntryKind.ACTIVITY, "a", EntryStatus.OK, "1", 1)))
+        backend.commit(batch)
+
+
+DOUBLED = [(1, 1 << 17), (100_000, 200_000), (3_000_000, 6_000_000), (2 * FULL_LOG, 2 * FULL_LOG)]
+
+
+@pytest.mark.parametrize(("length", "becomes"), DOUBLED)
+def test_log_doubles(tmp_path: Path, length: int, becomes: int) -> None:
+    """It becomes twice as long, 128 KiB at least; one that holds all that a checkpoint leaves stays as it is."""
+    assert lay_out(tmp_path / "a.db-wal", length) == becomes
+
+
+def test_log_does_not_grow_without_end(tmp_path: Path) -> None:
+    """Beyond what is written between two checkpoints it is not made longer."""
+    assert FULL_LOG < lay_out(tmp_path / "a.db-wal", FULL_LOG - 100) < 1.1 * FULL_LOG
+
+
+def test_log_that_is_not_there(tmp_path: Path) -> None:
+    """Nothing is created, and nobody is told: a commit says what is wrong."""
+    Log(str(tmp_path / "a.db")).lay_out()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_log_is_seldom_made_longer(tmp_path: Path) -> None:
+    """Hundreds of commits change its length a few times, and it is always at least as long as what they wrote."""
+    backend = SqliteBackend(tmp_path / "a.db", synchronous="NORMAL")
+    backend.open("one")
+    lengths: list[int] = []
+    for _ in range(300):
+        commits(backend, 1, 1)
+        lengths.append((tmp_path / "a.db-wal").stat().st_size)
+    backend.close()
+    assert len(set(lengths)) <= 12
+    assert lengths == sorted(lengths)
+
+
+def test_log_with_zeros_is_read_to_its_end(tmp_path: Path) -> None:
+    """A store whose engine was killed, with a log that ends in zeros, has every commit, and goes on."""
+    backend = SqliteBackend(tmp_path / "a.db")
+    backend.open("one")
+    commits(backend, 1, 20)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in ("a.db", "a.db-wal"):
+        shutil.copy(tmp_path / file, copy / file)
+    backend.close()
+    assert (copy / "a.db-wal").read_bytes().endswith(bytes(4096))
+    survivor = SqliteBackend(copy / "a.db")
+    survivor.open("two")
+    commits(survivor, 2, 5)
+    assert [len(survivor.history(workflow)) for workflow in (1, 2)] == [20, 5]
+    survivor.close()
