@@ -6,7 +6,7 @@ It books, and judges nothing: the rules do. Every commit costs as much work as t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -114,9 +114,8 @@ class Ledger:
         # What people have tried to answer (the empty text: to take it back), and what was recorded of that.
         self.wanted: dict[Asked, set[str]] = {}
         self.recorded: dict[Asked, str] = {}
-        # The serials of waits that the last commit has put, and of those that it has dropped.
-        self.news: set[int] = set()
-        self.gone: set[int] = set()
+        # Who is to be called when a question is put, by its prompt.
+        self.lookouts: dict[str, list[Callable[[], None]]] = {}
         # Whom a client wanted to end without any cleanup.
         self.axed: set[str] = set()
         self.progress: dict[int, Progress] = {}
@@ -180,13 +179,14 @@ class Ledger:
         return life is not None and life.has_ended
 
     def _book_waits(self, dropped: Iterable[tuple[int, str]], put: Iterable[EventWait]) -> None:
-        self.news, self.gone = {wait.serial for wait in put}, set()
         for key, position in dropped:
             wait = self.lives[key].waits.pop(position, None)
             if wait is not None:
-                self.gone.add(wait.serial)
                 del self.waiting[wait.name, wait.event_key][key, position]
         for wait in put:
             self.lives[wait.workflow_key].waits[wait.position] = wait
             place = self.waiting.setdefault((wait.name, wait.event_key), {})
             place[wait.workflow_key, wait.position] = wait
+            if wait.question is not None:
+                for call in self.lookouts.pop(wait.question.prompt, ()):
+                    call()
