@@ -277,8 +277,6 @@ def mute_errors(classes: Iterable[type[BaseException]]) -> Iterator[str]:
             yield f"durable/errors.py:1 {cls.__name__} has no message, or loses it when copied"
 
 
-# What they look at is text: there is nothing to measure.
-pytestmark = pytest.mark.no_cover
 SAMPLES = (("str", "sample"), ("timedelta", timedelta(seconds=3)), ("int", 3), ("float", 3.5))
 _MODULES = vars(errors) | vars(pause_errors) | vars(schedule_errors)
 ERRORS = [one for one in _MODULES.values() if BaseException in getattr(one, "__mro__", ())]

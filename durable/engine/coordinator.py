@@ -191,18 +191,12 @@ class WorkflowStateCoordinator:
             self.state.look_up(ids)
         lists: list[Envelope] = []
         for item in items:
-            if isinstance(item, Envelope):
-                if item.operation.is_list:
-                    lists.append(item)
-                else:
-                    self._decide(turn, item, release)
-                continue
-            try:
-                decide_in(turn, item)
-            except (InvariantViolated, StorageError):
-                raise
-            except DurableError as error:
-                _log.error("an operation of the engine itself was refused: %s: %s", item, error)
+            if not isinstance(item, Envelope):
+                _decide_own(turn, item)
+            elif item.operation.is_list:
+                lists.append(item)
+            else:
+                self._decide(turn, item, release)
         if self.state.trials.unclean:
             admit_suspect(turn)
             follow_up(turn)
@@ -333,6 +327,16 @@ class WorkflowStateCoordinator:
                 one.error = end or EngineClosed()
                 release.answered.append(one)
         self._release(release)
+
+
+def _decide_own(turn: Turn, operation: Operation[Any]) -> None:
+    """Decide what nobody waits for."""
+    try:
+        decide_in(turn, operation)
+    except (InvariantViolated, StorageError):
+        raise
+    except DurableError as error:
+        _log.error("an operation of the engine itself was refused: %s: %s", operation, error)
 
 
 def _started(items: Sequence[Envelope | Operation[Any]]) -> list[str]:

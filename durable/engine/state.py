@@ -25,7 +25,7 @@ from durable.registry import Registry
 from durable.runner.definitions import WorkflowDef
 from durable.runner.session import WorkflowSessionRunner
 
-# How many workflows that have ended are kept in memory, and how long their arguments and result may be.
+# How many workflows that have ended are kept in memory at most, and how long their arguments and result may be.
 _ENDED_MAX = 1000
 _SMALL = 4000
 
@@ -245,7 +245,7 @@ class State:
         self.timetable.batch = self.batch
         self._evict()
         self._let_go.clear()
-        if len(self._ended) > _ENDED_MAX:
+        if len(self._ended) > min(_ENDED_MAX, self.config.max_loaded_workflows):
             self._ended.clear()
         if len(self._ids) > 2 * len(self.loaded) + 1000:
             self._ids = {loaded.record.id: key for key, loaded in self.loaded.items()}

@@ -137,6 +137,15 @@ def test_many_ids_are_forgotten() -> None:
     assert desk.cancel("w1") is True
 
 
+def test_ended_workflows_are_forgotten() -> None:
+    """Records of workflows that have ended do not pile up in memory either, and are found in the store."""
+    desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=2))
+    for number in range(3):
+        desk.start(worker(), f"w{number}")
+        desk.finish(desk.activities[-1], number)
+    assert [desk.result(f"w{number}") for number in range(3)] == [0, 1, 2]
+
+
 def test_many_event_names_are_forgotten() -> None:
     """Counts of pending events are read from the store again when too many names were seen."""
     desk = Desk(*EVERY, checks=False)

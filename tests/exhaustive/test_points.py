@@ -26,8 +26,6 @@ from tests.exhaustive.records import check_whole, state, story
 from tests.exhaustive.scripts import SCRIPTS, Script
 from tests.exhaustive.service import Service
 
-# What they reach others reach as well, and measuring it makes them three times slower.
-pytestmark = pytest.mark.no_cover
 CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
 FAILURES = (Fault.FAIL_BEFORE, Fault.FAIL_AFTER)
 # One body in memory at a time: every step rebuilds it from its history.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -21,10 +20,9 @@ TEXTS = 20_000
 
 
 def _run(module: str, *arguments: object) -> dict[str, Any]:
-    """The answer of a process of its own, which coverage does not follow."""
-    unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    """The answer of a process of its own."""
     command = [sys.executable, "-m", f"tests.fuzz.{module}", *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, env=unmeasured, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

@@ -28,8 +28,7 @@ from durable.records import WorkflowRecord
 from durable.testing.clock import NOON, ManualClock
 from tests.scenarios.kit import SOON, query
 
-# Not measured for coverage, which makes twenty thousand of anything three times slower.
-pytestmark = [pytest.mark.anyio, pytest.mark.no_cover, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 nothing = Event[int]("flood.nothing")
 LATER = NOON + timedelta(hours=2)
 

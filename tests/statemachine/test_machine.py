@@ -12,10 +12,8 @@ from tests.statemachine.direct import Direct
 from tests.statemachine.machine import Machine
 from tests.statemachine.public import Public
 
-# What they reach others reach as well, and measuring it makes them three times slower.
-pytestmark = pytest.mark.no_cover
 # In parts, so that they can be spread over processes; each has a seed of its own.
-EXAMPLES, STEPS, PARTS = 1_000, 50, 8
+EXAMPLES, STEPS, PARTS = 480, 50, 8
 
 
 def run(make: Any, *, number: int, examples: int, steps: int) -> None:
