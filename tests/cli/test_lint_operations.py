@@ -72,6 +72,13 @@ def test_bare_yield_is_found(body: str) -> None:
     assert codes(module(body)) == ["DUR102"]
 
 
+@pytest.mark.parametrize("end", ["return order", "raise ValueError(order)"])
+def test_yield_that_is_never_reached_is_no_bare_yield(end: str) -> None:
+    """A bare yield behind the end only makes a generator of a body without operations; before the end it is one."""
+    assert codes(module(f"if order:\n    {end}\n    yield\n{end}")) == []
+    assert codes(module(f"if order:\n    yield\n    {end}\n{end}")) == ["DUR102"]
+
+
 @pytest.mark.parametrize(
     "body",
     [

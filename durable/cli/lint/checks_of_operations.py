@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterable, Iterator
 
 from durable.cli.lint import vocabulary
@@ -45,7 +46,7 @@ def check_operations(project: Project, body: Body) -> Found:
         elif isinstance(node, ast.With | ast.AsyncWith):
             yield from _suppress(project, body, node)
     if body.is_durable and is_generator(body.function):
-        yield from _yields(nodes)
+        yield from _yields(nodes, _never_reached(body.function.node))
 
 
 # --- operations that are dropped or misread -----------------------------------------------------------------------
@@ -108,12 +109,23 @@ def _is_taken_for_a_result(project: Project, body: Body, node: ast.Call, parent:
     return False
 
 
-def _yields(nodes: Iterable[ast.AST]) -> Found:
+def _yields(nodes: Iterable[ast.AST], never: set[ast.expr]) -> Found:
     for node in nodes:
-        if isinstance(node, ast.Yield):
+        if isinstance(node, ast.Yield) and node not in never:
             yield node, "DUR102", f"'{_short(node)}' is a bare yield"
         elif isinstance(node, ast.YieldFrom) and isinstance(node.value, _LITERALS) and not _is_empty(node.value):
             yield node, "DUR102", f"'{_short(node)}' yields what is no operation"
+
+
+def _never_reached(function: ast.AST) -> set[ast.expr]:
+    """`return x`, then `yield`: another way to make a generator of a body without operations."""
+    blocks = (block for node in ast.walk(function) for _, block in ast.iter_fields(node) if isinstance(block, list))
+    pairs = (pair for block in blocks for pair in itertools.pairwise(block))
+    return {
+        after.value
+        for before, after in pairs
+        if isinstance(before, ast.Return | ast.Raise) and isinstance(after, ast.Expr)
+    }
 
 
 def _is_empty(node: ast.expr) -> bool:
