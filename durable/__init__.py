@@ -63,11 +63,13 @@ from durable.records import (
     WorkflowStatus,
 )
 from durable.retry import Retry
+from durable.runner.changes import patched, removed
 from durable.runner.children import ChildHandle, spawn
 from durable.runner.combinators import AllFailed, Outcome, Won, fan_out, first_success, gather, race, settle
 from durable.runner.definitions import ActivityDef, Call, Durable, WorkflowDef, activity, call, workflow
 from durable.runner.determinism import WorkflowInfo, info, now, random, uuid
 from durable.runner.events import Event
+from durable.runner.loops import Break, Continue, loop
 from durable.runner.ops import Op, Raised, Returned, UseYieldFrom, sleep, sleep_until
 from durable.runner.pauses import pause
 from durable.runner.publishing import publish
@@ -84,6 +86,7 @@ __all__ = [
     "ActivityInfo",
     "ActivityTimedOut",
     "AllFailed",
+    "Break",
     "Call",
     "Cancelled",
     "CatchUp",
@@ -93,6 +96,7 @@ __all__ = [
     "ChildWorkflowFailed",
     "Codec",
     "CodecError",
+    "Continue",
     "DeadLetter",
     "DeadLetterNotFound",
     "DeadLetterPolicy",
@@ -177,11 +181,14 @@ __all__ = [
     "first_success",
     "gather",
     "info",
+    "loop",
     "now",
+    "patched",
     "pause",
     "publish",
     "race",
     "random",
+    "removed",
     "saga",
     "settle",
     "sleep",

@@ -136,6 +136,12 @@ class FunctionCoder:
             annotation = get_args(annotation)[-1]
         return self._codec.coder(annotation, f"{self._name}: result")
 
+    @functools.cached_property
+    def first(self) -> Coder | None:
+        """The coder of the first parameter; None if it has no annotation. Raises `CodecError`."""
+        name = next(iter(self._parameters), None)
+        return self._coders[name] if name is not None and name in self._hints else None
+
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raises `TypeError` if the function cannot be called like this."""
         if kwargs or not self._least <= len(args) <= self._most:

@@ -129,6 +129,18 @@ class EntryKind(enum.Enum):
     SPAWN = "spawn"
     RESULT = "result"
     CANCEL_CHILD = "cancel child"
+    # The state that a round of a loop begins with.
+    LOOP = "loop"
+    # Looked up, never told: an answer of `patched`, and what operators have done.
+    PATCH = "patch"
+    REPAIRED = "repaired"
+    RETRIED = "retried"
+    FORKED = "forked"
+    # Never stored: what a body waits for where it has `removed` something.
+    REMOVED = "removed"
+
+    # As above: a history is looked through for those that are looked up.
+    __hash__ = object.__hash__
 
 
 class EntryStatus(enum.Enum):

@@ -6,6 +6,7 @@ ActivityFailed
 ActivityInfo
 ActivityTimedOut
 AllFailed
+Break
 Call
 Cancelled
 CatchUp
@@ -15,6 +16,7 @@ ChildWorkflowCancelled
 ChildWorkflowFailed
 Codec
 CodecError
+Continue
 DeadLetter
 DeadLetterNotFound
 DeadLetterPolicy
@@ -99,11 +101,14 @@ fan_out
 first_success
 gather
 info
+loop
 now
+patched
 pause
 publish
 race
 random
+removed
 saga
 settle
 sleep

@@ -50,6 +50,8 @@ class Batch:
     # Workflows whose stored history goes, before the entries below are added.
     history_cleared: set[int] = attrs.field(factory=set)
     history: list[tuple[int, HistoryEntry]] = attrs.field(factory=list)
+    # (workflow, seq): entries that nobody needs any more. They go last: some may be among those above.
+    history_trimmed: set[tuple[int, int]] = attrs.field(factory=set)
     waits_put: dict[tuple[int, str], EventWait] = attrs.field(factory=dict)
     waits_dropped: set[tuple[int, str]] = attrs.field(factory=set)
     # Keyed by serial. A put may replace a stored event (a mailbox that becomes known, a letter that is sent again).
@@ -75,6 +77,7 @@ class Batch:
             or self.workflows_changed
             or self.workflows_purged
             or self.history_cleared
+            or self.history_trimmed
             or self.waits_put
             or self.waits_dropped
             or self.events_put

@@ -123,6 +123,8 @@ class MemoryStore:
             self.tied.put(record)
         for key, entry in batch.history:
             self.history.setdefault(key, {})[entry.seq] = entry
+        for key, seq in batch.history_trimmed:
+            self.history.get(key, {}).pop(seq, None)
         for (key, position), wait in batch.waits_put.items():
             self._drop_wait(key, position)
             self.waits.setdefault(key, {})[position] = wait

@@ -337,6 +337,8 @@ def _put(connection: sqlite3.Connection, batch: Batch) -> None:
         _update_workflows(connection, batch)
     if batch.history:
         run(_INSERT_HISTORY, rows.history_rows(batch.history))
+    if batch.history_trimmed:
+        run("DELETE FROM history WHERE workflow = ? AND seq = ?", batch.history_trimmed)
     if batch.waits_put:
         waits = batch.waits_put.values()
         run(_PUT_WAIT, [rows.wait_row(wait) for wait in waits if wait.question is None])

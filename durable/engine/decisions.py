@@ -8,6 +8,7 @@ from typing import Any
 from durable.engine import (
     delivery,
     lifecycle,
+    looping,
     pauses,
     publishing,
     questions,
@@ -115,6 +116,8 @@ def _check(turn: Turn, key: int, position: str) -> None:
         lifecycle.check_child(turn, loaded, wait)
     elif wait.kind is EntryKind.PAUSE:
         pauses.check_pause(turn, loaded, wait)
+    elif wait.kind is EntryKind.LOOP:
+        looping.check_state(turn, loaded, wait)
     elif wait.kind is EntryKind.SPAWN:
         spawning.check_spawn(turn, loaded, wait)
     elif wait.kind is EntryKind.RESULT:

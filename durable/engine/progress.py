@@ -7,6 +7,7 @@ is one decision and so one commit.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from durable.codec import Arguments
@@ -31,7 +32,7 @@ from durable.records import (
 from durable.runner.definitions import ActivityCall
 from durable.runner.events import EventOp
 from durable.runner.fibers import WaitCondition
-from durable.runner.replaying import parking_of, session_of
+from durable.runner.replaying import is_first_run, parking_of, session_of
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
 from durable.runner.session import WorkflowSessionRunner
 
@@ -56,7 +57,8 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         session = _session(turn, record)
         turn.state.watch.enter(record, session)
         try:
-            result = session.replay(history)
+            # A body that has never run yet takes the code of today.
+            result = session.start() if is_first_run(record, history) else session.replay(history)
         finally:
             turn.state.watch.leave()
         rows = turn.state.post.waits_of(record.key)
@@ -67,11 +69,11 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         # A body that cannot even be rebuilt must not take the others down.
         park(turn, record, *parking_of(error))
     else:
-        loaded = Loaded(record, session, len(history), rows)
+        loaded = Loaded(record, session, last_seq(history), rows)
         turn.state.load(loaded)
         waiting = turn.state.trials.waiting
         if record.key in waiting and waiting[record.key] is None:
-            waiting[record.key] = (record.round, len(history))
+            waiting[record.key] = (record.round, loaded.seq)
         if record.status is WorkflowStatus.PARKED:
             turn.state.put(record.with_status(WorkflowStatus.RUNNING, park_reason=None, park_detail=None), record)
         for position, row in list(rows.items()):
@@ -86,6 +88,11 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         advance(turn, loaded, result)
         return turn.state.loaded.get(record.key)
     return None
+
+
+def last_seq(history: Sequence[HistoryEntry]) -> int:
+    """The number of the last entry; loops trim those before it."""
+    return history[-1].seq if history else 0
 
 
 def begin(turn: Turn, record: WorkflowRecord, mail: int, arguments: Arguments | None) -> None:
@@ -136,6 +143,8 @@ def feed_cancel(turn: Turn, loaded: Loaded, reason: str) -> None:
 
 def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
     """Do what the body now asks for."""
+    if loaded.session.answers or loaded.session.trimmed:
+        _look_after_history(turn, loaded)
     # Also on its way out a body has withdrawn waits: the children among them are to be cancelled.
     for wait in result.withdrawn if isinstance(result, Suspended) else loaded.session.withdrawn():
         _withdraw(turn, loaded, wait)
@@ -157,6 +166,19 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         elif wait.kind is not EntryKind.TIMER:
             turn.checks.append((loaded.record.key, wait.position))
     settle(turn, loaded)
+
+
+def _look_after_history(turn: Turn, loaded: Loaded) -> None:
+    """Record what `patched` has answered, and let go of the rounds of loops that nobody needs any more."""
+    session, key = loaded.session, loaded.record.key
+    for change_id, answer in session.answers:
+        loaded.seq += 1
+        at, told = max(turn.now, session.now), "true" if answer else "false"
+        entry = HistoryEntry(loaded.seq, "", EntryKind.PATCH, change_id, EntryStatus.OK, told, at)
+        turn.state.batch.history.append((key, entry))
+    session.answers.clear()
+    turn.state.batch.history_trimmed.update((key, seq) for seq in session.trimmed)
+    session.trimmed.clear()
 
 
 def _end(turn: Turn, loaded: Loaded, result: Completed | Failed | ContinueAs) -> None:

@@ -36,7 +36,7 @@ class Loaded:
 
     record: WorkflowRecord
     session: WorkflowSessionRunner
-    # How many history entries there are.
+    # The number of its last entry.
     seq: int
     # Its registered waits for events and answers, by position.
     rows: dict[str, EventWait] = attrs.field(factory=dict)
@@ -215,7 +215,8 @@ class State:
         stored = [] if key in self.batch.history_cleared else self.backend.history(key)
         if key in self._let_go or key in self.loaded:
             stored += [entry for owner, entry in self.batch.history if owner == key]
-        return stored
+        trimmed = self.batch.history_trimmed
+        return [entry for entry in stored if (key, entry.seq) not in trimmed] if trimmed else stored
 
     def clear_history(self, key: int) -> None:
         """Forget a workflow's history; the next round starts with an empty one."""

@@ -64,14 +64,14 @@ class FanOut(Branches[list[Any]]):
             try:
                 branch = use(self.fn(item), self.verb)
             except BaseException as error:
-                branch = _failing(error)
+                branch = failing(error)
             yield branch
 
     def tally(self) -> Tally:
         return _All(len(self.items), shape=list)
 
 
-def _failing(error: BaseException) -> Generator[Op[Any], UseYieldFrom, None]:
+def failing(error: BaseException) -> Generator[Op[Any], UseYieldFrom, None]:
     """A branch that could not even be made fails like one that began."""
     raise error
     yield

@@ -16,6 +16,7 @@ from durable.clock import to_datetime
 from durable.errors import OperationMisused
 from durable.ids import digest, seed
 from durable.runner.ops import STEPPING
+from durable.runner.past import Past
 
 
 @attrs.frozen(kw_only=True)
@@ -37,16 +38,44 @@ class Ambient:
         self.info = info
         # The recorded time of the last thing the workflow learnt.
         self.now = now
+        # What its history has said beforehand, and the entry that was fed last.
+        self.past = Past()
+        self.fed = 0
+        # Whether the body does now what it has never done before, or does again what is recorded.
+        self.is_live = True
+        # Whether the body is being closed; and the answers of `patched` that are not recorded yet.
+        self.closing = 0
+        self.answers: list[tuple[str, bool]] = []
         self._asked: dict[str, int] = {}
 
     def draw(self, kind: str, name: str) -> tuple[str, ...]:
         """Texts that no other draw of this workflow shares."""
-        times = self._asked.get(f"{kind} {name}", 0)
-        self._asked[f"{kind} {name}"] = times + 1
-        return (self.info.id, str(self.info.round), kind, name, str(times))
+        id, where, asked = self._drawing()
+        times = asked.get(f"{kind} {name}", 0)
+        asked[f"{kind} {name}"] = times + 1
+        return (id, str(self.info.round), kind, name, str(times), *where)
+
+    def _drawing(self) -> tuple[str, tuple[str, ...], dict[str, int]]:
+        """From which id and place draws follow now, and how often which name was drawn there.
+
+        What a fork has copied was drawn by another workflow.
+        """
+        id = next((source for last, source in self.past.forks if self.fed < last), self.info.id)
+        return id, (), self._asked
+
+    def patched(self, change_id: str) -> bool:
+        """Whether the body takes the new code; the first answer stands."""
+        known = self.past.patches.get(change_id)
+        if known is None:
+            known = self.is_live
+            if not self.closing:
+                self.past.patches[change_id] = known
+                self.answers.append((change_id, known))
+        return known
 
 
-def _ambient(verb: str) -> Ambient:
+def ambient(verb: str) -> Ambient:
+    """The session that is stepping. Raises `OperationMisused` outside of a body."""
     session = STEPPING.get()
     if not isinstance(session, Ambient):
         raise OperationMisused(f"{verb}() works only inside a workflow body")
@@ -55,19 +84,19 @@ def _ambient(verb: str) -> Ambient:
 
 def now() -> datetime:
     """The recorded time of the last thing this workflow learnt; the same on every replay."""
-    return to_datetime(_ambient("now").now)
+    return to_datetime(ambient("now").now)
 
 
 def uuid(name: str = "") -> _uuid.UUID:
     """A UUID that is the same on every replay."""
-    return _uuid.UUID(hex=digest(*_ambient("uuid").draw("uuid", name)), version=4)
+    return _uuid.UUID(hex=digest(*ambient("uuid").draw("uuid", name)), version=4)
 
 
 def random(name: str = "") -> Random:
     """A random generator whose numbers are the same on every replay."""
-    return Random(seed(*_ambient("random").draw("random", name)))
+    return Random(seed(*ambient("random").draw("random", name)))
 
 
 def info() -> WorkflowInfo:
     """Who this workflow is."""
-    return _ambient("info").info
+    return ambient("info").info

@@ -12,7 +12,7 @@ from types import FrameType, MappingProxyType
 from typing import Any
 
 from durable.records import EntryKind
-from durable.runner.ops import Branches, Leaf, Op, OrDefault, Tally, Undo
+from durable.runner.ops import Leaf, Op, OrDefault, Tally, Undo
 
 
 class Fiber:
@@ -37,13 +37,13 @@ class Group:
 
     __slots__ = ("count", "fiber", "fibers", "is_cancelling", "position", "rest", "tally")
 
-    def __init__(self, op: Branches[Any], fiber: Fiber, position: str) -> None:
+    def __init__(self, tally: Tally, rest: Iterator[Any], fiber: Fiber, position: str) -> None:
         self.fiber = fiber
         self.position = position
-        self.tally: Tally = op.tally()
+        self.tally = tally
         self.is_cancelling = False
         # Those that are not opened yet, how many are, and those of them that have not ended.
-        self.rest: Iterator[Any] | None = op.each()
+        self.rest: Iterator[Any] | None = rest
         self.count = 0
         self.fibers: dict[int, Fiber] = {}
 
@@ -60,6 +60,13 @@ class Group:
             self.rest = None
 
 
+def groups_around(fiber: Fiber) -> Iterator[Group]:
+    """The groups that a fiber runs in, the innermost first."""
+    while fiber.owner is not None:
+        yield fiber.owner
+        fiber = fiber.owner.fiber
+
+
 class WaitCondition:
     """What a workflow waits for at one position."""
 
@@ -72,7 +79,7 @@ class WaitCondition:
     attempt = 1
     retry_at: int | None = None
     error: str | None = None
-    # A child's arguments, or the prompt of a pause, as JSON.
+    # A child's arguments, the prompt of a pause, or the state of a loop, as JSON.
     input = ""
 
     def __init__(self, position: str, op: Leaf[Any], fiber: Fiber, opened_at: int) -> None:

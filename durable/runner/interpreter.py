@@ -13,12 +13,14 @@ from typing import Any, cast
 
 from durable.clock import later, to_datetime
 from durable.codec import Codec
-from durable.errors import Cancelled, OperationMisused, SessionClosed
+from durable.errors import Cancelled, CodecError, OperationMisused, SessionClosed
 from durable.records import EntryKind
 from durable.runner.children import Spawn
 from durable.runner.definitions import ActivityCall, ContinueRequested, WorkflowCall
 from durable.runner.determinism import Ambient, WorkflowInfo
-from durable.runner.fibers import Fiber, Group, WaitCondition, source_line
+from durable.runner.fibers import Fiber, Group, WaitCondition, groups_around, source_line
+from durable.runner.loops import Loop, LoopState, Rounds, rounds_of
+from durable.runner.misuse import foreign, not_taken
 from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Resume, Returned, Timer
 from durable.runner.pauses import PauseOp
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
@@ -26,13 +28,6 @@ from durable.runner.results import Completed, ContinueAs, Failed, SessionResult,
 _log = logging.getLogger("durable")
 # What starts a child. A tuple: `isinstance` takes three times as long with a union.
 _CALLS = (WorkflowCall, Spawn)
-# How asyncio, trio, anyio and sniffio say that no loop is running.
-_NO_LOOP = {
-    "no running event loop",
-    "must be called from async context",
-    "NoEventLoopError",
-    "AsyncLibraryNotFoundError",
-}
 
 
 class Interpreter(Ambient):
@@ -47,15 +42,16 @@ class Interpreter(Ambient):
         # How many of them are activities.
         self.open_activities = 0
         self.announced: Op[Any] | None = None
-        self.closing = 0
         self.dropped: list[str] = []
         # The fiber that is being stepped, or was last.
         self.stepped: Fiber | None = None
-        # The entry that was fed last; what was published since anybody looked, and after which entry.
-        self.fed = 0
+        # What was published since anybody looked, and after which entry.
         self.published: tuple[int, str] | None = None
         # Whether it has spawned a child.
         self.has_spawned = False
+        # Whether it has come by a loop, and the entries of finished rounds that nobody needs any more.
+        self.has_loop = False
+        self.trimmed: set[int] = set()
         self._codec = codec
         self._ready: deque[tuple[Fiber, Outcome]] = deque()
         self._token = Resume()
@@ -75,6 +71,14 @@ class Interpreter(Ambient):
             return
         coder = self._codec.coder(type(value), f"workflow {self.info.name}: progress")
         self.published = (self.fed, coder.pack(value)[0])
+
+    def _drawing(self) -> tuple[str, tuple[str, ...], dict[str, int]]:
+        """In a round of a loop draws follow from the round: those before it may not be run again."""
+        id, where, asked = super()._drawing()
+        for group in groups_around(self.stepped) if self.stepped is not None else ():
+            if isinstance(group, Rounds):
+                return id, (f"{group.position}.{group.course.round}",), group.course.asked
+        return id, where, asked
 
     def _advance(self, fiber: Fiber | None = None, outcome: Outcome | None = None) -> SessionResult:
         """Run a fiber, and all that become ready by it, until everything waits."""
@@ -118,7 +122,7 @@ class Interpreter(Ambient):
                 return
             except BaseException as error:
                 self.dropped.clear()
-                self._finish(fiber, Raised(self._foreign(error) or error))
+                self._finish(fiber, Raised(foreign(self.info.name, error) or error))
                 return
             outcome = self._misuse() if self.dropped else self._take(fiber, op)
 
@@ -133,7 +137,7 @@ class Interpreter(Ambient):
         """The fiber yielded something: the outcome if it is known at once, None if the fiber must wait."""
         announced, self.announced = self.announced, None
         if op is not announced or announced is None:
-            return Raised(OperationMisused(self._describe_misuse(fiber, op)))
+            return Raised(OperationMisused(not_taken(self.info.name, op, source_line(fiber.body))))
         position = f"{fiber.prefix}{fiber.count}"
         fiber.count += 1
         if isinstance(announced, Branches):
@@ -163,6 +167,13 @@ class Interpreter(Ambient):
             coder = op.definition.coder(self._codec)
             coder.check(op.args, op.kwargs)
             wait.input = coder.pack_arguments(op.args, op.kwargs)
+        elif isinstance(op, LoopState):
+            wait.input = op.text
+        elif op.kind is EntryKind.REMOVED:
+            # The child that was called here may still run; its parent's end will find it in the store only.
+            self.has_spawned = True
+            if self.past.last_at(wait.position) is None:
+                return Returned(None)
         elif isinstance(op, PauseOp):
             # Only to see that answers can be stored: the person who gives one should not be the first to learn.
             op.coder(self._codec)
@@ -172,33 +183,20 @@ class Interpreter(Ambient):
                 self.timed[wait.position] = wait
         return None
 
-    def _describe_misuse(self, fiber: Fiber, op: object) -> str:
-        where = source_line(fiber.body)
-        if isinstance(op, Op):
-            op._used = True
-            return f"bare 'yield {op}': write 'yield from' ({where})"
-        return (
-            f"workflow {self.info.name} yielded or awaited {type(op).__name__}, which is no durable operation: "
-            f"do I/O in an activity ({where})"
-        )
-
-    def _foreign(self, error: BaseException) -> OperationMisused | None:
-        """What a body did that awaited an awaitable of an event loop: there is no loop here, so that has failed."""
-        if not isinstance(error, RuntimeError) or not {type(error).__name__, str(error)} & _NO_LOOP:
-            return None
-        trace = error.__traceback__
-        # The frame below ours is the body's.
-        trace = trace.tb_next or trace if trace is not None else None
-        where = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})" if trace is not None else ""
-        misused = OperationMisused(
-            f"workflow {self.info.name} used something that needs an event loop, which is no durable operation: "
-            f"do I/O in an activity, and wait with durable's own sleep(){where}"
-        )
-        misused.__cause__ = error
-        return misused
-
     def _branch(self, fiber: Fiber, op: Branches[Any], position: str) -> Outcome | None:
-        group = Group(op, fiber, position)
+        if isinstance(op, Loop):
+            past = self.past.loops.get(position)
+            self.has_loop = True
+            # Perhaps in rounds that are not run again.
+            self.has_spawned = self.has_spawned or past is not None
+            try:
+                group: Group = rounds_of(op, fiber, position, self._codec, past)
+            except CodecError as error:
+                return Raised(error)
+            # What a body does when it is called, before its first step, it does in its round.
+            self.stepped = Fiber(None, "", group, 0)
+        else:
+            group = Group(op.tally(), op.each(), fiber, position)
         self._open(group, op.limit)
         if not group.fibers:
             return group.tally.empty()

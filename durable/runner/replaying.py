@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import traceback
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -126,41 +126,28 @@ def replay(history: WorkflowHistory, workflows: Workflows, codec: Codec) -> Repl
         session = session_of(record, workflows, codec)
     except Exception as error:
         return _parked(result, error)
-    feeding = _Feeding(history.entries)
     try:
-        ended = session.replay(feeding)
+        ended = session.start() if is_first_run(record, history.entries) else session.replay(history.entries)
     except InvariantViolated:
         raise
     except Exception as error:
-        return _parked(result, error, feeding.last, session)
+        fed = next((entry for entry in history.entries if entry.seq == session.fed), None)
+        return _parked(result, error, fed, session)
     finally:
         session.close()
-    if isinstance(ended, Failed) and not _is_new(history):
+    if isinstance(ended, Failed) and not is_first_run(record, history.entries):
         return _failed(result, ended.error)
     return result
 
 
-class _Feeding:
-    """The entries, one by one; and which of them was handed out last."""
-
-    def __init__(self, entries: tuple[HistoryEntry, ...]) -> None:
-        self._entries = entries
-        self.last: HistoryEntry | None = None
-
-    def __iter__(self) -> Iterator[HistoryEntry]:
-        for entry in self._entries:
-            self.last = entry
-            yield entry
-
-
-def _is_new(history: WorkflowHistory) -> bool:
+def is_first_run(record: WorkflowRecord, entries: Sequence[HistoryEntry]) -> bool:
     """Whether the body may not have run yet: a delayed start, the next round. If it fails then, that is no change."""
-    record = history.record
     # Parking takes the deadline away.
     is_waiting = record.wake_at == record.start_at or record.status is WorkflowStatus.PARKED
     is_delayed = is_waiting and record.created_at < record.start_at
-    # A `continue_as` is one commit, the start of the next round another.
-    return not history.entries and (is_delayed or record.round > 0)
+    # A `continue_as` is one commit, the start of the next round another; one that waits has begun.
+    is_next = record.round > 0 and record.status is not WorkflowStatus.SUSPENDED
+    return not entries and (is_delayed or is_next)
 
 
 def _parked(

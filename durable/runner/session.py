@@ -23,7 +23,9 @@ from durable.runner.definitions import ActivityCall, WorkflowCall, WorkflowDef
 from durable.runner.determinism import WorkflowInfo
 from durable.runner.events import EventOp
 from durable.runner.fibers import Fiber, WaitCondition, source_line
+from durable.runner.loops import LoopState, courses_around
 from durable.runner.ops import STEPPING, Leaf, Outcome, Raised, Returned
+from durable.runner.past import Past, RoundState
 from durable.runner.pauses import PauseOp
 from durable.runner.results import Completed, SessionResult, Suspended
 from durable.runner.undo import Undoer, shield_of
@@ -67,9 +69,9 @@ class WorkflowSessionRunner(Undoer):
             return self._cancel(entry)
         wait = self.waits.get(entry.position)
         if wait is None or wait.kind is not entry.kind or wait.name != entry.name:
-            if entry.kind is EntryKind.REFUSAL and isinstance(self._end, Completed):
-                return self._refuse(entry)
-            raise self._diverged(entry)
+            return self._feed_aside(entry, wait)
+        if self.has_loop:
+            self._note(wait, entry)
         if entry.status is EntryStatus.RETRY:
             wait.attempt += 1
             wait.retry_at = entry.retry_at_us
@@ -89,9 +91,12 @@ class WorkflowSessionRunner(Undoer):
 
     def replay(self, entries: Iterable[HistoryEntry]) -> SessionResult:
         """Start, and feed everything that is recorded. What the body then waits for stands in `waits`."""
+        self.past = Past(entries)
+        self.is_live = False
         result = self.start()
-        for entry in entries:
+        for entry in self.past.entries:
             result = self.feed(entry)
+        self.is_live = True
         return result
 
     def close(self) -> None:
@@ -144,7 +149,38 @@ class WorkflowSessionRunner(Undoer):
         if isinstance(op, ChildOp):
             self.has_spawned = True
             return op.read(entry.outcome, self._codec)
+        if isinstance(op, LoopState):
+            return RoundState.read(entry.outcome, op.coder)
         return to_datetime(entry.at_us)
+
+    def _note(self, wait: WaitCondition, entry: HistoryEntry) -> None:
+        """Tell the loops around a wait what their rounds have learnt, and find out what is not needed any more."""
+        courses = courses_around(wait.fiber)
+        if isinstance(wait.op, LoopState) and entry.status is EntryStatus.OK:
+            trimmed = courses.pop(0).begin(entry.seq)
+            for course in courses:
+                course.forget(trimmed)
+            self.trimmed |= trimmed
+        for course in courses:
+            course.note((entry.seq,))
+
+    def _feed_aside(self, entry: HistoryEntry, wait: WaitCondition | None) -> SessionResult:
+        """Take an entry that no wait asks for: the refusal of a result, or what is recorded of a step that is gone."""
+        if entry.kind is EntryKind.REFUSAL and isinstance(self._end, Completed):
+            return self._refuse(entry)
+        place = entry.position
+        while wait is None and "." in place:
+            # It may be a whole group that is gone.
+            place = place.rpartition(".")[0]
+            wait = self.waits.get(place)
+        if wait is None or wait.kind is not EntryKind.REMOVED or (place == entry.position and wait.name != entry.name):
+            raise self._diverged(entry)
+        self._note(wait, entry)
+        if entry.seq != self.past.last_at(place):
+            return Suspended()
+        self._drop(wait)
+        self.now = max(self.now, entry.at_us)
+        return self._advance(wait.fiber, Returned(None))
 
     def _diverged(self, entry: HistoryEntry) -> HistoryDiverged:
         recorded = f"{entry.kind.value} {entry.name}"

@@ -11,7 +11,6 @@ are done. All of it follows from the entries, so a replay comes to the same undo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from durable.errors import Cancelled, OperationMisused
@@ -19,8 +18,9 @@ from durable.outcomes import failed_undo, report_undos
 from durable.records import FailedUndo
 from durable.runner.combinators import Branch
 from durable.runner.definitions import ContinueRequested, Definition
-from durable.runner.fibers import Fiber, Group
+from durable.runner.fibers import Fiber, Group, groups_around
 from durable.runner.interpreter import Interpreter
+from durable.runner.loops import courses_around
 from durable.runner.ops import Branches, Op, Outcome, Raised, Returned, T_co, Tally, Undo, use
 from durable.runner.results import Completed, ContinueAs, Failed
 
@@ -123,6 +123,8 @@ class Undoer(Interpreter):
             books.number += 1
             scope.owed.append(Owed(books.number, f"{fiber.prefix}{fiber.count - 1}", op, value))
             books.scopes[scope] = None
+            for course in courses_around(fiber):
+                course.hold()
 
     @property
     def owes(self) -> bool:
@@ -196,7 +198,7 @@ class Undoer(Interpreter):
         if fiber.owner is None:
             self._unwind(books)
             return
-        for group in _groups_around(fiber):
+        for group in groups_around(fiber):
             books.busy[group] -= 1
             self._go_on(books, group)
 
@@ -272,7 +274,7 @@ class Undoer(Interpreter):
                 continue
             fiber = Fiber(body, prefix, group, UNDO)
             books.running[fiber] = (scope, owed)
-            for one in _groups_around(fiber):
+            for one in groups_around(fiber):
                 books.busy[one] = books.busy.get(one, 0) + 1
             self._ready.append((fiber, Returned(None)))
             return True
@@ -298,17 +300,10 @@ class Undoer(Interpreter):
 def shield_of(fiber: Fiber) -> Fiber | None:
     """The undo that a fiber runs in, the outermost: a cancellation does not reach it."""
     found = fiber if fiber.index == UNDO else None
-    for group in _groups_around(fiber):
+    for group in groups_around(fiber):
         if group.fiber.index == UNDO:
             found = group.fiber
     return found
-
-
-def _groups_around(fiber: Fiber) -> Iterator[Group]:
-    """The groups that a fiber runs in, the innermost first."""
-    while fiber.owner is not None:
-        yield fiber.owner
-        fiber = fiber.owner.fiber
 
 
 def _saga_around(fiber: Fiber) -> Group | Fiber:

@@ -37,7 +37,7 @@ def check_memory(state: State, store: MemoryStore) -> None:
         flights = state.in_flight.get(key, {})
         facts = {
             "record": record == store.workflows.get(key),
-            "history": loaded.seq == len(store.history.get(key, {})),
+            "history": loaded.seq == max(store.history.get(key, {}), default=0),
             "waits": loaded.rows == rows and waits == set(rows),
             "mailbox": loaded.mail in (None, len(store.boxes.get(key, ()))),
             "activities": set(flights) <= work and all(flight[0] == record.round for flight in flights.values()),
