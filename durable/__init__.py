@@ -62,6 +62,7 @@ from durable.records import (
     ParkReason,
     WorkflowStatus,
 )
+from durable.repair_errors import CannotFork, CannotRepair, CannotRetry
 from durable.retry import Retry
 from durable.runner.changes import patched, removed
 from durable.runner.children import ChildHandle, spawn
@@ -89,6 +90,9 @@ __all__ = [
     "Break",
     "Call",
     "Cancelled",
+    "CannotFork",
+    "CannotRepair",
+    "CannotRetry",
     "CatchUp",
     "ChildDepthExceeded",
     "ChildHandle",

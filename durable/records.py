@@ -42,11 +42,14 @@ class WorkflowStatus(enum.Enum):
 
 _ENDS = frozenset({WorkflowStatus.SUCCEEDED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED})
 
-# Which status may follow which; a status without a row is terminal.
+# Which status may follow which. What has ended stays as it is, unless an operator retries it; a child that was
+# cancelled with its parent then begins anew.
 TRANSITIONS: dict[WorkflowStatus, frozenset[WorkflowStatus]] = {
     WorkflowStatus.RUNNING: _ENDS | {WorkflowStatus.SUSPENDED, WorkflowStatus.PARKED},
     WorkflowStatus.SUSPENDED: _ENDS | {WorkflowStatus.RUNNING, WorkflowStatus.PARKED},
     WorkflowStatus.PARKED: frozenset({WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED, WorkflowStatus.CANCELLED}),
+    WorkflowStatus.FAILED: frozenset({WorkflowStatus.RUNNING}),
+    WorkflowStatus.CANCELLED: frozenset({WorkflowStatus.RUNNING}),
 }
 
 

@@ -9,6 +9,9 @@ AllFailed
 Break
 Call
 Cancelled
+CannotFork
+CannotRepair
+CannotRetry
 CatchUp
 ChildDepthExceeded
 ChildHandle

@@ -19,7 +19,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from durable import errors, pause_errors, schedule_errors
+from durable import errors, pause_errors, repair_errors, schedule_errors
 from tests.public_names import PUBLIC_NAMES
 from tests.sources import FunctionNode, Source, files, functions, imports, inside_functions, uses
 
@@ -29,7 +29,7 @@ PUBLIC_METHODS, POSITIONAL_PARAMETERS, NESTING = 15, 5, 4
 # The floor from the ground up: a module imports its own level and those below.
 CODING = ("codec", "converter", "outcomes", "sameness")
 LEVELS = (
-    ("errors", "pause_errors", "schedule_errors"),
+    ("errors", "pause_errors", "repair_errors", "schedule_errors"),
     ("clock", "ids"),
     ("records", "registry", "retry", "schedule"),
     CODING,
@@ -278,7 +278,7 @@ def mute_errors(classes: Iterable[type[BaseException]]) -> Iterator[str]:
 
 
 SAMPLES = (("str", "sample"), ("timedelta", timedelta(seconds=3)), ("int", 3), ("float", 3.5))
-_MODULES = vars(errors) | vars(pause_errors) | vars(schedule_errors)
+_MODULES = vars(errors) | vars(pause_errors) | vars(repair_errors) | vars(schedule_errors)
 ERRORS = [one for one in _MODULES.values() if BaseException in getattr(one, "__mro__", ())]
 _PACKAGE = (one_way, import_form, no_cycles, sizes, purity, options_are_read)
 RULES: dict[Rule, tuple[str, ...]] = dict.fromkeys((*_PACKAGE, public_names, docstrings), ("durable",))

@@ -13,12 +13,14 @@ from durable.engine import (
     publishing,
     questions,
     recovery,
+    repairs,
     schedules,
     spawning,
     watching,
 )
 from durable.engine import operations as ops
 from durable.engine.progress import load
+from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.engine.state import State
 from durable.engine.turn import Decision, Turn
 from durable.errors import CodecError
@@ -48,6 +50,10 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.ReadHistory: questions.decide_read_history,
     ops.DescribeWorkflow: questions.decide_describe_workflow,
     ops.PurgeWorkflows: questions.decide_purge_workflows,
+    RetryWorkflow: repairs.decide_retry_workflow,
+    ForkWorkflow: repairs.decide_fork_workflow,
+    FindStep: repairs.decide_find_step,
+    RepairWorkflow: repairs.decide_repair_workflow,
     ops.ReadProgress: publishing.decide_read_progress,
     ops.AwaitChange: watching.decide_await_change,
     ops.CreateSchedule: schedules.decide_create_schedule,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from durable.codec import payload_size
-from durable.engine.kinship import close_children, wake_parent
+from durable.engine.kinship import close_children, parent_ended, wake_parent
 from durable.engine.operations import Ended, Follow, ResumeWorkflow, StopActivity
 from durable.engine.turn import Turn
 from durable.errors import Cancelled, CodecError, PayloadTooLarge
@@ -82,17 +82,21 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
 
 def leave_work(turn: Turn, record: WorkflowRecord) -> None:
     """Stop the activities that run for a workflow, and cancel the children that it waits for."""
-    state = turn.state
-    for position, flight in state.in_flight.pop(record.key, {}).items():
-        turn.effects.append(StopActivity(record.key, flight[0], position))
-    loaded = state.loaded.get(record.key)
+    stop_activities(turn, record)
+    loaded = turn.state.loaded.get(record.key)
     if loaded is None:
         return
     for wait in loaded.session.waits.values():
         if wait.kind is EntryKind.CHILD:
             child = child_id_of(record, wait.op, wait.position)
             where = place(record.round, wait.position)
-            turn.cancels.append((child, record.key, where, f"parent {record.id!r} has ended"))
+            turn.cancels.append((child, record.key, where, parent_ended(record)))
+
+
+def stop_activities(turn: Turn, record: WorkflowRecord) -> None:
+    """Stop the activities that run for a workflow."""
+    for position, flight in turn.state.in_flight.pop(record.key, {}).items():
+        turn.effects.append(StopActivity(record.key, flight[0], position))
 
 
 def child_id_of(record: WorkflowRecord, op: Any, position: str) -> str:
@@ -104,8 +108,7 @@ def child_id_of(record: WorkflowRecord, op: Any, position: str) -> str:
 def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str) -> None:
     """Set a workflow aside until its code or its data fits again. Nothing is appended and nothing is lost."""
     state = turn.state
-    for position, flight in state.in_flight.pop(record.key, {}).items():
-        turn.effects.append(StopActivity(record.key, flight[0], position))
+    stop_activities(turn, record)
     state.unload(record.key)
     # It could be looked at without taking the process down, so it is not a suspect.
     crashes = record.crashes if reason is ParkReason.CRASHED else 0
@@ -133,7 +136,7 @@ def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> No
         mark_finished(turn, record, WorkflowStatus.FAILED, error=pack_error(error))
         return
     leave_work(turn, record)
-    state.clear_history(record.key)
+    state.chronicle.clear(record.key)
     state.unload(record.key)
     state.put(
         record.with_status(

@@ -12,6 +12,7 @@ import attrs
 from durable.backends.base import Workflows
 from durable.clock import from_datetime, from_duration
 from durable.engine.core import Core, service_call
+from durable.engine.handle import WorkflowHandle
 from durable.engine.operations import (
     CancelPause,
     CountWorkflows,
@@ -28,6 +29,7 @@ from durable.engine.operations import (
     ReplayLetter,
     ResumePause,
 )
+from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.engine.views import Description, WorkflowSummary
 from durable.errors import DurableError, InvalidValue, WrongType
 from durable.ids import check_reason, check_text
@@ -114,6 +116,43 @@ class Runs:
     async def describe(self, id: str) -> Description:
         """What a workflow waits for, since when, which attempt, until when, and where in its source."""
         return await self._core.ask(DescribeWorkflow(check_text("workflow id", id)))
+
+    @service_call
+    async def retry(self, id: str) -> WorkflowHandle[Any]:
+        """Let a failed or parked workflow go on from there: the step that failed begins anew.
+
+        Children that failed, or were stopped with it, go on too. Raises `WorkflowNotFound`, or `CannotRetry`, which
+        says what to do instead.
+        """
+        _raise(await self._core.ask(RetryWorkflow(check_text("workflow id", id))))
+        return WorkflowHandle(self._core, id)
+
+    @service_call
+    async def fork(self, id: str, from_position: str, *, new_id: str | None = None) -> WorkflowHandle[Any]:
+        """Start a new workflow that knows all that this one had recorded before a position, and goes on from there.
+
+        The first one is left as it is. Raises `WorkflowNotFound`, `CannotFork`, `WorkflowAlreadyExists`.
+        """
+        given = self._core.new_id() if new_id is None else check_text("workflow id", new_id)
+        position = check_text("from_position", from_position)
+        _raise(await self._core.ask(ForkWorkflow(check_text("workflow id", id), position, given)))
+        return WorkflowHandle(self._core, given)
+
+    @service_call
+    async def repair(self, id: str, position: str, value: Any, reason: str) -> None:
+        """Replace what is recorded at a position by a value; the history keeps both, and the reason.
+
+        The workflow goes on with the value; one that has failed does when it is retried. Raises `WorkflowNotFound`,
+        `WorkflowTerminated`, `CannotRepair`, and `CodecError` or `PayloadTooLarge` for a value of another type.
+        """
+        where = check_text("workflow id", id), check_text("position", position)
+        told = check_text("reason", reason, length_max=1_000)
+        coder = await self._core.ask(FindStep(*where))
+        if isinstance(coder, DurableError):
+            raise coder
+        # Here and not where bodies run: whatever the value does while it is written, it does to its own caller.
+        text, _ = coder.pack(value)
+        _raise(await self._core.ask(RepairWorkflow(*where, text, told)))
 
     @service_call
     async def purge(self, older_than: timedelta | float) -> int:

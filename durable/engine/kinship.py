@@ -12,6 +12,16 @@ from durable.records import OnParentClose, WorkflowRecord
 END = ""
 
 
+def parent_ended(parent: WorkflowRecord) -> str:
+    """Why the children of a workflow that has ended are cancelled."""
+    return f"parent {parent.id!r} has ended"
+
+
+def nobody_waits(parent: WorkflowRecord) -> str:
+    """Why a child is cancelled whose parent goes on without it."""
+    return f"workflow {parent.id!r} no longer waits for it"
+
+
 def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
     """A workflow has ended: look again at the waits of its parent that it may answer."""
     if record.parent_key is None or record.parent_place is None:
@@ -38,7 +48,7 @@ def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) ->
     if loaded is not None and not loaded.session.has_spawned:
         return
     for child in _tied_children(turn.state, record.key):
-        turn.cancels.append((child.id, record.key, child.parent_place or "", f"parent {record.id!r} has ended"))
+        turn.cancels.append((child.id, record.key, child.parent_place or "", parent_ended(record)))
 
 
 def _tied_children(state: State, parent_key: int) -> list[WorkflowRecord]:

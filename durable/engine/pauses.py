@@ -113,7 +113,7 @@ def _find(turn: Turn, workflow_id: str, pause_id: str) -> tuple[Loaded, WaitCond
 
 def _refusal(turn: Turn, record: WorkflowRecord, pause_id: str) -> DurableError:
     """Why a pause is not open, as far as the history of this round tells. Raises `CodecError`."""
-    for entry in turn.state.history(record.key):
+    for entry in turn.state.chronicle.of(record.key):
         if entry.kind is EntryKind.PAUSE and place(record.round, entry.position) == pause_id:
             if entry.status is EntryStatus.OK:
                 return PauseAlreadyAnswered(record.id, pause_id)

@@ -12,6 +12,7 @@ from typing import Any
 
 from durable.codec import Arguments
 from durable.engine.endings import child_id_of, end_workflow, park
+from durable.engine.kinship import nobody_waits
 from durable.engine.operations import RunActivity, StopActivity
 from durable.engine.publishing import forget_known, store_progress
 from durable.engine.state import Loaded
@@ -53,14 +54,8 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
     if loaded is not None:
         return loaded
     try:
-        history = turn.state.history(record.key)
-        session = _session(turn, record)
-        turn.state.watch.enter(record, session)
-        try:
-            # A body that has never run yet takes the code of today.
-            result = session.start() if is_first_run(record, history) else session.replay(history)
-        finally:
-            turn.state.watch.leave()
+        history = turn.state.chronicle.of(record.key)
+        session, result = rebuild(turn, record, history)
         rows = turn.state.post.waits_of(record.key)
     except (InvariantViolated, StorageError):
         # A bug of ours, or a store that cannot be read, says nothing about this workflow.
@@ -88,6 +83,19 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         advance(turn, loaded, result)
         return turn.state.loaded.get(record.key)
     return None
+
+
+def rebuild(
+    turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]
+) -> tuple[WorkflowSessionRunner, SessionResult]:
+    """The body of a workflow, brought to where its history ends. Raises whatever keeps it from being rebuilt."""
+    session = _session(turn, record)
+    turn.state.watch.enter(record, session)
+    try:
+        # A body that has never run yet takes the code of today.
+        return session, session.start() if is_first_run(record, history) else session.replay(history)
+    finally:
+        turn.state.watch.leave()
 
 
 def last_seq(history: Sequence[HistoryEntry]) -> int:
@@ -177,7 +185,7 @@ def _look_after_history(turn: Turn, loaded: Loaded) -> None:
         entry = HistoryEntry(loaded.seq, "", EntryKind.PATCH, change_id, EntryStatus.OK, told, at)
         turn.state.batch.history.append((key, entry))
     session.answers.clear()
-    turn.state.batch.history_trimmed.update((key, seq) for seq in session.trimmed)
+    turn.state.chronicle.trim(key, session.trimmed)
     session.trimmed.clear()
 
 
@@ -291,8 +299,7 @@ def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
             turn.effects.append(StopActivity(record.key, flight[0], wait.position))
     elif wait.kind is EntryKind.CHILD:
         child_id = child_id_of(record, wait.op, wait.position)
-        reason = f"workflow {record.id!r} no longer waits for it"
-        turn.cancels.append((child_id, record.key, place(record.round, wait.position), reason))
+        turn.cancels.append((child_id, record.key, place(record.round, wait.position), nobody_waits(record)))
 
 
 def _forget(turn: Turn, loaded: Loaded, position: str) -> None:

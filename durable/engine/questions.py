@@ -58,7 +58,7 @@ def decide_count_workflows(turn: Turn, op: CountWorkflows) -> int:
 
 def decide_read_history(turn: Turn, op: ReadHistory) -> list[HistoryEntry]:
     """All entries, in order."""
-    return turn.state.history(turn.state.record(op.id).key)
+    return turn.state.chronicle.of(turn.state.record(op.id).key)
 
 
 def decide_describe_workflow(turn: Turn, op: DescribeWorkflow) -> Description:
@@ -73,7 +73,7 @@ def decide_describe_workflow(turn: Turn, op: DescribeWorkflow) -> Description:
     return Description(
         summary=WorkflowSummary.of(record),
         waits=() if loaded is None else tuple(_waiting(loaded, wait) for wait in loaded.session.waits.values()),
-        history_length=len(state.history(record.key)),
+        history_length=len(state.chronicle.of(record.key)),
         round=record.round,
         pending_events=0 if record.status.is_terminal else len(state.post.mailbox(target=record.key)),
         park_reason=record.park_reason,

@@ -136,7 +136,7 @@ def admit_suspect(turn: Turn) -> None:
         record = turn.state.by_key(key)
         if record is None or not _is_in_work(record):
             continue
-        if woken_at is not None and woken_at != (record.round, last_seq(turn.state.history(key))):
+        if woken_at is not None and woken_at != (record.round, last_seq(turn.state.chronicle.of(key))):
             # Woken by an event, an answer or a child, it has made progress. Only its timer was put off.
             trials.vetted.add(key)
             turn.state.timers.move(key, record.wake_at, record.wake_at)

@@ -15,12 +15,13 @@ import attrs
 
 from durable.backends.base import Backend, Batch, TakenIds
 from durable.codec import Codec
+from durable.engine.chronicle import Chronicle
 from durable.engine.config import EngineConfig
 from durable.engine.postbox import Postbox
 from durable.engine.timers import TimerWindow
 from durable.engine.timetable import Timetable
 from durable.errors import CodecError, InvariantViolated, WorkflowNotFound
-from durable.records import EventWait, HistoryEntry, WorkflowRecord
+from durable.records import EventWait, WorkflowRecord
 from durable.registry import Registry
 from durable.runner.definitions import WorkflowDef
 from durable.runner.session import WorkflowSessionRunner
@@ -118,6 +119,8 @@ class State:
         self._let_go: set[int] = set()
         self.post = Postbox(backend, config.max_pending_events, self.loaded, self._let_go)
         self.post.next_batch(self.batch)
+        self.chronicle = Chronicle(backend, self.loaded, self._let_go)
+        self.chronicle.batch = self.batch
         self.timetable = Timetable(backend, self.timers, self.batch)
 
     def next_serial(self) -> int:
@@ -187,6 +190,13 @@ class State:
         if before.wake_at != record.wake_at:
             self.timers.move(key, before.wake_at, record.wake_at)
 
+    def reopen(self, record: WorkflowRecord) -> None:
+        """Store a workflow that had ended and goes on after all."""
+        self._ended.pop(record.key, None)
+        new = self.batch.workflows_new
+        (new if record.key in new else self.batch.workflows_changed)[record.key] = record
+        self._ids[record.id] = record.key
+
     def load(self, loaded: Loaded) -> None:
         """Keep a live body."""
         self.loaded[loaded.record.key] = loaded
@@ -208,21 +218,6 @@ class State:
                 # A workflow that sleeps costs a row, not an empty dict.
                 del self.in_flight[key]
 
-    # --- history --------------------------------------------------------------------------------------------------
-
-    def history(self, key: int) -> list[HistoryEntry]:
-        """All that is recorded of a workflow."""
-        stored = [] if key in self.batch.history_cleared else self.backend.history(key)
-        if key in self._let_go or key in self.loaded:
-            stored += [entry for owner, entry in self.batch.history if owner == key]
-        trimmed = self.batch.history_trimmed
-        return [entry for entry in stored if (key, entry.seq) not in trimmed] if trimmed else stored
-
-    def clear_history(self, key: int) -> None:
-        """Forget a workflow's history; the next round starts with an empty one."""
-        self.batch.history = [(owner, entry) for owner, entry in self.batch.history if owner != key]
-        self.batch.history_cleared.add(key)
-
     # --- between two batches --------------------------------------------------------------------------------------
 
     def seal(self, number: int) -> Batch:
@@ -243,7 +238,7 @@ class State:
         self.batch = Batch()
         self._free.clear()
         self.post.next_batch(self.batch)
-        self.timetable.batch = self.batch
+        self.chronicle.batch = self.timetable.batch = self.batch
         self._evict()
         self._let_go.clear()
         if len(self._ended) > min(_ENDED_MAX, self.config.max_loaded_workflows):

@@ -136,6 +136,18 @@ class SyncRuns:
         """What a workflow waits for, and where."""
         return self._line.wait(self._runs.describe, id)
 
+    def retry(self, id: str) -> SyncWorkflowHandle[Any]:
+        """See `WorkflowEngine.runs.retry`."""
+        return SyncWorkflowHandle(self._line, self._line.wait(self._runs.retry, id))
+
+    def fork(self, id: str, from_position: str, *, new_id: str | None = None) -> SyncWorkflowHandle[Any]:
+        """See `WorkflowEngine.runs.fork`."""
+        return SyncWorkflowHandle(self._line, self._line.wait(self._runs.fork, id, from_position, new_id=new_id))
+
+    def repair(self, id: str, position: str, value: Any, reason: str) -> None:
+        """See `WorkflowEngine.runs.repair`."""
+        self._line.wait(self._runs.repair, id, position, value, reason)
+
     def purge(self, older_than: timedelta | float) -> int:
         """Remove workflows that ended longer ago than this; how many."""
         return self._line.wait(self._runs.purge, older_than)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar, cast
 
-from durable.codec import Codec
+from durable.codec import Codec, Coder
 from durable.errors import WrongType
 from durable.ids import check_reason, check_text
 from durable.records import EntryKind, OnParentClose
@@ -85,8 +85,9 @@ class ChildResult(ChildOp[T_co]):
         self.name = self.child_id = child_id
         self._definition = definition
 
-    def read(self, outcome: str, codec: Codec) -> Any:
-        return self._definition.coder(codec).result.unpack(outcome)
+    def coder(self, codec: Codec) -> Coder:
+        """The coder of the child's result. Raises `CodecError`."""
+        return self._definition.coder(codec).result
 
     def __str__(self) -> str:
         return f"result of child {self.name!r}"

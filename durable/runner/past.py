@@ -22,9 +22,9 @@ from durable.records import EntryKind, EntryStatus, HistoryEntry
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-# What operators and patches write: it is not fed.
-_ASIDE = frozenset({EntryKind.PATCH, EntryKind.REPAIRED, EntryKind.RETRIED, EntryKind.FORKED})
-_LOOKED_UP = _ASIDE | {EntryKind.LOOP}
+# What is not fed.
+_ASIDE = frozenset({EntryKind.PATCH, EntryKind.REPAIRED, EntryKind.FORKED})
+_LOOKED_UP = _ASIDE | {EntryKind.RETRIED, EntryKind.LOOP}
 
 
 class RoundState(msgspec.Struct, frozen=True):
@@ -58,13 +58,19 @@ class Repair(msgspec.Struct, frozen=True):
 
 
 class Retried(msgspec.Struct, frozen=True):
-    """Which entries are void, so that what they tell of is done again."""
+    """Which entries are void, so that what they tell of is done again, and how long the workflow had lain failed."""
 
     entries: list[int]
+    lain: int
 
     def text(self) -> str:
         """What is recorded."""
         return _write(self)
+
+    @classmethod
+    def of(cls, entry: HistoryEntry) -> Retried:
+        """What an entry has recorded. Raises `CodecError`."""
+        return _read(cls, _label(entry), entry.outcome)
 
 
 class Forked(msgspec.Struct, frozen=True):
@@ -106,10 +112,9 @@ class Past:
         self.forks: list[tuple[int, str]] = []
         self.entries: Sequence[HistoryEntry] = entries if isinstance(entries, (list, tuple)) else list(entries)
         self._last: dict[str, int] | None = None
-        aside = [entry for entry in self.entries if entry.kind in _LOOKED_UP]
-        if aside:
-            self.entries = self._effective(aside)
-            self._skip_rounds(aside)
+        if aside := [entry for entry in self.entries if entry.kind in _LOOKED_UP]:
+            self._look_up(aside)
+            self._skip_rounds([entry for entry in effective(self.entries) if entry.kind not in _ASIDE])
 
     def last_at(self, position: str) -> int | None:
         """The last entry that is recorded for a position or below it."""
@@ -122,43 +127,21 @@ class Past:
                     path = path.rpartition(".")[0]
         return self._last.get(position)
 
-    def _effective(self, aside: Sequence[HistoryEntry]) -> list[HistoryEntry]:
-        """The entries that are fed, with the outcomes that they have now."""
-        repaired: dict[int, str] = {}
-        void: set[int] = set()
+    def _look_up(self, aside: Sequence[HistoryEntry]) -> None:
         for entry in aside:
-            where = f"{entry.kind.value} entry {entry.seq}"
             if entry.kind is EntryKind.PATCH:
                 self.patches.setdefault(entry.name, entry.outcome == "true")
-            elif entry.kind is EntryKind.REPAIRED:
-                repair = _read(Repair, where, entry.outcome)
-                repaired[repair.entry] = bytes(repair.value).decode()
-            elif entry.kind is EntryKind.RETRIED:
-                void.update(_read(Retried, where, entry.outcome).entries)
             elif entry.kind is EntryKind.FORKED:
-                forked = _read(Forked, where, entry.outcome)
+                forked = _read(Forked, _label(entry), entry.outcome)
                 self.forks.append((forked.entry, forked.source))
-        found: list[HistoryEntry] = []
-        for entry in self.entries:
-            if entry.seq in repaired:
-                # Also one that was void: whoever repairs has the last word.
-                found.append(entry._replace(status=EntryStatus.OK, outcome=repaired[entry.seq]))
-            elif entry.seq not in void and entry.kind not in _ASIDE:
-                found.append(entry)
-        return found
-
-    def _skip_rounds(self, aside: Sequence[HistoryEntry]) -> None:
-        """Leave out the rounds of loops that are over: what they learnt is in the state that is recorded last."""
-        for entry in aside:
-            if entry.kind is EntryKind.LOOP and entry.status is EntryStatus.OK:
+            elif entry.kind is EntryKind.LOOP and entry.status is EntryStatus.OK:
                 loop = entry.position.rpartition(".")[0].rpartition(".")[0]
-                state = _read(RoundState, f"the state of the loop at {loop}", entry.outcome)
-                self.loops[loop] = PastRounds(state.since, [])
-        fed: list[HistoryEntry] = []
-        for entry in self.entries:
-            if not self._is_over(entry):
-                fed.append(entry)
-        self.entries = fed
+                # The last one counts.
+                self.loops[loop] = PastRounds(_read(RoundState, _label(entry), entry.outcome).since, [])
+
+    def _skip_rounds(self, entries: Sequence[HistoryEntry]) -> None:
+        """Leave out the rounds of loops that are over: what they learnt is in the state that is recorded last."""
+        self.entries = [entry for entry in entries if not self._is_over(entry)] if self.loops else entries
 
     def _is_over(self, entry: HistoryEntry) -> bool:
         """Whether an entry belongs to a round that is over; then it is noted there."""
@@ -173,6 +156,32 @@ class Past:
             past.rounds[-1].entries.add(entry.seq)
             return True
         return False
+
+
+def effective(entries: Sequence[HistoryEntry]) -> list[HistoryEntry]:
+    """A history as operators have left it: with results that were replaced, without what is void.
+
+    Raises `CodecError`.
+    """
+    repaired: dict[int, str] = {}
+    void: set[int] = set()
+    for entry in entries:
+        if entry.kind is EntryKind.REPAIRED:
+            repair = _read(Repair, _label(entry), entry.outcome)
+            repaired[repair.entry] = bytes(repair.value).decode()
+        elif entry.kind is EntryKind.RETRIED:
+            void.update(Retried.of(entry).entries)
+    found: list[HistoryEntry] = []
+    for entry in entries:
+        if entry.seq in repaired:
+            found.append(entry._replace(status=EntryStatus.OK, outcome=repaired[entry.seq]))
+        elif entry.seq not in void and entry.kind is not EntryKind.REPAIRED:
+            found.append(entry)
+    return found
+
+
+def _label(entry: HistoryEntry) -> str:
+    return f"entry {entry.seq} ({entry.kind.value})"
 
 
 def _write(value: msgspec.Struct) -> str:

@@ -13,19 +13,19 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import Any
 
-from durable.clock import to_datetime
-from durable.codec import Codec
+from durable.clock import LATEST, to_datetime
+from durable.codec import Codec, Coder
 from durable.errors import Cancelled, HistoryDiverged
 from durable.outcomes import unpack_error
 from durable.records import EntryKind, EntryStatus, HistoryEntry
-from durable.runner.children import ChildOp
+from durable.runner.children import ChildOp, ChildResult
 from durable.runner.definitions import ActivityCall, WorkflowCall, WorkflowDef
 from durable.runner.determinism import WorkflowInfo
 from durable.runner.events import EventOp
 from durable.runner.fibers import Fiber, WaitCondition, source_line
 from durable.runner.loops import LoopState, courses_around
-from durable.runner.ops import STEPPING, Leaf, Outcome, Raised, Returned
-from durable.runner.past import Past, RoundState
+from durable.runner.ops import STEPPING, Leaf, Outcome, Raised, Returned, Timer
+from durable.runner.past import Past, Retried, RoundState
 from durable.runner.pauses import PauseOp
 from durable.runner.results import Completed, SessionResult, Suspended
 from durable.runner.undo import Undoer, shield_of
@@ -139,13 +139,19 @@ class WorkflowSessionRunner(Undoer):
 
     # --- reading entries ------------------------------------------------------------------------------------------
 
-    def _read(self, op: Leaf[Any], entry: HistoryEntry) -> Any:
+    def coder_of(self, op: Leaf[Any]) -> Coder | None:
+        """The coder of an operation's result; None for one that brings no value from outside. Raises `CodecError`."""
         if isinstance(op, ActivityCall | WorkflowCall):
-            return op.definition.coder(self._codec).result.unpack(entry.outcome)
+            return op.definition.coder(self._codec).result
         if isinstance(op, EventOp):
-            return self._codec.coder(op.event.payload_type, op.event.label).unpack(entry.outcome)
-        if isinstance(op, PauseOp):
-            return op.coder(self._codec).unpack(entry.outcome)
+            return self._codec.coder(op.event.payload_type, op.event.label)
+        if isinstance(op, PauseOp | ChildResult):
+            return op.coder(self._codec)
+        return None
+
+    def _read(self, op: Leaf[Any], entry: HistoryEntry) -> Any:
+        if (coder := self.coder_of(op)) is not None:
+            return coder.unpack(entry.outcome)
         if isinstance(op, ChildOp):
             self.has_spawned = True
             return op.read(entry.outcome, self._codec)
@@ -165,9 +171,11 @@ class WorkflowSessionRunner(Undoer):
             course.note((entry.seq,))
 
     def _feed_aside(self, entry: HistoryEntry, wait: WaitCondition | None) -> SessionResult:
-        """Take an entry that no wait asks for: the refusal of a result, or what is recorded of a step that is gone."""
+        """Take an entry that no wait asks for: a refused result, a retry, or the record of a step that is gone."""
         if entry.kind is EntryKind.REFUSAL and isinstance(self._end, Completed):
             return self._refuse(entry)
+        if entry.kind is EntryKind.RETRIED:
+            return self._extend_limits(entry)
         place = entry.position
         while wait is None and "." in place:
             # It may be a whole group that is gone.
@@ -181,6 +189,16 @@ class WorkflowSessionRunner(Undoer):
         self._drop(wait)
         self.now = max(self.now, entry.at_us)
         return self._advance(wait.fiber, Returned(None))
+
+    def _extend_limits(self, entry: HistoryEntry) -> SessionResult:
+        """A failed workflow goes on: the time in which it lay there does not count for the limits of its steps."""
+        lain = Retried.of(entry).lain
+        self.now = max(self.now, entry.at_us)
+        for wait in self.timed.values():
+            if isinstance(wait.op, Timer) and not wait.op.eager and wait.deadline is not None:
+                wait.deadline = min(LATEST, wait.deadline + lain)
+        # With code that was mended it may even have come to its end.
+        return Suspended() if self._end is None else self._end
 
     def _diverged(self, entry: HistoryEntry) -> HistoryDiverged:
         recorded = f"{entry.kind.value} {entry.name}"

@@ -10,6 +10,7 @@ import attrs
 from durable import ids
 from durable.clock import SECOND
 from durable.engine import decisions, endings, lifecycle, progress
+from durable.engine.chronicle import Chronicle
 from durable.engine.operations import Follow, ResumeWorkflow, StartWorkflow, TerminateWorkflow
 from durable.engine.state import Loaded, State
 from durable.engine.turn import Turn
@@ -178,10 +179,10 @@ def next_round_keeps_waits(planter: Planter) -> None:
 def next_round_keeps_history(planter: Planter) -> None:
     """A round begins with an empty history."""
 
-    def clear_history(self: State, key: int) -> None:
+    def clear(self: Chronicle, key: int) -> None:
         pass
 
-    planter.replace(State, clear_history)
+    planter.replace(Chronicle, clear)
 
 
 @bug("I22", "I29")

@@ -1,0 +1,48 @@
+"""What workflows have learnt: over the store and the open batch.
+
+Part of the coordinator's state; every change is noted in the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+from durable.backends.base import Backend, Batch
+from durable.records import HistoryEntry
+
+
+class Chronicle:
+    """The histories of workflows."""
+
+    def __init__(self, backend: Backend, loaded: Container[int], let_go: set[int]) -> None:
+        # The open batch; the state replaces it after each commit.
+        self.batch = Batch()
+        self._backend = backend
+        self._loaded = loaded
+        # Who was in memory since the batch was opened, and is not any more. With those that are, nobody else is spoken
+        # of in it: looking through a great batch for each of many others would take for ever.
+        self._let_go = let_go
+
+    def of(self, key: int) -> list[HistoryEntry]:
+        """All that is recorded of a workflow."""
+        batch = self.batch
+        stored = [] if key in batch.history_cleared else self._backend.history(key)
+        if key in self._let_go or key in self._loaded:
+            stored += [entry for owner, entry in batch.history if owner == key]
+        if batch.history_trimmed:
+            stored = [entry for entry in stored if (key, entry.seq) not in batch.history_trimmed]
+        return stored
+
+    def add(self, key: int, entries: Iterable[HistoryEntry]) -> None:
+        """Add to the history of a workflow that is not in memory."""
+        self._let_go.add(key)
+        self.batch.history += [(key, entry) for entry in entries]
+
+    def trim(self, key: int, entries: Iterable[int]) -> None:
+        """Let go of entries that nobody needs any more."""
+        self.batch.history_trimmed.update((key, entry) for entry in entries)
+
+    def clear(self, key: int) -> None:
+        """Forget a workflow's history; the next round starts with an empty one."""
+        self.batch.history = [(owner, entry) for owner, entry in self.batch.history if owner != key]
+        self.batch.history_cleared.add(key)

@@ -1,0 +1,329 @@
+"""Pure decisions: an operator sets a workflow right. It is retried, forked, or one of its results is replaced.
+
+Every one of them first replays the history as it would be, and writes nothing if that does not fit the code at hand.
+What was recorded stays; an entry that is looked up (`runner.past`) says what became of it, when, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import attrs
+
+from durable.codec import Coder
+from durable.engine.delivery import adopt_mail
+from durable.engine.endings import check_payload, child_id_of, stop_activities
+from durable.engine.kinship import nobody_waits, parent_ended
+from durable.engine.operations import Follow, ResumeWorkflow
+from durable.engine.progress import last_seq, load, rebuild
+from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
+from durable.engine.turn import Turn
+from durable.errors import (
+    CodecError,
+    DurableError,
+    InvariantViolated,
+    PayloadTooLarge,
+    StorageError,
+    WorkflowAlreadyExists,
+    WorkflowTerminated,
+)
+from durable.ids import digest, place
+from durable.outcomes import error_summary, pack_error
+from durable.records import EntryKind, EntryStatus, HistoryEntry, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.repair_errors import CannotFork, CannotRepair, CannotRetry
+from durable.runner.fibers import WaitCondition
+from durable.runner.past import Forked, Past, Repair, Retried, effective
+from durable.runner.replaying import parking_of
+from durable.runner.results import Failed, SessionResult
+from durable.runner.session import WorkflowSessionRunner
+
+# How many recorded positions a refusal names.
+_NAMED_MAX = 12
+
+
+# --- retry --------------------------------------------------------------------------------------------------------
+
+
+@attrs.define(eq=False)
+class _Plan:
+    """What is to be done so that a workflow goes on: the note in its history, and the children that go on with it."""
+
+    record: WorkflowRecord
+    note: HistoryEntry
+    retried: list[_Plan] = attrs.field(factory=list)
+    restarted: list[tuple[WorkflowRecord, WaitCondition]] = attrs.field(factory=list)
+
+
+def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
+    """Let a failed or parked workflow go on. Raises `WorkflowNotFound`."""
+    record = turn.state.record(op.id)
+    if record.status is WorkflowStatus.PARKED:
+        return _unpark(turn, record)
+    if record.status is not WorkflowStatus.FAILED:
+        return CannotRetry(record.id, f"only what has failed or is parked can be, and it is {record.status.value}")
+    plan = _plan(turn, record)
+    if isinstance(plan, DurableError):
+        return plan
+    _carry_out(turn, plan)
+    return None
+
+
+def _unpark(turn: Turn, record: WorkflowRecord) -> DurableError | None:
+    if record.park_reason is ParkReason.CRASHED:
+        # Whether it takes the process down again is seen in the next batch, when this is committed.
+        again = record.with_status(WorkflowStatus.RUNNING, crashes=0, park_reason=None, park_detail=None)
+        turn.state.put(again, record)
+        turn.effects.append(Follow(ResumeWorkflow(record.key)))
+        return None
+    if load(turn, record) is not None:
+        return None
+    current = turn.state.by_key(record.key) or record
+    # It may also have fitted, and ended at once.
+    parked = current.status is WorkflowStatus.PARKED
+    return CannotRetry(record.id, f"it is still parked: {current.park_detail}") if parked else None
+
+
+def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
+    """What retrying a failed workflow takes, or why it cannot be."""
+    history = turn.state.chronicle.of(record.key)
+    fed = Past(history).entries
+    last = fed[-1] if fed else None
+    if last is not None and "u" in last.position.split("."):
+        problem = "what it had done was undone; start it anew, or fork it from before the step that failed"
+        return CannotRetry(record.id, problem)
+    note = _retried(fed, last_seq(history) + 1, turn.now)
+    tried = _try(turn, record, [*history, note])
+    if isinstance(tried, str):
+        return CannotRetry(record.id, tried)
+    if isinstance(tried.result, Failed):
+        error_type, message = error_summary(pack_error(tried.result.error))
+        problem = (
+            f"with the code at hand what is recorded ends in {error_type}: {message}; "
+            "deploy the code that mends it, repair the result that it stumbles over, or fork it from an earlier step"
+        )
+        return CannotRetry(record.id, problem)
+    plan = _Plan(record, note)
+    for wait in tried.waits.values():
+        refusal = _plan_child(turn, plan, wait)
+        if refusal is not None:
+            return refusal
+    return plan
+
+
+def _retried(fed: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
+    """The note that a workflow was retried: if the last thing it learnt was an error, that is void."""
+    retried = Retried([], 0)
+    position = ""
+    if fed and fed[-1].status is EntryStatus.ERROR:
+        position = fed[-1].position
+        # With its failed attempts: the step begins anew.
+        void = [entry.seq for entry in fed if entry.position == position]
+        retried = Retried(void, max(0, now - fed[-1].at_us))
+    return HistoryEntry(seq, position, EntryKind.RETRIED, "retry", EntryStatus.OK, retried.text(), now)
+
+
+def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | None:
+    """A child that has ended with its parent, or has made it fail, goes on with it."""
+    parent = plan.record
+    if wait.kind is EntryKind.CHILD:
+        child = turn.state.find(child_id_of(parent, wait.op, wait.position))
+        if child is None or (child.parent_key, child.parent_place) != (parent.key, place(parent.round, wait.position)):
+            return None
+    elif wait.kind is EntryKind.RESULT:
+        child = turn.state.find(wait.name)
+    else:
+        return None
+    if child is None or child.status not in (WorkflowStatus.FAILED, WorkflowStatus.CANCELLED):
+        return None
+    if child.status is WorkflowStatus.FAILED:
+        inner = _plan(turn, child)
+        if isinstance(inner, DurableError):
+            return CannotRetry(parent.id, str(inner))
+        plan.retried.append(inner)
+        return None
+    if wait.kind is EntryKind.CHILD and child.cancel_reason in (parent_ended(parent), nobody_waits(parent)):
+        plan.restarted.append((child, wait))
+        return None
+    problem = f"child {child.id!r} was cancelled; fork it from position {wait.position}, which starts another child"
+    return CannotRetry(parent.id, problem)
+
+
+def _carry_out(turn: Turn, plan: _Plan) -> None:
+    """Children first: their parent must not find them ended."""
+    for inner in plan.retried:
+        _carry_out(turn, inner)
+    for child, wait in plan.restarted:
+        _restart(turn, child, wait)
+    state, record = turn.state, plan.record
+    again = record.with_status(WorkflowStatus.RUNNING, finished_at=None, error=None, result=None, crashes=0)
+    state.reopen(again)
+    state.chronicle.add(record.key, [plan.note])
+    load(turn, again)
+
+
+def _restart(turn: Turn, child: WorkflowRecord, wait: WaitCondition) -> None:
+    """A child that was stopped because its parent had failed has cleaned up: it begins anew, under its id."""
+    definition = wait.op.definition  # type: ignore[attr-defined]  # it is the call of a child
+    again = child.with_status(
+        WorkflowStatus.RUNNING,
+        name=definition.name,
+        version=definition.version,
+        input=wait.input,
+        round=child.round + 1,
+        start_at=turn.now,
+        finished_at=None,
+        error=None,
+        cancel_requested=False,
+        cancel_reason=None,
+        crashes=0,
+    )
+    turn.state.chronicle.clear(child.key)
+    turn.state.reopen(again)
+    turn.effects.append(Follow(ResumeWorkflow(child.key)))
+
+
+# --- fork ---------------------------------------------------------------------------------------------------------
+
+
+def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
+    """Start a workflow with what another had learnt before a position. Raises `WorkflowNotFound`."""
+    state = turn.state
+    source = state.record(op.id)
+    if (known := state.find(op.new_id)) is not None:
+        return WorkflowAlreadyExists(op.new_id, known.name)
+    recorded = effective(state.chronicle.of(source.key))
+    copied = _before(recorded, op.position)
+    if copied is None:
+        return CannotFork(source.id, op.position, _nothing_there(recorded))
+    if any(entry.kind is EntryKind.CANCEL for entry in copied):
+        return CannotFork(source.id, op.position, "it was being cancelled by then; choose an earlier position")
+    last = last_seq(copied)
+    text = Forked(source.id, last).text()
+    note = HistoryEntry(last + 1, op.position, EntryKind.FORKED, "fork", EntryStatus.OK, text, turn.now)
+    record = WorkflowRecord(
+        key=state.serial + 1,
+        id=op.new_id,
+        name=source.name,
+        version=source.version,
+        status=WorkflowStatus.RUNNING,
+        input=source.input,
+        start_digest=digest(source.name, source.input),
+        created_at=turn.now,
+        start_at=source.start_at,
+        round=source.round,
+        tags=source.tags,
+    )
+    tried = _try(turn, record, [*copied, note])
+    if isinstance(tried, str):
+        return CannotFork(source.id, op.position, tried)
+    state.next_serial()
+    state.put_new(record)
+    state.chronicle.add(record.key, [*copied, note])
+    adopt_mail(turn, record)
+    load(turn, record)
+    return None
+
+
+def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] | None:
+    """What was recorded before the first entry at a position or below it."""
+    for number, entry in enumerate(recorded):
+        if entry.position == position or entry.position.startswith(f"{position}."):
+            return recorded[:number]
+    return None
+
+
+def _nothing_there(recorded: list[HistoryEntry]) -> str:
+    positions = list(dict.fromkeys(entry.position for entry in recorded if entry.position))
+    if not positions:
+        return "nothing is recorded yet"
+    named = ", ".join(positions[-_NAMED_MAX:])
+    return f"nothing is recorded there; recorded are {'..., ' if len(positions) > _NAMED_MAX else ''}{named}"
+
+
+# --- repair -------------------------------------------------------------------------------------------------------
+
+
+def decide_find_step(turn: Turn, op: FindStep) -> Coder | DurableError:
+    """The coder of a recorded result. Raises `WorkflowNotFound`."""
+    record = turn.state.record(op.id)
+    if record.status in (WorkflowStatus.SUCCEEDED, WorkflowStatus.CANCELLED):
+        return WorkflowTerminated(record.id, record.status.value)
+    history = turn.state.chronicle.of(record.key)
+    target = _recorded_at(history, op.position)
+    if target is None:
+        return CannotRepair(record.id, op.position, _nothing_there(effective(history)))
+    # Up to the entry in question, which may be what cannot be read.
+    before = [entry for entry in effective(history) if entry.seq < target.seq or entry.kind is EntryKind.PATCH]
+    tried = _try(turn, record, before)
+    if isinstance(tried, str):
+        return CannotRepair(record.id, op.position, tried)
+    wait = tried.waits.get(op.position)
+    if wait is None or (wait.kind, wait.name) != (target.kind, target.name):
+        return CannotRepair(record.id, op.position, f"the code at hand does not wait for {target.name} there")
+    coder = tried.session.coder_of(wait.op)
+    if coder is None:
+        return CannotRepair(record.id, op.position, f"a {target.kind.value} has no result that could be replaced")
+    return coder
+
+
+def decide_repair_workflow(turn: Turn, op: RepairWorkflow) -> DurableError | None:
+    """Replace a result, and go on with it unless the workflow has failed: then it can be retried."""
+    coder = decide_find_step(turn, FindStep(op.id, op.position))
+    if isinstance(coder, DurableError):
+        return coder
+    try:
+        check_payload(turn, coder.where, op.value)
+        coder.unpack(op.value)
+    except (CodecError, PayloadTooLarge) as error:
+        return error
+    state = turn.state
+    record = state.record(op.id)
+    history = state.chronicle.of(record.key)
+    target = _recorded_at(history, op.position)
+    assert target is not None, "it was found just now"
+    text = Repair.text(target.seq, op.value, op.reason)
+    seq = last_seq(history) + 1
+    note = HistoryEntry(seq, op.position, EntryKind.REPAIRED, target.name, EntryStatus.OK, text, turn.now)
+    tried = _try(turn, record, [*history, note])
+    if isinstance(tried, str):
+        return CannotRepair(record.id, op.position, tried)
+    stop_activities(turn, record)
+    state.unload(record.key)
+    state.chronicle.add(record.key, [note])
+    if not record.status.is_terminal and record.park_reason is not ParkReason.CRASHED:
+        loaded = load(turn, state.by_key(record.key) or record)
+        if loaded is not None:
+            # It may no longer wait for a child that it has started.
+            loaded.session.has_spawned = True
+    return None
+
+
+def _recorded_at(history: list[HistoryEntry], position: str) -> HistoryEntry | None:
+    """The result that is recorded at a position, as it stands now."""
+    found = [entry for entry in Past(history).entries if entry.position == position]
+    return found[-1] if found and found[-1].status is not EntryStatus.RETRY else None
+
+
+# --- all of them --------------------------------------------------------------------------------------------------
+
+
+class _Tried(NamedTuple):
+    """What a history comes to under the code at hand. The body is thrown away."""
+
+    session: WorkflowSessionRunner
+    waits: dict[str, WaitCondition]
+    result: SessionResult
+
+
+def _try(turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]) -> _Tried | str:
+    """What comes of a history, or why it does not fit."""
+    try:
+        session, result = rebuild(turn, record, history)
+    except (InvariantViolated, StorageError):
+        raise
+    except Exception as error:
+        return parking_of(error)[1]
+    tried = _Tried(session, dict(session.waits), result)
+    session.close()
+    return tried
