@@ -38,6 +38,7 @@ from durable.runner.replaying import parking_of
 from durable.runner.results import Failed, SessionResult
 from durable.runner.session import WorkflowSessionRunner
 
+_BY_OPERATORS = (EntryKind.REPAIRED, EntryKind.RETRIED)
 # How many recorded positions a refusal names.
 _NAMED_MAX = 12
 
@@ -87,12 +88,11 @@ def _unpark(turn: Turn, record: WorkflowRecord) -> DurableError | None:
 def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
     """What retrying a failed workflow takes, or why it cannot be."""
     history = turn.state.chronicle.of(record.key)
-    fed = Past(history).entries
-    last = fed[-1] if fed else None
-    if last is not None and "u" in last.position.split("."):
+    learnt = [entry for entry in Past(history).entries if entry.kind not in _BY_OPERATORS]
+    if learnt and "u" in learnt[-1].position.split("."):
         problem = "what it had done was undone; start it anew, or fork it from before the step that failed"
         return CannotRetry(record.id, problem)
-    note = _retried(fed, last_seq(history) + 1, turn.now)
+    note = _retried(learnt, last_seq(history) + 1, turn.now)
     tried = _try(turn, record, [*history, note])
     if isinstance(tried, str):
         return CannotRetry(record.id, tried)
@@ -111,15 +111,15 @@ def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
     return plan
 
 
-def _retried(fed: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
+def _retried(learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
     """The note that a workflow was retried: if the last thing it learnt was an error, that is void."""
     retried = Retried([], 0)
     position = ""
-    if fed and fed[-1].status is EntryStatus.ERROR:
-        position = fed[-1].position
+    if learnt and learnt[-1].status is EntryStatus.ERROR:
+        position = learnt[-1].position
         # With its failed attempts: the step begins anew.
-        void = [entry.seq for entry in fed if entry.position == position]
-        retried = Retried(void, max(0, now - fed[-1].at_us))
+        void = [entry.seq for entry in learnt if entry.position == position]
+        retried = Retried(void, max(0, now - learnt[-1].at_us))
     return HistoryEntry(seq, position, EntryKind.RETRIED, "retry", EntryStatus.OK, retried.text(), now)
 
 
@@ -301,7 +301,8 @@ def decide_repair_workflow(turn: Turn, op: RepairWorkflow) -> DurableError | Non
 
 def _recorded_at(history: list[HistoryEntry], position: str) -> HistoryEntry | None:
     """The result that is recorded at a position, as it stands now."""
-    found = [entry for entry in Past(history).entries if entry.position == position]
+    past = Past(history).entries
+    found = [entry for entry in past if entry.position == position and entry.kind not in _BY_OPERATORS]
     return found[-1] if found and found[-1].status is not EntryStatus.RETRY else None
 
 
