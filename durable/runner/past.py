@@ -116,6 +116,10 @@ class Past:
             self._look_up(aside)
             self._skip_rounds([entry for entry in effective(self.entries) if entry.kind not in _ASIDE])
 
+    def forget(self) -> None:
+        """All of it was fed: at whatever position the body comes to next, nothing is recorded."""
+        self.entries, self._last = (), {}
+
     def last_at(self, position: str) -> int | None:
         """The last entry that is recorded for a position or below it."""
         if self._last is None:

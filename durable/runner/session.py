@@ -97,6 +97,8 @@ class WorkflowSessionRunner(Undoer):
         for entry in self.past.entries:
             result = self.feed(entry)
         self.is_live = True
+        # A body in memory does not keep its history there.
+        self.past.forget()
         return result
 
     def close(self) -> None:
