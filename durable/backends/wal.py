@@ -35,7 +35,7 @@ class Log:
         if self._length >= _ENOUGH:
             return
         try:
-            length = os.stat(self._path).st_size
+            length = self._look()
             if length <= self._length:
                 return
             self._length = max(length, min(_ENOUGH, max(2 * length, _LEAST)))
@@ -44,6 +44,18 @@ class Log:
         except OSError:
             # A full disk, a limit on the size of files: the log then grows as it always did, or a commit tells why not.
             self._length = _ENOUGH
+
+    def _look(self) -> int:
+        """How long it is now.
+
+        Not by `stat`, which asks for the file's times too: since Linux 6.13 the next write then notes its time exactly,
+        and the fsync of that commit has one block more to write. Otherwise that happens once in some milliseconds.
+        """
+        file = os.open(self._path, os.O_RDONLY)
+        try:
+            return os.lseek(file, 0, os.SEEK_END)
+        finally:
+            os.close(file)
 
     def _append(self, length: int, count: int) -> None:
         """So many zeros behind what is there. A method, so that tests of power loss see it."""
