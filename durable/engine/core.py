@@ -215,7 +215,9 @@ class Core:
             self._is_open, self._is_over, self._is_taken = False, True, False
             self._closed = release.end or self._closed
             assert self._coordinator is not None
+            assert self._bridge is not None
             release.answered += self._coordinator.refuse_rest(release.end)
+            self._bridge.close()
         if release.activities:
             if self._pool is not None and not self._activities and self._pool.has_worker():
                 self._pool.apply(release.activities)
@@ -268,9 +270,11 @@ class Core:
 
     def _set_opened(self, failure: BaseException | None) -> None:
         self._failure = failure
+        assert self._opened is not None
+        assert self._bridge is not None
         if failure is not None:
             self._is_taken = False
-        assert self._opened is not None
+            self._bridge.close()
         self._opened.set()
 
     def drain_seconds(self, drain: object) -> float:
