@@ -14,7 +14,8 @@ import os
 
 # A log is checkpointed after so many frames, each a page of 4 KiB with its header; some room for the last batch.
 CHECKPOINT_FRAMES = 4000
-_ENOUGH = (CHECKPOINT_FRAMES + 200) * (4096 + 24)
+_FULL = CHECKPOINT_FRAMES * (4096 + 24)
+_ENOUGH = _FULL + 200 * (4096 + 24)
 # It doubles, so that a store with little to do has a small log, and a busy one is soon done.
 _LEAST = 1 << 17
 
@@ -32,7 +33,8 @@ class Log:
 
         Only inside a transaction that may write: nobody else adds to the log then. Zeros are only ever appended.
         """
-        if self._length >= _ENOUGH:
+        # A log that holds all that comes between two checkpoints is looked at no more.
+        if self._length >= _FULL:
             return
         try:
             length = self._look()

@@ -47,6 +47,15 @@ def test_log_does_not_grow_without_end(tmp_path: Path) -> None:
     assert FULL_LOG < lay_out(tmp_path / "a.db-wal", FULL_LOG - 100) < 1.1 * FULL_LOG
 
 
+def test_log_that_is_long_enough_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it holds all that comes between two checkpoints, no commit looks at it again."""
+    (tmp_path / "a.db-wal").write_bytes(bytes(FULL_LOG // 2 + 100))
+    log = Log(str(tmp_path / "a.db"))
+    log.lay_out()
+    monkeypatch.setattr(Log, "_look", lambda _: pytest.fail("it was looked at"))
+    log.lay_out()
+
+
 def test_log_that_is_not_there(tmp_path: Path) -> None:
     """Nothing is created, and nobody is told: a commit says what is wrong."""
     Log(str(tmp_path / "a.db")).lay_out()
