@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from durable.clock import later, to_datetime
 from durable.codec import Codec
-from durable.errors import Cancelled, CodecError, OperationMisused, SessionClosed
+from durable.errors import Cancelled, OperationMisused, SessionClosed
 from durable.records import EntryKind
 from durable.runner.children import Spawn
 from durable.runner.definitions import ActivityCall, ContinueRequested, WorkflowCall
@@ -191,7 +191,8 @@ class Interpreter(Ambient):
             self.has_spawned = self.has_spawned or past is not None
             try:
                 group: Group = rounds_of(op, fiber, position, self._codec, past)
-            except CodecError as error:
+            except Exception as error:
+                # A body that cannot be looked into, or a state that cannot be stored.
                 return Raised(error)
             # What a body does when it is called, before its first step, it does in its round.
             self.stepped = Fiber(None, "", group, 0)
