@@ -300,7 +300,10 @@ class Desk:
         for record in self.backend.find(Workflows(limit=ALL)):
             waits = self.backend.find(WaitsOf(workflow_key=record.key))
             mail = self.backend.find(Mailbox(target=record.key, limit=ALL))
-            assert [one.seq for one in self.history(record.id)] == [*range(1, len(self.history(record.id)) + 1)]
+            numbers = [one.seq for one in self.history(record.id)]
+            # Only loops leave gaps.
+            has_loop = any(one.kind is EntryKind.LOOP for one in self.history(record.id))
+            assert numbers == (sorted({*numbers}) if has_loop else [*range(1, len(numbers) + 1)])
             if record.status.is_terminal:
                 tied = [child for child in self.backend.find(Children(record.key)) if not child.cancel_requested]
                 assert not tied, "an ended workflow leaves children that end with it"
@@ -335,7 +338,9 @@ class Desk:
         for key, loaded in self.state.loaded.items():
             record, session = loaded.record, loaded.session
             assert record == self.backend.workflow_by_key(key), "memory and store differ"
-            assert loaded.seq == len(self.backend.history(key))
+            history = self.backend.history(key)
+            # The last one is never trimmed.
+            assert loaded.seq == (history[-1].seq if history else 0)
             rows = {row.position: row for row in self.backend.find(WaitsOf(workflow_key=key))}
             assert loaded.rows == rows
             registered = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
