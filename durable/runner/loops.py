@@ -193,7 +193,10 @@ def _body(course: Course) -> Any:
 
 
 def rounds_of(op: Loop[Any], fiber: Fiber, position: str, codec: Codec, past: PastRounds | None) -> Rounds:
-    """The rounds of a loop, from the first one or from where a restart goes on. Raises whatever keeps its state from being stored."""
+    """The rounds of a loop, from the first one or from where a restart goes on.
+
+    Raises `CodecError` for its state, and whatever a body raises that is asked for its signature.
+    """
     group = Rounds(Course(op, codec, past), fiber, position)
     for one in past.rounds if past is not None else ():
         for course in courses_around(fiber):

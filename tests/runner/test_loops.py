@@ -80,7 +80,7 @@ def test_rounds_follow_each_other(body: Any) -> None:
 
 
 def test_state_is_the_first_entry_of_its_round() -> None:
-    """A round that has learnt something ends with one more entry: the state of the next one, of kind and name its own."""
+    """A round that has learnt something ends with one more entry, the state of the next one."""
     session = a_session(one(counting, 1))
     session.start()
     assert opened(session.feed(activity_ok(1, "0.0.0", "charge", 1))) == ["0.1.0"]
@@ -153,7 +153,7 @@ class Methods:
 
 @pytest.mark.parametrize(
     "body",
-    [Methods().method, Methods(), functools.partial(Methods().two, 0), lambda number: counting(number)],
+    [Methods().method, Methods(), functools.partial(Methods().two, 0), lambda number: counting(number + 0)],
     ids=["method", "object", "partial", "lambda"],
 )
 def test_bodies_that_are_no_plain_functions(body: Any) -> None:
@@ -226,14 +226,14 @@ def test_state_may_be_nothing() -> None:
 def test_keep_must_be_a_count(keep: Any) -> None:
     """Less than nothing, or what is no number of rounds, is refused where the loop is made."""
     with pytest.raises(InvalidValue, match="keep must be an int from 0 up"):
-        loop(counting, 1, keep=keep)
+        loop(counting, 1, keep=keep)  # type: ignore[unused-awaitable]
 
 
 @pytest.mark.parametrize("body", [None, 7, counting(1)], ids=["None", "number", "a generator"])
 def test_body_must_be_callable(body: Any) -> None:
     """What cannot be called is refused where the loop is made."""
     with pytest.raises(WrongType, match="body must be a function of the state"):
-        loop(body, 1)
+        loop(body, 1)  # type: ignore[unused-awaitable]
 
 
 def returns(value: Any) -> Any:
@@ -283,7 +283,7 @@ class Unreadable:
     ("body", "error"),
     [
         (lambda number: 1 // (number - 1), ZeroDivisionError),
-        (lambda number: Break(number), OperationMisused),
+        (Break[int], OperationMisused),
         (lambda: None, TypeError),
         (lambda number: list(charge(number)), OperationMisused),
         (Unreadable(), TypeError),
