@@ -149,6 +149,9 @@ class Past:
 
     def _is_over(self, entry: HistoryEntry) -> bool:
         """Whether an entry belongs to a round that is over; then it is noted there."""
+        if entry.kind is EntryKind.RETRIED:
+            # It stands at the step that had failed, and has put off limits outside of the loop as well.
+            return False
         path = entry.position.split(".")
         for length in range(1, len(path) - 1):
             past = self.loops.get(".".join(path[:length]))
