@@ -3,7 +3,7 @@
 Rounds are branches of which one is open at a time: the steps of round 3 of a loop at 4 are `4.3.0, 4.3.1`. When a round
 that has learnt something ends with `Continue`, the state is recorded as the first entry of the next one, and nothing
 before that entry is needed any more: a replay goes on from there, and old rounds are trimmed from the history. Rounds
-that owe undos are needed until the end; as long as there are any, a replay begins with the first of them.
+that owe undos are needed until these are done; as long as there are any, a replay begins with the first of them.
 """
 
 from __future__ import annotations
@@ -91,8 +91,9 @@ class Course:
         self.is_recorded = False
         # Whether this round has learnt anything.
         self.is_touched = False
-        # The first rounds that are needed although they are over.
-        self.held: int | None = None
+        # By the start of a round, the first one first: how much of it must be undone if the workflow fails. Rounds that
+        # owe something are needed although they are over.
+        self.owing: dict[int, int] = {}
         # The rounds that stand in the history, the last of them the one that runs.
         self.rounds: deque[Round] = deque()
         if past is not None and past.since:
@@ -131,8 +132,7 @@ class Course:
         self.is_recorded = False
         # A round that has learnt nothing comes to the same end whenever it is run.
         if self.is_touched:
-            since = self.round if self.held is None else self.held
-            self.is_touched, self.recording = False, RoundState.text(since, text)
+            self.is_touched, self.recording = False, RoundState.text(next(iter(self.owing), self.round), text)
         return None
 
     # --- what the rounds have learnt ------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class Course:
     def begin(self, entry: int) -> set[int]:
         """The state of the next round is recorded: the entries that nobody needs any more."""
         self.rounds.append(Round(self.round, {entry}))
-        first = self.round - self.op.keep if self.held is None else min(self.held, self.round - self.op.keep)
+        first = min(self.round - self.op.keep, next(iter(self.owing), self.round))
         trimmed: set[int] = set()
         while len(self.rounds) > 1 and self.rounds[1].start <= first:
             trimmed |= self.rounds.popleft().entries
@@ -155,10 +155,17 @@ class Course:
         """A loop inside this round has trimmed its history."""
         self.rounds[-1].entries.difference_update(entries)
 
-    def hold(self) -> None:
-        """What this round has learnt is needed until the end."""
-        if self.held is None:
-            self.held = self.rounds[-1].start
+    def hold(self) -> int:
+        """What this round has learnt is needed until it owes nothing; where the round starts."""
+        start = self.rounds[-1].start
+        self.owing[start] = self.owing.get(start, 0) + 1
+        return start
+
+    def let_go(self, start: int) -> None:
+        """Something that the round has owed is undone."""
+        self.owing[start] -= 1
+        if not self.owing[start]:
+            del self.owing[start]
 
 
 class Rounds(Group):

@@ -20,7 +20,7 @@ from durable.runner.combinators import Branch
 from durable.runner.definitions import ContinueRequested, Definition
 from durable.runner.fibers import Fiber, Group, groups_around
 from durable.runner.interpreter import Interpreter
-from durable.runner.loops import courses_around
+from durable.runner.loops import Course, courses_around
 from durable.runner.ops import Branches, Op, Outcome, Raised, Returned, T_co, Tally, Undo, use
 from durable.runner.results import Completed, ContinueAs, Failed
 
@@ -54,6 +54,8 @@ class Owed(NamedTuple):
     position: str
     op: Undo[Any]
     value: Any
+    # The rounds of loops that are held for it.
+    rounds: tuple[tuple[Course, int], ...]
 
     @property
     def name(self) -> str:
@@ -121,10 +123,9 @@ class Undoer(Interpreter):
         scope = _scope_around(fiber, books)
         if scope is not None:
             books.number += 1
-            scope.owed.append(Owed(books.number, f"{fiber.prefix}{fiber.count - 1}", op, value))
+            rounds = tuple((course, course.hold()) for course in courses_around(fiber))
+            scope.owed.append(Owed(books.number, f"{fiber.prefix}{fiber.count - 1}", op, value, rounds))
             books.scopes[scope] = None
-            for course in courses_around(fiber):
-                course.hold()
 
     @property
     def owes(self) -> bool:
@@ -194,7 +195,11 @@ class Undoer(Interpreter):
         if isinstance(outcome, ContinueRequested):
             outcome = Raised(OperationMisused("continue_as inside an undo: only the workflow itself can continue"))
         if isinstance(outcome, Raised):
+            # Its rounds stay held: the end of the workflow tells of it.
             _report(books, scope, owed, outcome.error)
+        else:
+            for course, start in owed.rounds:
+                course.let_go(start)
         if fiber.owner is None:
             self._unwind(books)
             return
