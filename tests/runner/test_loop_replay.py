@@ -330,7 +330,7 @@ def test_past_without_loops_is_the_history() -> None:
     assert value_of(a_session(charging).replay(entries)) == 1
 
 
-@workflow(name="w")
+@workflow(name="loop-replay.charging")
 def charging() -> Durable[int]:
     """One step."""
     return (yield from charge(1))
