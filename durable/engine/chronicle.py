@@ -45,4 +45,6 @@ class Chronicle:
     def clear(self, key: int) -> None:
         """Forget a workflow's history; the next round starts with an empty one."""
         self.batch.history = [(owner, entry) for owner, entry in self.batch.history if owner != key]
+        # The next round counts from 1 again, perhaps in this very batch: nothing of it must be trimmed.
+        self.batch.history_trimmed = {(owner, entry) for owner, entry in self.batch.history_trimmed if owner != key}
         self.batch.history_cleared.add(key)

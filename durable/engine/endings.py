@@ -151,6 +151,7 @@ def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> No
         ),
         record,
     )
+    state.unbegun.add(record.key)
     turn.effects.append(Follow(ResumeWorkflow(record.key)))
 
 

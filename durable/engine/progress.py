@@ -66,6 +66,8 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
     else:
         loaded = Loaded(record, session, last_seq(history), rows)
         turn.state.load(loaded)
+        # Before anything is said about how far it has come: an answer of `patched` is no progress.
+        _look_after_history(turn, loaded)
         waiting = turn.state.trials.waiting
         if record.key in waiting and waiting[record.key] is None:
             waiting[record.key] = (record.round, loaded.seq)
@@ -93,7 +95,8 @@ def rebuild(
     turn.state.watch.enter(record, session)
     try:
         # A body that has never run yet takes the code of today.
-        return session, session.start() if is_first_run(record, history) else session.replay(history)
+        is_first = not history and (record.key in turn.state.unbegun or is_first_run(record, history))
+        return session, session.start() if is_first else session.replay(history)
     finally:
         turn.state.watch.leave()
 
@@ -151,8 +154,7 @@ def feed_cancel(turn: Turn, loaded: Loaded, reason: str) -> None:
 
 def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
     """Do what the body now asks for."""
-    if loaded.session.answers or loaded.session.trimmed:
-        _look_after_history(turn, loaded)
+    _look_after_history(turn, loaded)
     # Also on its way out a body has withdrawn waits: the children among them are to be cancelled.
     for wait in result.withdrawn if isinstance(result, Suspended) else loaded.session.withdrawn():
         _withdraw(turn, loaded, wait)
@@ -179,6 +181,8 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
 def _look_after_history(turn: Turn, loaded: Loaded) -> None:
     """Record what `patched` has answered, and let go of the rounds of loops that nobody needs any more."""
     session, key = loaded.session, loaded.record.key
+    if not session.answers and not session.trimmed:
+        return
     for change_id, answer in session.answers:
         loaded.seq += 1
         at, told = max(turn.now, session.now), "true" if answer else "false"

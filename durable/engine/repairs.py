@@ -180,6 +180,7 @@ def _restart(turn: Turn, child: WorkflowRecord, wait: WaitCondition) -> None:
     )
     turn.state.chronicle.clear(child.key)
     turn.state.reopen(again)
+    turn.state.unbegun.add(child.key)
     turn.effects.append(Follow(ResumeWorkflow(child.key)))
 
 

@@ -230,5 +230,6 @@ def _start_run(turn: Turn, schedule: ScheduleRecord, id: str) -> WorkflowRecord:
     )
     turn.state.put_new(run)
     adopt_mail(turn, run)
+    turn.state.unbegun.add(run.key)
     turn.effects.append(Follow(ResumeWorkflow(run.key)))
     return run

@@ -110,6 +110,9 @@ class State:
         # Told before and after every step of a body, so that a slow or stuck one can be named.
         self.watch: Watch = Unwatched()
         self.trials = Trials()
+        # Who is stored and has never run. Only this process knows: after a restart one that has begun and has recorded
+        # nothing yet looks the same.
+        self.unbegun: set[int] = set()
         self._ids: dict[str, int] = {}
         # Who has ended not long ago: somebody often asks for the result just then.
         self._ended: dict[int, WorkflowRecord] = {}
@@ -185,6 +188,8 @@ class State:
         self._ids[record.id] = key
         if (loaded := self.loaded.get(key)) is not None:
             loaded.record = record
+        if record.status.is_terminal:
+            self.unbegun.discard(key)
         if record.status.is_terminal and len(record.input) + len(record.result or "") <= _SMALL:
             self._ended[key] = record
         if before.wake_at != record.wake_at:
@@ -200,6 +205,7 @@ class State:
     def load(self, loaded: Loaded) -> None:
         """Keep a live body."""
         self.loaded[loaded.record.key] = loaded
+        self.unbegun.discard(loaded.record.key)
         self._ids[loaded.record.id] = loaded.record.key
 
     def touch(self, key: int) -> Loaded | None:

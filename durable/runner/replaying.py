@@ -135,19 +135,24 @@ def replay(history: WorkflowHistory, workflows: Workflows, codec: Codec) -> Repl
         return _parked(result, error, fed, session)
     finally:
         session.close()
-    if isinstance(ended, Failed) and not is_first_run(record, history.entries):
+    if isinstance(ended, Failed) and not _may_be_first_run(record, history.entries):
         return _failed(result, ended.error)
     return result
 
 
 def is_first_run(record: WorkflowRecord, entries: Sequence[HistoryEntry]) -> bool:
-    """Whether the body may not have run yet: a delayed start, the next round. If it fails then, that is no change."""
+    """Whether the body has never run: a delayed start that is not due."""
     # Parking takes the deadline away.
     is_waiting = record.wake_at == record.start_at or record.status is WorkflowStatus.PARKED
     is_delayed = is_waiting and record.created_at < record.start_at
+    return not entries and is_delayed
+
+
+def _may_be_first_run(record: WorkflowRecord, entries: Sequence[HistoryEntry]) -> bool:
+    """Whether the body may not have run yet: also one of the next round. If it fails then, that is no change."""
     # A `continue_as` is one commit, the start of the next round another; one that waits has begun.
-    is_next = record.round > 0 and record.status is not WorkflowStatus.SUSPENDED
-    return not entries and (is_delayed or is_next)
+    is_next = not entries and record.round > 0 and record.status is not WorkflowStatus.SUSPENDED
+    return is_next or is_first_run(record, entries)
 
 
 def _parked(

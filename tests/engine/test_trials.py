@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from durable import Durable, EngineConfig, gather, sleep, workflow
+from durable import Durable, EngineConfig, gather, patched, sleep, workflow
 from durable.engine.operations import DescribeWorkflow
+from durable.registry import Registry
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, go, work, worker
 
@@ -96,3 +97,20 @@ def test_who_waits_because_of_another_is_not_blamed_after_progress() -> None:
     assert (desk.record().crashes, desk.state.trials.current) == (0, None)
     desk.send(go, 6, to="w")
     assert desk.result() == "done"
+
+
+def test_an_answer_of_patched_is_no_progress() -> None:
+    """A suspect that was only looked at is tried, also if looking has recorded that it keeps to its old code."""
+    desk = _suspected(EngineConfig())
+
+    @workflow(name="trials.busy")
+    def changed() -> Durable[Any]:
+        """The same, but for what it asks beforehand."""
+        assert not patched("change")
+        return (yield from busy.fn())
+
+    desk.state.registry = Registry([changed, *EVERY])
+    desk.do(DescribeWorkflow("w"))
+    assert [entry.name for entry in desk.history()] == ["change"]
+    _acquit_first(desk)
+    assert (desk.record().crashes, desk.state.trials.current) == (2, desk.record().key)

@@ -29,6 +29,8 @@ from durable.testing.simulation.mail import Mail
 
 # The waits that have a row of their own.
 REGISTERED = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
+# What is recorded beside the outcomes of steps.
+NOTES = (EntryKind.CANCEL, EntryKind.PATCH)
 # One attempt of an activity: workflow, round, position, attempt.
 Attempt = tuple[int, int, str, int]
 # One question to a person: workflow, round, position.
@@ -54,6 +56,11 @@ class Life:
     # their positions; and the undos that were recorded: the position, and the number of the step.
     held: dict[int, str] = attrs.field(factory=dict)
     released: list[tuple[str, int]] = attrs.field(factory=list)
+    # Of this round: all that was ever recorded, and the entries that were trimmed since.
+    entries: list[HistoryEntry] = attrs.field(factory=list)
+    trimmed: set[int] = attrs.field(factory=set)
+    # Whether it began under the new code.
+    is_modern: bool = False
     # Whether the recovery must count an unclean stop before it goes on: no progress since.
     is_suspect: bool = False
 
@@ -70,19 +77,23 @@ class Life:
         self.done.clear()
         self.failed.clear()
         self.held.clear()
+        self.entries.clear()
+        self.trimmed.clear()
         self.released.clear()
 
     def learn(self, entry: HistoryEntry) -> None:
         """One more entry."""
         self.seq = entry.seq
+        self.entries.append(entry)
         self.stops = 0
         self.is_suspect = False
         if entry.status is EntryStatus.RETRY:
             count, _ = self.failed.get(entry.position, (0, 0))
             self.failed[entry.position] = (count + 1, entry.retry_at_us or 0)
             return
-        self.at = max(self.at, entry.at_us)
-        if entry.kind is not EntryKind.CANCEL:
+        if entry.kind is not EntryKind.PATCH:
+            self.at = max(self.at, entry.at_us)
+        if entry.kind not in NOTES:
             self.done.add(entry.position)
         if entry.name in (hold.name, release.name):
             self._learn_of_undos(entry)
@@ -120,6 +131,8 @@ class Ledger:
         self.axed: set[str] = set()
         self.progress: dict[int, Progress] = {}
         self.schedules: dict[int, ScheduleRecord] = {}
+        # Whether the process has the new code.
+        self.has_new_code = False
         self.commits = 0
 
     def life(self, id: str | None) -> Life | None:
@@ -147,7 +160,8 @@ class Ledger:
         """Add a commit."""
         self.commits += 1
         for key, record in batch.workflows_new.items():
-            self.lives[key] = Life(record, has_ended=record.finished_at is not None)
+            has_ended = record.finished_at is not None
+            self.lives[key] = Life(record, has_ended=has_ended, is_modern=self.has_new_code)
             self.ids[record.id] = key
             if record.parent_key is not None and record.parent_place is not None:
                 self.children[record.parent_key, record.parent_place] = key
@@ -162,6 +176,8 @@ class Ledger:
             if entry.kind is EntryKind.PAUSE:
                 asked = (key, self.lives[key].record.round, entry.position)
                 self.recorded[asked] = entry.outcome if entry.status is EntryStatus.OK else ""
+        for key, seq in batch.history_trimmed:
+            self.lives[key].trimmed.add(seq)
         self.progress.update(batch.progress_put)
         self._book_waits(batch.waits_dropped, batch.waits_put.values())
         self.mail.book(batch, now, self._has_ended)

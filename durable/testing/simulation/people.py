@@ -123,7 +123,12 @@ class Person:
             raise Violation("I1", f"{asked} was acknowledged with {mine}, recorded is {recorded}")
 
     def _is_over(self, asked: Asked) -> bool:
-        return self._checker.ledger.lives[asked[0]].record.round > asked[1]
+        """Whether nothing is known of a question any more: it was put in a round that is over, or was trimmed."""
+        key, round, position = asked
+        life = self._checker.ledger.lives[key]
+        return life.record.round > round or any(
+            entry.seq in life.trimmed for entry in life.entries if entry.position == position
+        )
 
     def _is_right(self, asked: Asked, refusal: BaseException | DurableError) -> bool:
         """Whether a refusal is one that a person can meet, and true."""

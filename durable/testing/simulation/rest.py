@@ -53,7 +53,9 @@ def check_rest(ledger: Ledger, store: MemoryStore) -> None:
         raise Violation("I1", "the store does not hold what was committed")
     if ledger.progress != store.progress:
         raise Violation("I1", "the store does not hold what was published")
-    for life in ledger.lives.values():
+    for key, life in ledger.lives.items():
+        if store.history.get(key, {}).keys() != {*range(1, life.seq + 1)} - life.trimmed:
+            raise Violation("I3", f"the store does not hold what {life.record.id} has learnt")
         if not life.has_ended and not _waits_outside(ledger, life):
             raise Violation("I29", f"{life.record.id} has not ended and waits for nothing: {life.record}")
 

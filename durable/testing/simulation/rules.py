@@ -31,7 +31,7 @@ from durable.testing.simulation.family import (
     i21_a_child_stops_when_it_is_told,
 )
 from durable.testing.simulation.kinds import KINDS
-from durable.testing.simulation.ledger import REGISTERED, Ledger, Life
+from durable.testing.simulation.ledger import NOTES, REGISTERED, Ledger, Life
 from durable.testing.simulation.pausing import i12_an_answer_was_given, i19_a_pause_expires_in_its_time
 from durable.testing.simulation.queueing import (
     i16_mail_finds_its_workflow,
@@ -43,6 +43,7 @@ from durable.testing.simulation.rows import errors, fits, tag
 from durable.testing.simulation.steps import read
 from durable.testing.simulation.ticking import i23_a_schedule_has_its_timer, i23_a_tick_is_decided_once
 from durable.testing.simulation.told import i32_progress_does_not_go_back, i32_progress_is_stored_with_its_step
+from durable.testing.simulation.trimming import i33_old_rounds_are_trimmed, i34_an_answer_stands
 from durable.testing.simulation.undone import i31_nothing_stays_owed, i31_undone_once_and_in_reverse
 from durable.testing.simulation.violation import Violation
 
@@ -112,7 +113,7 @@ def i08_a_position_is_done_once(ledger: Ledger, batch: Batch, now: int) -> None:
         is_known = life is not None and key not in batch.history_cleared and entry.position in life.done
         if is_known or (key, entry.position) in here:
             raise Violation("I8", f"workflow {key}: position {entry.position} has an outcome already")
-        if entry.status is not EntryStatus.RETRY and entry.kind is not EntryKind.CANCEL:
+        if entry.status is not EntryStatus.RETRY and entry.kind not in NOTES:
             here.add((key, entry.position))
 
 
@@ -138,7 +139,7 @@ def i19_time_does_not_run_back(ledger: Ledger, batch: Batch, now: int) -> None:
     """What a workflow learns is in the order of its time, and nothing is later than the clock allows."""
     times: dict[int, int] = {}
     for key, entry in batch.history:
-        if entry.status is EntryStatus.RETRY:
+        if entry.status is EntryStatus.RETRY or entry.kind is EntryKind.PATCH:
             continue
         life = ledger.lives.get(key)
         last = times.get(key, 0 if life is None or key in batch.history_cleared else life.at)
@@ -314,7 +315,7 @@ def i20_a_parent_hears_of_its_child(ledger: Ledger, batch: Batch, now: int) -> N
 
 
 def i25_nobody_is_set_aside(ledger: Ledger, batch: Batch, now: int) -> None:
-    """The code is always the same, so nothing diverges and nothing is unreadable."""
+    """Whatever the code does otherwise it says so, so nothing diverges and nothing is unreadable."""
     for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
         if record.status is WorkflowStatus.PARKED and record.park_reason is not ParkReason.CRASHED:
             raise Violation("I25", f"{record.id} is parked: {record.park_reason} {record.park_detail}")
@@ -358,4 +359,6 @@ AFTER: tuple[Rule, ...] = (
     i20_a_spawned_child_is_heard,
     i20_children_end_with_their_parent,
     i32_progress_is_stored_with_its_step,
+    i33_old_rounds_are_trimmed,
+    i34_an_answer_stands,
 )

@@ -17,15 +17,19 @@ import attrs
 from durable.engine.config import EngineConfig
 from durable.records import DeadLetterPolicy
 from durable.testing.simulation.branch_rows import BRANCH_ROWS
+from durable.testing.simulation.change_rows import CHANGE_ROWS, deployment
 from durable.testing.simulation.children import STARTS, child_id
 from durable.testing.simulation.dice import Dice
 from durable.testing.simulation.kinds import KINDS
+from durable.testing.simulation.loop_rows import LOOP_ROWS
 from durable.testing.simulation.planning import clock_steps, dice_of, grace, make_schedules
 from durable.testing.simulation.rows import add, make_program
 from durable.testing.simulation.steps import Step, from_json, read, to_json, write
 
 YEARS = 3650 * 86_400.0
 add(BRANCH_ROWS)
+add(LOOP_ROWS)
+add(CHANGE_ROWS)
 
 
 class Verb(enum.Enum):
@@ -116,6 +120,8 @@ class Scenario:
     policy: DeadLetterPolicy = DeadLetterPolicy.MOVE_TO_DEAD_LETTER
     # How many milliseconds a commit may take: the slower, the larger the batches.
     commit_ms: int = 0
+    # From which start of the process on it runs the new code; 0 for never.
+    new_code: int = 0
     acts: tuple[Act, ...] = ()
     faults: tuple[Fault, ...] = ()
 
@@ -153,6 +159,7 @@ def make_scenario(seed: int) -> Scenario:
         config=_config(dice),
         policy=dice.weighted({policy: 1 + 4 * (policy is DeadLetterPolicy.MOVE_TO_DEAD_LETTER) for policy in POLICIES}),
         commit_ms=dice.weighted({0: 1, 10: 1, 100: 1, 1_000: 4, 4_000: 6}),
+        new_code=deployment(seed),
         acts=tuple(sorted(_acts(dice), key=lambda act: act.at)),
         faults=tuple(_faults(dice)),
     )
@@ -329,6 +336,7 @@ def scenario_from_text(text: str) -> Scenario:
         config=value.get("config", {}),
         policy=DeadLetterPolicy[value.get("policy", DeadLetterPolicy.MOVE_TO_DEAD_LETTER.name)],
         commit_ms=value.get("commit_ms", 0),
+        new_code=value.get("new_code", 0),
         acts=tuple(_act(act) for act in value.get("acts", ())),
         faults=tuple(Fault(Trouble[one["trouble"]], one["at"], one.get("by", 0)) for one in value.get("faults", ())),
     )

@@ -56,6 +56,8 @@ def smaller_scenarios(scenario: Scenario) -> Iterator[Scenario]:
         yield attrs.evolve(scenario, config=rest)
     if scenario.commit_ms:
         yield attrs.evolve(scenario, commit_ms=0)
+    if scenario.new_code:
+        yield attrs.evolve(scenario, new_code=0)
     yield from _with_smaller_programs(scenario)
 
 

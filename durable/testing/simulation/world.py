@@ -16,6 +16,7 @@ from durable.errors import StorageUnavailable, StoreFenced
 from durable.testing.faults import Fault as CommitFault
 from durable.testing.faults import FaultyBackend, SimCrash
 from durable.testing.simulation.agenda import MILLISECOND, Agenda, VirtualClock
+from durable.testing.simulation.change_rows import NEW_CODE
 from durable.testing.simulation.checker import Checker
 from durable.testing.simulation.clients import Client
 from durable.testing.simulation.dice import Dice
@@ -165,6 +166,9 @@ class World:
 
     def _boot(self) -> None:
         self._lives += 1
+        has_new_code = 0 < self.scenario.new_code <= self._lives
+        NEW_CODE.set(has_new_code)
+        self.checker.ledger.has_new_code = has_new_code
         self._backend.inner = WatchedBackend(self._store, self.checker)
         try:
             self._process = Process(

@@ -1,0 +1,102 @@
+"""Rounds of a workflow that holds loops and asks `patched`: what belongs to one round does not leak into the next."""
+
+from __future__ import annotations
+
+import pytest
+
+from durable import Break, Continue, Durable, Event, activity, loop, patched, workflow
+from durable.engine.operations import DescribeWorkflow, RunActivity
+from tests.engine.agenda import schedule_of
+from tests.engine.desk import Desk, event_of
+
+go = Event[int]("go")
+# Which code the process runs.
+CODE = {"is_new": False}
+
+
+@activity(name="both.work")
+def work(number: int) -> int:
+    """Never runs here: the tests answer for it."""
+    raise NotImplementedError
+
+
+def _count(number: int) -> Durable[Continue[int] | Break[int]]:
+    if number == 2:
+        return Break(number)
+    yield from work(number)
+    return Continue(number + 1)
+
+
+@workflow(name="both.rounds")
+def rounds(left: int) -> Durable[int]:
+    """A loop that keeps nothing, in the first round; an event and an activity in the second."""
+    if left:
+        yield from loop(_count, 1, keep=0)
+        raise rounds.continue_as(0)
+    taken = yield from go.wait()
+    return taken + (yield from work(taken))
+
+
+def _run(desk: Desk) -> RunActivity:
+    (effect,) = desk.activities
+    return effect
+
+
+def test_what_a_round_has_trimmed_is_not_trimmed_from_the_next() -> None:
+    """A loop trims its last rounds, the workflow continues, and learns something anew: all of it in one commit."""
+    desk = Desk(rounds, checks=False)
+    desk.start(rounds(1))
+    desk.batch(desk.answer(_run(desk), 0), event_of(go, 5, to="w"), DescribeWorkflow("w"))
+    desk.settle()
+    assert [(entry.seq, entry.name) for entry in desk.history()] == [(1, "go")]
+    desk.restart(rounds)
+    desk.finish(desk.activities[-1], 1)
+    assert desk.result() == 6
+
+
+@workflow(name="both.changed")
+def changed(left: int) -> Durable[str]:
+    """Continues once, and then does a step that the new code does otherwise."""
+    if left:
+        raise changed.continue_as(0)
+    is_new = CODE["is_new"] and patched("change")
+    yield from work(1 if is_new else 2)
+    return "new" if is_new else "old"
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_round_that_the_old_code_has_begun_goes_on_with_it(clean: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first activity of a later round runs when the code changes: nothing is recorded, and yet it is under way."""
+    desk = Desk(changed, checks=False)
+    desk.start(changed(1))
+    desk.settle()
+    assert _run(desk).args == (2,)
+    monkeypatch.setitem(CODE, "is_new", True)
+    desk.restart(changed, clean=clean)
+    assert _run(desk).args == (2,)
+    desk.finish(_run(desk), 0)
+    assert desk.result() == "old"
+
+
+def test_a_round_that_begins_with_the_new_code_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later round asks anew, in the process that runs the round before it."""
+    monkeypatch.setitem(CODE, "is_new", True)
+    desk = Desk(changed, checks=False)
+    desk.start(changed(1))
+    desk.settle()
+    assert _run(desk).args == (1,)
+    desk.restart(changed)
+    desk.finish(_run(desk), 0)
+    assert desk.result() == "new"
+
+
+def test_a_scheduled_run_takes_the_new_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run of a tick is stored before its body begins; it is new all the same."""
+    monkeypatch.setitem(CODE, "is_new", True)
+    desk = Desk(changed, checks=False)
+    desk.do(schedule_of(changed(0), "s"))
+    desk.advance(70)
+    assert _run(desk).args == (1,)
+    desk.restart(changed)
+    desk.finish(_run(desk), 0)
+    assert desk.result("s@2031-05-17T12:01:00+00:00") == "new"
