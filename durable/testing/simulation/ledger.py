@@ -59,7 +59,7 @@ class Life:
     # Of this round: all that was ever recorded, and the entries that were trimmed since.
     entries: list[HistoryEntry] = attrs.field(factory=list)
     trimmed: set[int] = attrs.field(factory=set)
-    # Whether it began under the new code.
+    # Whether no other code than the new one has begun this round.
     is_modern: bool = False
     # Whether the recovery must count an unclean stop before it goes on: no progress since.
     is_suspect: bool = False
@@ -70,9 +70,10 @@ class Life:
         has_others = record.wake_at is not None or record.parent_key is not None or bool(self.waits)
         return record.status is WorkflowStatus.RUNNING and not has_others
 
-    def begin_round(self) -> None:
+    def begin_round(self, *, is_modern: bool) -> None:
         """The history starts anew."""
         self.seq = self.at = 0
+        self.is_modern = is_modern
         self.is_suspect = False
         self.done.clear()
         self.failed.clear()
@@ -85,15 +86,17 @@ class Life:
         """One more entry."""
         self.seq = entry.seq
         self.entries.append(entry)
+        if entry.kind is EntryKind.PATCH:
+            # The body was told something, and has not come any further.
+            return
         self.stops = 0
         self.is_suspect = False
         if entry.status is EntryStatus.RETRY:
             count, _ = self.failed.get(entry.position, (0, 0))
             self.failed[entry.position] = (count + 1, entry.retry_at_us or 0)
             return
-        if entry.kind is not EntryKind.PATCH:
-            self.at = max(self.at, entry.at_us)
-        if entry.kind not in NOTES:
+        self.at = max(self.at, entry.at_us)
+        if entry.kind is not EntryKind.CANCEL:
             self.done.add(entry.position)
         if entry.name in (hold.name, release.name):
             self._learn_of_undos(entry)
@@ -155,6 +158,8 @@ class Ledger:
             # Left to the recovery alone: others may be woken before it by a timer or a child that comes first.
             life.is_suspect = not clean and key not in parents and life.is_busy_alone()
             life.stops += not clean
+            # One that is to begin, and one that has begun and has learnt nothing, look the same to the next process.
+            life.is_modern = life.is_modern and life.seq > 0
 
     def book(self, batch: Batch, now: int) -> None:
         """Add a commit."""
@@ -170,7 +175,7 @@ class Ledger:
             life.record = record
             life.has_ended = record.finished_at is not None
         for key in batch.history_cleared:
-            self.lives[key].begin_round()
+            self.lives[key].begin_round(is_modern=self.has_new_code)
         for key, entry in batch.history:
             self.lives[key].learn(entry)
             if entry.kind is EntryKind.PAUSE:

@@ -46,7 +46,7 @@ def clock_steps(dice: Dice) -> Iterator[tuple[int, int]]:
 def _program(dice: Dice, number: int) -> Step:
     """Something that comes to its end by itself: no two runs could be told apart by who sends an event to them."""
     maker = Maker(dice, number)
-    rows = (dice.weighted({"work": 4, "sleep": 2, "constant": 1}) for _ in range(dice.between(1, 2)))
+    rows = (dice.weighted({"work": 4, "sleep": 2, "constant": 1, "changed": 1}) for _ in range(dice.between(1, 2)))
     return maker.step("rounds", maker.step("sequence", *[ROWS[row].make(maker) for row in rows]))
 
 

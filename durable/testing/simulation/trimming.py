@@ -6,6 +6,7 @@ say how many rounds are kept. So a rebuilt body has to trim as one that never le
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 
@@ -40,7 +41,7 @@ def _unneeded(life: Life) -> set[int]:
         _, keep, *_ = json.loads(entry.outcome)["state"]
         owing = [start for start, entries in rounds if any(map(_is_owed, entries))]
         first = min([_round(entry) - keep, *owing])
-        for (_, entries), (following, _) in zip(rounds, rounds[1:], strict=False):
+        for (_, entries), (following, _) in itertools.pairwise(rounds):
             if following <= first:
                 found.update(one.seq for one in entries)
     return found
