@@ -28,6 +28,7 @@ from durable.codec import Codec
 from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.decisions import decide, follow_up
+from durable.engine.progress import last_seq
 from durable.engine.recovery import admit_suspect
 from durable.engine.state import State
 from durable.engine.turn import Turn
@@ -300,10 +301,7 @@ class Desk:
         for record in self.backend.find(Workflows(limit=ALL)):
             waits = self.backend.find(WaitsOf(workflow_key=record.key))
             mail = self.backend.find(Mailbox(target=record.key, limit=ALL))
-            numbers = [one.seq for one in self.history(record.id)]
-            # Only loops leave gaps.
-            has_loop = any(one.kind is EntryKind.LOOP for one in self.history(record.id))
-            assert numbers == (sorted({*numbers}) if has_loop else [*range(1, len(numbers) + 1)])
+            self._check_numbers(self.history(record.id))
             if record.status.is_terminal:
                 tied = [child for child in self.backend.find(Children(record.key)) if not child.cancel_requested]
                 assert not tied, "an ended workflow leaves children that end with it"
@@ -322,6 +320,14 @@ class Desk:
                 assert record.wake_at is None
         self._check_loaded()
 
+    def _check_numbers(self, history: Sequence[HistoryEntry]) -> None:
+        """Entries are numbered without a gap, unless a loop has trimmed some or a fork has left out what is void."""
+        numbers = [one.seq for one in history]
+        if {EntryKind.LOOP, EntryKind.FORKED} & {one.kind for one in history}:
+            assert numbers == sorted(set(numbers))
+        else:
+            assert numbers == [*range(1, len(numbers) + 1)]
+
     def _check_waits(self, record: WorkflowRecord, waits: Sequence[EventWait]) -> None:
         """A wait is never registered while an event that it may take is pending."""
         for wait in waits:
@@ -338,9 +344,7 @@ class Desk:
         for key, loaded in self.state.loaded.items():
             record, session = loaded.record, loaded.session
             assert record == self.backend.workflow_by_key(key), "memory and store differ"
-            history = self.backend.history(key)
-            # The last one is never trimmed.
-            assert loaded.seq == (history[-1].seq if history else 0)
+            assert loaded.seq == last_seq(self.backend.history(key))
             rows = {row.position: row for row in self.backend.find(WaitsOf(workflow_key=key))}
             assert loaded.rows == rows
             registered = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
