@@ -113,7 +113,8 @@ def decide_purge_workflows(turn: Turn, op: PurgeWorkflows) -> int:
     # A page may hold nothing but children that must stay; then the next one is looked at.
     while not purged and (found := state.backend.find(query)):
         for record in found:
-            if _may_go(state, record):
+            # What has ended changes only when it is retried, and then it goes on.
+            if record.key not in state.batch.workflows_changed and _may_go(state, record):
                 state.batch.workflows_purged.add(record.key)
                 purged += 1
         query = attrs.evolve(query, after=found[-1].key)
