@@ -92,7 +92,7 @@ def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
     if learnt and "u" in learnt[-1].position.split("."):
         problem = "what it had done was undone; start it anew, or fork it from before the step that failed"
         return CannotRetry(record.id, problem)
-    note = _retried(learnt, last_seq(history) + 1, turn.now)
+    note = _retried(record, learnt, last_seq(history) + 1, turn.now)
     tried = _try(turn, record, [*history, note])
     if isinstance(tried, str):
         return CannotRetry(record.id, tried)
@@ -111,15 +111,15 @@ def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
     return plan
 
 
-def _retried(learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
+def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
     """The note that a workflow was retried: if the last thing it learnt was an error, that is void."""
-    retried = Retried([], 0)
     position = ""
+    void: list[int] = []
     if learnt and learnt[-1].status is EntryStatus.ERROR:
         position = learnt[-1].position
         # With its failed attempts: the step begins anew.
         void = [entry.seq for entry in learnt if entry.position == position]
-        retried = Retried(void, max(0, now - learnt[-1].at_us))
+    retried = Retried(void, max(0, now - (record.finished_at or now)))
     return HistoryEntry(seq, position, EntryKind.RETRIED, "retry", EntryStatus.OK, retried.text(), now)
 
 
@@ -326,6 +326,7 @@ def _try(turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]) ->
         raise
     except Exception as error:
         return parking_of(error)[1]
-    tried = _Tried(session, dict(session.waits), result)
+    # One that only undoes has failed again.
+    tried = _Tried(session, dict(session.waits), session.undone_failure or result)
     session.close()
     return tried

@@ -202,12 +202,20 @@ class WorkflowSessionRunner(Undoer):
         return Suspended() if self._end is None else self._end
 
     def _extend_limits(self, entry: HistoryEntry) -> SessionResult:
-        """A failed workflow goes on: the time in which it lay there does not count for the limits of its steps."""
+        """A failed workflow goes on: the time in which it lay there does not count for the limits of its steps.
+
+        The step that is done again begins only now.
+        """
         lain = Retried.of(entry).lain
         self.now = max(self.now, entry.at_us)
+        again = self.waits.get(entry.position)
         for wait in self.timed.values():
-            if isinstance(wait.op, Timer) and not wait.op.eager and wait.deadline is not None:
-                wait.deadline = min(LATEST, wait.deadline + lain)
+            # The instant at which a sleep ends stands.
+            if wait.deadline is not None and not (isinstance(wait.op, Timer) and wait.op.eager):
+                more = self.now - wait.opened_at if wait is again else lain
+                wait.deadline = min(LATEST, wait.deadline + more)
+        if again is not None:
+            again.opened_at = self.now
         # With code that was mended it may even have come to its end.
         return Suspended() if self._end is None else self._end
 

@@ -140,6 +140,12 @@ class Undoer(Interpreter):
         found += (one for scope in self._books.scopes for one in scope.owed)
         return sorted(found, key=lambda one: one.number, reverse=True)
 
+    @property
+    def undone_failure(self) -> Failed | None:
+        """How the workflow ends when the undos that run now are done, if it has failed."""
+        end = self._books.end if self._books is not None else None
+        return end if isinstance(end, Failed) else None
+
     def failed_undos(self) -> list[FailedUndo]:
         """Every undo that has failed for good, in the workflow and in its sagas."""
         return [] if self._books is None else self._books.failed
