@@ -56,5 +56,9 @@ def _tied_children(state: State, parent_key: int) -> list[WorkflowRecord]:
     found = {child.key: child for child in state.backend.find(Children(parent_key))}
     found |= {key: child for key, child in state.batch.workflows_new.items() if child.parent_key == parent_key}
     current = [state.batch.workflows_changed.get(key, child) for key, child in found.items()]
-    tied = [child for child in current if child.on_parent_close is not OnParentClose.KEEP]
-    return [child for child in tied if not child.status.is_terminal]
+    return [child for child in current if not is_kept(child) and not child.status.is_terminal]
+
+
+def is_kept(child: WorkflowRecord) -> bool:
+    """Whether a child goes on when its parent has ended."""
+    return child.on_parent_close is OnParentClose.KEEP

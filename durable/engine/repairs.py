@@ -6,15 +6,16 @@ What was recorded stays; an entry that is looked up (`runner.past`) says what be
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 
 from durable.codec import Coder
 from durable.engine.delivery import adopt_mail
 from durable.engine.endings import check_payload, child_id_of, stop_activities
-from durable.engine.kinship import nobody_waits, parent_ended
+from durable.engine.kinship import is_kept, nobody_waits, parent_ended
 from durable.engine.operations import Follow, ResumeWorkflow
 from durable.engine.progress import last_seq, load, rebuild
 from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
@@ -53,7 +54,8 @@ class _Plan:
     record: WorkflowRecord
     note: HistoryEntry
     retried: list[_Plan] = attrs.field(factory=list)
-    restarted: list[tuple[WorkflowRecord, WaitCondition]] = attrs.field(factory=list)
+    # As they will be.
+    restarted: list[WorkflowRecord] = attrs.field(factory=list)
 
 
 def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
@@ -63,6 +65,10 @@ def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
         return _unpark(turn, record)
     if record.status is not WorkflowStatus.FAILED:
         return CannotRetry(record.id, f"only what has failed or is parked can be, and it is {record.status.value}")
+    parent = None if is_kept(record) or record.parent_key is None else turn.state.readable(record.parent_key)
+    if parent is not None and parent.status.is_terminal:
+        # It would go on without anybody to end with.
+        return CannotRetry(record.id, f"its parent {parent.id!r} has ended; retry that, or fork this one")
     plan = _plan(turn, record)
     if isinstance(plan, DurableError):
         return plan
@@ -104,11 +110,11 @@ def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
         )
         return CannotRetry(record.id, problem)
     plan = _Plan(record, note)
-    for wait in tried.waits.values():
-        refusal = _plan_child(turn, plan, wait)
-        if refusal is not None:
-            return refusal
-    return plan
+    refusals = (
+        *(_plan_tied(turn, plan, entry) for entry in learnt if entry.kind is EntryKind.SPAWN),
+        *(_plan_child(turn, plan, wait) for wait in tried.waits.values()),
+    )
+    return next((refusal for refusal in refusals if refusal is not None), plan)
 
 
 def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
@@ -123,18 +129,22 @@ def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, n
     return HistoryEntry(seq, position, EntryKind.RETRIED, "retry", EntryStatus.OK, retried.text(), now)
 
 
+def _plan_tied(turn: Turn, plan: _Plan, entry: HistoryEntry) -> DurableError | None:
+    """A child that was spawned to end with its parent begins anew with it, if it has ended for that."""
+    child = turn.state.find(json.loads(entry.outcome)) if entry.status is EntryStatus.OK else None
+    if child is None or child.parent_key != plan.record.key or child.cancel_reason != parent_ended(plan.record):
+        return None
+    if not child.status.is_terminal:
+        return _still_ending(plan, child)
+    plan.restarted.append(_anew(turn, child))
+    return None
+
+
 def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | None:
     """A child that has ended with its parent, or has made it fail, goes on with it."""
     parent = plan.record
-    if wait.kind is EntryKind.CHILD:
-        child = turn.state.find(child_id_of(parent, wait.op, wait.position))
-        if child is None or (child.parent_key, child.parent_place) != (parent.key, place(parent.round, wait.position)):
-            return None
-    elif wait.kind is EntryKind.RESULT:
-        child = turn.state.find(wait.name)
-    else:
-        return None
-    if child is None or child.status not in (WorkflowStatus.FAILED, WorkflowStatus.CANCELLED):
+    child = _awaited(turn, parent, wait)
+    if child is None or child.status is WorkflowStatus.SUCCEEDED:
         return None
     if child.status is WorkflowStatus.FAILED:
         inner = _plan(turn, child)
@@ -142,34 +152,43 @@ def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | 
             return CannotRetry(parent.id, str(inner))
         plan.retried.append(inner)
         return None
-    if wait.kind is EntryKind.CHILD and child.cancel_reason in (parent_ended(parent), nobody_waits(parent)):
-        plan.restarted.append((child, wait))
+    if not child.status.is_terminal:
+        return _still_ending(plan, child) if child.cancel_requested else None
+    if any(one.key == child.key for one in plan.restarted):
         return None
-    problem = f"child {child.id!r} was cancelled; fork it from position {wait.position}, which starts another child"
+    if wait.kind is EntryKind.CHILD and child.cancel_reason in (parent_ended(parent), nobody_waits(parent)):
+        definition = wait.op.definition  # type: ignore[attr-defined]  # it is the call of a child
+        try:
+            turn.state.registry.add(definition)
+        except DurableError as error:
+            return CannotRetry(parent.id, str(error))
+        again = _anew(turn, child, name=definition.name, version=definition.version, input=wait.input)
+        plan.restarted.append(again)
+        return None
+    position = (child.parent_place or "").rpartition(":")[2]
+    problem = f"child {child.id!r} was cancelled; fork it from position {position}, which starts another child"
     return CannotRetry(parent.id, problem)
 
 
-def _carry_out(turn: Turn, plan: _Plan) -> None:
-    """Children first: their parent must not find them ended."""
-    for inner in plan.retried:
-        _carry_out(turn, inner)
-    for child, wait in plan.restarted:
-        _restart(turn, child, wait)
-    state, record = turn.state, plan.record
-    again = record.with_status(WorkflowStatus.RUNNING, finished_at=None, error=None, result=None, crashes=0)
-    state.reopen(again)
-    state.chronicle.add(record.key, [plan.note])
-    load(turn, again)
+def _awaited(turn: Turn, parent: WorkflowRecord, wait: WaitCondition) -> WorkflowRecord | None:
+    """The child of its own that a workflow waits for here, if it is there."""
+    if wait.kind is EntryKind.CHILD:
+        child = turn.state.find(child_id_of(parent, wait.op, wait.position))
+        is_own = child is not None and child.parent_place == place(parent.round, wait.position)
+    else:
+        child = turn.state.find(wait.name) if wait.kind is EntryKind.RESULT else None
+        is_own = child is not None
+    return child if is_own and child is not None and child.parent_key == parent.key else None
 
 
-def _restart(turn: Turn, child: WorkflowRecord, wait: WaitCondition) -> None:
+def _still_ending(plan: _Plan, child: WorkflowRecord) -> CannotRetry:
+    return CannotRetry(plan.record.id, f"child {child.id!r} is being cancelled; retry when it has ended")
+
+
+def _anew(turn: Turn, child: WorkflowRecord, **call: Any) -> WorkflowRecord:
     """A child that was stopped because its parent had failed has cleaned up: it begins anew, under its id."""
-    definition = wait.op.definition  # type: ignore[attr-defined]  # it is the call of a child
-    again = child.with_status(
+    return child.with_status(
         WorkflowStatus.RUNNING,
-        name=definition.name,
-        version=definition.version,
-        input=wait.input,
         round=child.round + 1,
         start_at=turn.now,
         finished_at=None,
@@ -177,11 +196,25 @@ def _restart(turn: Turn, child: WorkflowRecord, wait: WaitCondition) -> None:
         cancel_requested=False,
         cancel_reason=None,
         crashes=0,
+        cursors=(),
+        **call,
     )
-    turn.state.chronicle.clear(child.key)
-    turn.state.reopen(again)
-    turn.state.unbegun.add(child.key)
-    turn.effects.append(Follow(ResumeWorkflow(child.key)))
+
+
+def _carry_out(turn: Turn, plan: _Plan) -> None:
+    """Children first: their parent must not find them ended."""
+    state, record = turn.state, plan.record
+    for inner in plan.retried:
+        _carry_out(turn, inner)
+    for child in plan.restarted:
+        state.chronicle.clear(child.key)
+        state.reopen(child)
+        state.unbegun.add(child.key)
+        turn.effects.append(Follow(ResumeWorkflow(child.key)))
+    again = record.with_status(WorkflowStatus.RUNNING, finished_at=None, error=None, result=None, crashes=0)
+    state.reopen(again)
+    state.chronicle.add(record.key, [plan.note])
+    load(turn, again)
 
 
 # --- fork ---------------------------------------------------------------------------------------------------------
@@ -293,10 +326,7 @@ def decide_repair_workflow(turn: Turn, op: RepairWorkflow) -> DurableError | Non
     state.unload(record.key)
     state.chronicle.add(record.key, [note])
     if not record.status.is_terminal and record.park_reason is not ParkReason.CRASHED:
-        loaded = load(turn, state.by_key(record.key) or record)
-        if loaded is not None:
-            # It may no longer wait for a child that it has started.
-            loaded.session.has_spawned = True
+        load(turn, state.by_key(record.key) or record)
     return None
 
 

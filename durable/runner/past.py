@@ -110,6 +110,8 @@ class Past:
         self.loops: dict[str, PastRounds] = {}
         # (entry, id): up to this entry, what is drawn follows from this id.
         self.forks: list[tuple[int, str]] = []
+        # Whether an operator has set it right: then it may have started children that it does not speak of any more.
+        self.is_mended = False
         self.entries: Sequence[HistoryEntry] = entries if isinstance(entries, (list, tuple)) else list(entries)
         self._last: dict[str, int] | None = None
         if aside := [entry for entry in self.entries if entry.kind in _LOOKED_UP]:
@@ -138,10 +140,14 @@ class Past:
             elif entry.kind is EntryKind.FORKED:
                 forked = _read(Forked, _label(entry), entry.outcome)
                 self.forks.append((forked.entry, forked.source))
-            elif entry.kind is EntryKind.LOOP and entry.status is EntryStatus.OK:
+            elif entry.kind is EntryKind.LOOP:
+                if entry.status is not EntryStatus.OK:
+                    continue
                 loop = entry.position.rpartition(".")[0].rpartition(".")[0]
                 # The last one counts.
                 self.loops[loop] = PastRounds(_read(RoundState, _label(entry), entry.outcome).since, [])
+            else:
+                self.is_mended = True
 
     def _skip_rounds(self, entries: Sequence[HistoryEntry]) -> None:
         """Leave out the rounds of loops that are over: what they learnt is in the state that is recorded last."""

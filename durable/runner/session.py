@@ -81,6 +81,9 @@ class WorkflowSessionRunner(Undoer):
         outcome: Outcome
         if entry.status is EntryStatus.ERROR:
             outcome = Raised(unpack_error(entry.outcome))
+            if entry.kind is EntryKind.CHILD:
+                # An operator may have it go on, though nobody waits for it any more.
+                self.has_spawned = True
         else:
             outcome = Returned(self._read(wait.op, entry) if value is _UNREAD else value)
         self._drop(wait)
@@ -92,6 +95,7 @@ class WorkflowSessionRunner(Undoer):
     def replay(self, entries: Iterable[HistoryEntry]) -> SessionResult:
         """Start, and feed everything that is recorded. What the body then waits for stands in `waits`."""
         self.past = Past(entries)
+        self.has_spawned = self.past.is_mended
         self.is_live = False
         result = self.start()
         for entry in self.past.entries:

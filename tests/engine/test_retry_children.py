@@ -1,0 +1,324 @@
+"""`runs.retry` in a family: children that failed go on with their parent, those that it took along begin anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from durable import (
+    CannotRetry,
+    Durable,
+    Event,
+    OnParentClose,
+    WorkflowStatus,
+    gather,
+    spawn,
+    workflow,
+)
+from durable.outcomes import unpack_error
+from durable.runner.definitions import WorkflowDef
+from tests.engine.desk import Desk
+from tests.engine.flows import EVERY, Refused, clean, go, news, reader, tidy, waiter, worker
+from tests.engine.mending import check_restart, refused, retry, told
+from tests.engine.test_retry import fail_all, once
+
+SUSPENDED, RUNNING, FAILED = WorkflowStatus.SUSPENDED, WorkflowStatus.RUNNING, WorkflowStatus.FAILED
+CANCELLED = WorkflowStatus.CANCELLED
+ask = Event[int]("retry-ask")
+
+
+@workflow(name="retry.family")
+def family(levels: int) -> Durable[int]:
+    """A child in a child, the last of which works."""
+    return levels + (yield from (once() if levels == 0 else family(levels - 1)))
+
+
+@workflow(name="retry.handle")
+def by_handle() -> Durable[int]:
+    """Spawns a child and asks for its result."""
+    handle = yield from spawn(worker())
+    return (yield from handle.result())
+
+
+@workflow(name="retry.forgiving")
+def forgiving() -> Durable[int]:
+    """Takes the failure of its child, and waits for something else."""
+    try:
+        return (yield from worker())
+    except Exception:
+        return (yield from ask.wait())
+
+
+@workflow(name="retry.pair")
+def pair() -> Durable[list[int]]:
+    """A child and a step at once."""
+    return list((yield from gather(waiter(), once())))
+
+
+@workflow(name="retry.tidy_pair")
+def tidy_pair() -> Durable[list[int]]:
+    """A child that cleans up, and a step."""
+    return list((yield from gather(tidy(), once())))
+
+
+@workflow(name="retry.tied")
+def tied() -> Durable[int]:
+    """Spawns a child that ends with it, then fails, then asks for it."""
+    handle = yield from spawn(waiter(), on_parent_close=OnParentClose.CANCEL)
+    kept = yield from spawn(waiter())
+    step = yield from once()
+    return step + (yield from handle.result()) + (yield from kept.result())
+
+
+FLOWS: tuple[WorkflowDef[Any, Any], ...] = (*EVERY, family, by_handle, forgiving, pair, tidy_pair, tied)
+
+
+def test_children_go_on_with_their_parent() -> None:
+    """The whole line of children that made a workflow fail goes on, and its end comes up to the first."""
+    desk = Desk(*FLOWS)
+    desk.start(family(3))
+    fail_all(desk)
+    ids = ["w", "w/0", "w/0/0", "w/0/0/0"]
+    assert [desk.status(id) for id in ids] == [FAILED] * 4
+    keys = [desk.record(id).key for id in ids]
+    retry(desk)
+    check_restart(desk, *FLOWS)
+    assert [desk.status(id) for id in ids] == [SUSPENDED] * 3 + [RUNNING]
+    desk.finish(desk.activities[0], 1)
+    assert desk.result() == 7
+    assert [desk.record(id).key for id in ids] == keys
+    assert told(desk) == ["child 0 error", "retried 0 ok", "child 0 ok"]
+
+
+@pytest.mark.parametrize("child_first", [True, False])
+def test_spawned_child_goes_on_with_its_parent_or_before(child_first: bool) -> None:
+    """A spawned child whose result was asked for goes on with its parent, or after it was retried on its own."""
+    desk = Desk(*FLOWS)
+    desk.start(by_handle())
+    fail_all(desk)
+    assert (desk.status(), desk.status("w/0")) == (FAILED, FAILED)
+    if child_first:
+        retry(desk, "w/0")
+        assert desk.status() is FAILED
+        desk.finish(desk.activities[0], 3)
+    retry(desk)
+    check_restart(desk, *FLOWS)
+    if not child_first:
+        desk.finish(desk.activities[0], 3)
+    assert desk.result() == 3
+
+
+def test_awaited_child_of_a_parent_that_has_ended_is_refused() -> None:
+    """On its own it would go on without anybody to end with: its parent is to be retried."""
+    desk = Desk(*FLOWS)
+    desk.start(family(1))
+    fail_all(desk)
+    error = refused(desk, lambda: retry(desk, "w/0"))
+    assert isinstance(error, CannotRetry)
+    assert "its parent 'w' has ended; retry that, or fork this one" in str(error)
+
+
+@pytest.mark.parametrize("restart", [True, False])
+def test_child_that_its_parent_has_given_up(restart: bool) -> None:
+    """A child whose failure its parent has taken may be retried; it ends with its parent like any other."""
+    desk = Desk(*FLOWS)
+    desk.start(forgiving())
+    fail_all(desk)
+    retry(desk, "w/0")
+    if restart:
+        check_restart(desk, *FLOWS)
+    assert (desk.status(), desk.status("w/0")) == (SUSPENDED, RUNNING)
+    desk.send(ask, 5, to="w")
+    assert (desk.result(), desk.status("w/0")) == (5, CANCELLED)
+
+
+def test_child_that_was_taken_along_begins_anew() -> None:
+    """A child that was cancelled because its parent failed begins anew, under its id and with its mailbox empty."""
+    desk = Desk(*FLOWS)
+    desk.start(pair())
+    child = desk.record("w/0.0.0")
+    desk.fail(desk.activities[0], Refused("no"))
+    assert desk.status("w/0.0.0") is CANCELLED
+    retry(desk)
+    check_restart(desk, *FLOWS)
+    again = desk.record("w/0.0.0")
+    assert (again.key, again.round, again.status, again.cancel_requested) == (child.key, 1, SUSPENDED, False)
+    assert desk.history("w/0.0.0") == []
+    desk.send(go, 4, to="w/0.0.0")
+    desk.finish(desk.activities[0], 5)
+    assert desk.result() == [4, 5]
+
+
+def test_child_that_still_cleans_up_is_waited_for() -> None:
+    """While a child that was taken along has not ended its parent cannot go on with it, and the refusal says so."""
+    desk = Desk(*FLOWS)
+    desk.start(tidy_pair())
+    step = next(one for one in desk.activities if one.position == "0.1.0")
+    desk.fail(step, Refused("no"))
+    assert (desk.status(), desk.status("w/0.0.0")) == (FAILED, RUNNING)
+    assert "child 'w/0.0.0' is being cancelled; retry when it has ended" in str(refused(desk, lambda: retry(desk)))
+    desk.finish(desk.activities[0])
+    assert desk.status("w/0.0.0") is CANCELLED
+    retry(desk)
+    assert len(desk.activities) == 2
+
+
+def test_broadcast_reaches_a_child_that_begins_anew() -> None:
+    """It has heard nothing yet, so it takes again what it took in the life that is void."""
+
+    @workflow(name="retry.listening")
+    def listening() -> Durable[Any]:
+        return list((yield from gather(reader(2), once())))
+
+    desk = Desk(*FLOWS, listening)
+    desk.start(listening())
+    desk.send(news, 1)
+    assert len(desk.history("w/0.0.0")) == 1
+    fail_all(desk)
+    retry(desk)
+    check_restart(desk, *FLOWS, listening)
+    assert [entry.outcome for entry in desk.history("w/0.0.0")] == ["1"]
+    desk.send(news, 2)
+    desk.finish(desk.activities[0], 0)
+    assert desk.result() == [[1, 2], 0]
+
+
+def test_child_that_somebody_cancelled_is_refused() -> None:
+    """It ended on purpose; the refusal says how to have another one."""
+    desk = Desk(*FLOWS)
+    desk.start(family(1))
+    desk.cancel("w/0", "not wanted")
+    assert desk.status() is FAILED
+    error = refused(desk, lambda: retry(desk))
+    assert "child 'w/0' was cancelled; fork it from position 0, which starts another child" in str(error)
+
+
+def test_spawned_child_that_somebody_cancelled_is_refused() -> None:
+    """The place to fork from is where it was spawned."""
+    desk = Desk(*FLOWS)
+    desk.start(by_handle())
+    desk.cancel("w/0", "not wanted")
+    assert desk.status() is FAILED
+    error = refused(desk, lambda: retry(desk))
+    assert "child 'w/0' was cancelled; fork it from position 0, which starts another child" in str(error)
+
+
+def test_child_that_cannot_go_on_keeps_its_parent() -> None:
+    """If a child cannot be retried nothing of the family is touched, and the refusal says which child and why."""
+
+    @workflow(name="retry.undoing")
+    def undoing() -> Durable[int]:
+        yield from once(1).undo(lambda _: clean())
+        return (yield from once(2))
+
+    @workflow(name="retry.above")
+    def above() -> Durable[Any]:
+        return (yield from undoing())
+
+    desk = Desk(undoing, above)
+    desk.start(above())
+    desk.finish(desk.activities[0], 1)
+    fail_all(desk)
+    desk.finish(desk.activities[0])
+    assert desk.status() is FAILED
+    assert "'w/0' cannot be retried: what it had done was undone" in str(refused(desk, lambda: retry(desk)))
+
+
+@pytest.mark.parametrize("restart", [True, False])
+def test_spawned_children_that_were_taken_along_begin_anew(restart: bool) -> None:
+    """Those that end with their parent begin anew with it, asked for or not; those that are kept were never stopped."""
+    desk = Desk(*FLOWS)
+    desk.start(tied())
+    fail_all(desk)
+    assert [desk.status(id) for id in ("w", "w/0", "w/1")] == [FAILED, CANCELLED, SUSPENDED]
+    retry(desk)
+    if restart:
+        check_restart(desk, *FLOWS)
+    assert [desk.status(id) for id in ("w", "w/0", "w/1")] == [RUNNING, SUSPENDED, SUSPENDED]
+    desk.finish(desk.activities[0], 1)
+    desk.send(go, 20, to="w/0")
+    desk.send(go, 300, to="w/1")
+    assert desk.result() == 321
+
+
+def test_stranger_under_the_id_of_a_child_is_left_alone() -> None:
+    """A failed workflow that only has the id that a child asks for is not retried with the parent."""
+
+    @workflow(name="retry.named")
+    def named() -> Durable[int]:
+        return (yield from worker().with_id("stranger"))
+
+    desk = Desk(*FLOWS, named)
+    desk.start(worker(), "stranger")
+    fail_all(desk)
+    desk.start(named())
+    assert desk.status() is FAILED
+    retry(desk)
+    assert (desk.status(), desk.status("stranger")) == (FAILED, FAILED)
+    assert type(unpack_error(desk.record().error or "")).__name__ == "WorkflowAlreadyExists"
+
+
+def test_child_begins_anew_with_the_code_of_its_call() -> None:
+    """It takes name, version and arguments from the code at hand, which nobody else has entered."""
+
+    def version(number: int) -> WorkflowDef[[], list[int]]:
+        @workflow(name="retry.part", version=number)
+        def part(step: int) -> Durable[int]:
+            return number * (yield from go.wait()) + step
+
+        @workflow(name="retry.whole")
+        def whole() -> Durable[list[int]]:
+            return list((yield from gather(part(number), once())))
+
+        return whole
+
+    desk = Desk(version(1))
+    desk.start(version(1)())
+    fail_all(desk)
+    desk.restart(version(2))
+    retry(desk)
+    assert (desk.record("w/0.0.0").version, desk.record("w/0.0.0").input) == (2, '{"step":2}')
+    desk.send(go, 10, to="w/0.0.0")
+    desk.finish(desk.activities[0], 0)
+    assert desk.result() == [22, 0]
+
+
+def test_child_with_two_codes_is_refused() -> None:
+    """Where another function has the name of the child nothing is touched."""
+
+    @workflow(name="retry.twofold")
+    def twofold() -> Durable[list[int]]:
+        return list((yield from gather(waiter(), once())))
+
+    @workflow(name="desk.waiter")
+    def impostor() -> Durable[int]:
+        return (yield from ask.wait())
+
+    desk = Desk(twofold)
+    desk.start(twofold())
+    fail_all(desk)
+    desk.restart(twofold, impostor)
+    assert "desk.waiter" in str(refused(desk, lambda: retry(desk)))
+
+
+@pytest.mark.parametrize("state", ["cleans up", "purged"])
+def test_spawned_child_that_is_not_there_to_begin_anew(state: str) -> None:
+    """One that still cleans up is waited for; one that is gone from the store is not missed until it is asked for."""
+
+    @workflow(name="retry.tied_tidy")
+    def tied_tidy() -> Durable[int]:
+        yield from spawn(tidy(), on_parent_close=OnParentClose.CANCEL)
+        return (yield from once())
+
+    desk = Desk(*FLOWS, tied_tidy)
+    desk.start(tied_tidy())
+    desk.fail(next(one for one in desk.activities if one.position == "1"), Refused("no"))
+    if state == "cleans up":
+        assert "child 'w/0' is being cancelled" in str(refused(desk, lambda: retry(desk)))
+        return
+    desk.finish(desk.activities[0])
+    desk.state.batch.workflows_purged.add(desk.record("w/0").key)
+    retry(desk)
+    desk.finish(desk.activities[0], 4)
+    assert desk.result() == 4
