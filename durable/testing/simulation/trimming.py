@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from durable.backends.base import Batch
 from durable.records import EntryKind, EntryStatus, HistoryEntry
-from durable.testing.simulation.activities import hold
+from durable.testing.simulation.activities import hold, release
 from durable.testing.simulation.ledger import Ledger, Life
 from durable.testing.simulation.violation import Violation
 
@@ -38,8 +38,10 @@ def _unneeded(life: Life) -> set[int]:
     found: set[int] = set()
     for loop, entry in last.items():
         rounds = [*_rounds(life, loop)]
+        # Rounds are trimmed when a state is recorded: what was undone after the last one has held them then.
+        undone = {_number(one) for one in life.entries if one.name == release.name and one.seq < entry.seq}
         _, keep, *_ = json.loads(entry.outcome)["state"]
-        owing = [start for start, entries in rounds if any(map(_is_owed, entries))]
+        owing = [start for start, entries in rounds if any(_is_owed(one, undone) for one in entries)]
         first = min([_round(entry) - keep, *owing])
         for (_, entries), (following, _) in itertools.pairwise(rounds):
             if following <= first:
@@ -72,9 +74,15 @@ def _round(entry: HistoryEntry) -> int:
     return int(entry.position.rsplit(".", 2)[1])
 
 
-def _is_owed(entry: HistoryEntry) -> bool:
-    """Whether a step was done that is undone if the workflow fails."""
-    return entry.name == hold.name and entry.status is EntryStatus.OK
+def _is_owed(entry: HistoryEntry, undone: set[int | None]) -> bool:
+    """Whether a step was done that is undone if the workflow fails, and has not been."""
+    number = _number(entry) if entry.name == hold.name else None
+    return number is not None and number not in undone
+
+
+def _number(entry: HistoryEntry) -> int | None:
+    """The number of the step that was done or undone; an undo that has failed is still owed."""
+    return int(json.loads(entry.outcome)[1]) if entry.status is EntryStatus.OK else None
 
 
 def i34_an_answer_stands(ledger: Ledger, batch: Batch, now: int) -> None:
