@@ -43,8 +43,9 @@ class Life:
 
     record: WorkflowRecord
     seq: int = 0
-    # The workflow's own time.
+    # The workflow's own time, and the latest that is recorded of it: also when a step that is gone by now had failed.
     at: int = 0
+    latest: int = 0
     # Of this round: the positions whose outcome is recorded, and how often and until when the others have failed.
     done: set[str] = attrs.field(factory=set)
     failed: dict[str, tuple[int, int]] = attrs.field(factory=dict)
@@ -72,7 +73,7 @@ class Life:
 
     def begin_round(self, *, is_modern: bool) -> None:
         """The history starts anew."""
-        self.seq = self.at = 0
+        self.seq = self.at = self.latest = 0
         self.is_modern = is_modern
         self.is_suspect = False
         self.done.clear()
@@ -86,6 +87,7 @@ class Life:
         """One more entry."""
         self.seq = entry.seq
         self.entries.append(entry)
+        self.latest = max(self.latest, entry.at_us)
         if entry.kind is EntryKind.PATCH:
             # The body was told something, and has not come any further.
             return

@@ -142,9 +142,10 @@ def i19_time_does_not_run_back(ledger: Ledger, batch: Batch, now: int) -> None:
         if entry.status is EntryStatus.RETRY or entry.kind is EntryKind.PATCH:
             continue
         life = ledger.lives.get(key)
-        last = times.get(key, 0 if life is None or key in batch.history_cleared else life.at)
+        is_new = life is None or key in batch.history_cleared
+        last = times.get(key, 0 if life is None or is_new else life.at)
         if entry.kind is not EntryKind.CANCEL:
-            latest = max(now, last, after(ledger, batch, key).start_at)
+            latest = max(now, last, after(ledger, batch, key).start_at, 0 if life is None or is_new else life.latest)
             if not last <= entry.at_us <= latest:
                 raise Violation("I19", f"workflow {key}: entry {entry.seq} at {entry.at_us}, after {last}, now {now}")
         times[key] = max(last, entry.at_us)

@@ -206,7 +206,7 @@ def _acts(dice: Dice) -> Iterator[Act]:
     # Most are small, because many of them are worth more than a few large ones; some promises need a crowd.
     for index in range(dice.between(7, 11) if dice.chance(0.15) else dice.between(3, 5)):
         id = f"w{index}"
-        programs = [make_program(dice, number, dice.between(3, 9))]
+        programs = [make_program(dice, number, dice.between(3, 8))]
         number = programs[0].n
         if dice.chance(0.06):
             # Somebody else wants to start another program under this id, and may come first.
