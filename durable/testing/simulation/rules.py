@@ -43,7 +43,11 @@ from durable.testing.simulation.rows import errors, fits, tag
 from durable.testing.simulation.steps import read
 from durable.testing.simulation.ticking import i23_a_schedule_has_its_timer, i23_a_tick_is_decided_once
 from durable.testing.simulation.told import i32_progress_does_not_go_back, i32_progress_is_stored_with_its_step
-from durable.testing.simulation.trimming import i33_old_rounds_are_trimmed, i34_an_answer_stands
+from durable.testing.simulation.trimming import (
+    i33_a_round_is_recorded,
+    i33_old_rounds_are_trimmed,
+    i34_an_answer_stands,
+)
 from durable.testing.simulation.undone import i31_nothing_stays_owed, i31_undone_once_and_in_reverse
 from durable.testing.simulation.violation import Violation
 
@@ -360,6 +364,7 @@ AFTER: tuple[Rule, ...] = (
     i20_a_spawned_child_is_heard,
     i20_children_end_with_their_parent,
     i32_progress_is_stored_with_its_step,
+    i33_a_round_is_recorded,
     i33_old_rounds_are_trimmed,
     i34_an_answer_stands,
 )

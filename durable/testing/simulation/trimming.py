@@ -6,15 +6,21 @@ say how many rounds are kept. So a rebuilt body has to trim as one that never le
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from durable.backends.base import Batch
 from durable.records import EntryKind, EntryStatus, HistoryEntry
-from durable.testing.simulation.activities import hold, release
+from durable.testing.simulation.activities import hold, release, work
 from durable.testing.simulation.ledger import Ledger, Life
+from durable.testing.simulation.steps import Step, read
 from durable.testing.simulation.violation import Violation
+
+# By the number of a step: the loops around it, and in which of their rounds it stands.
+Places = Mapping[int, tuple[tuple[int, int], ...]]
 
 
 def i33_old_rounds_are_trimmed(ledger: Ledger, batch: Batch, now: int) -> None:
@@ -29,6 +35,51 @@ def i33_old_rounds_are_trimmed(ledger: Ledger, batch: Batch, now: int) -> None:
             raise Violation("I33", f"{life.record.id}: entries {left} are not trimmed, and {lost} are still needed")
 
 
+def i33_a_round_is_recorded(ledger: Ledger, batch: Batch, now: int) -> None:
+    """Between two rounds that have learnt something the state is recorded: a replay goes on from there."""
+    for key, entry in batch.history:
+        if entry.kind is not EntryKind.ACTIVITY or entry.status is not EntryStatus.OK:
+            continue
+        life = ledger.lives[key]
+        where = _places(life.record.input)
+        for loop, round in where.get(_number(entry), ()):
+            before = [one.seq for one in life.entries if _is_before(where, one, loop, round)]
+            states = [one.seq for one in life.entries if one.kind is EntryKind.LOOP and _state(one)[0] == loop]
+            if before and not any(before[-1] < state < entry.seq for state in states):
+                raise Violation("I33", f"{life.record.id}: loop {loop} is in round {round}, and no state says so")
+
+
+def _is_before(where: Places, entry: HistoryEntry, loop: int, round: int) -> bool:
+    """Whether an entry is the result of a step in an earlier round of a loop."""
+    if entry.kind is not EntryKind.ACTIVITY or entry.status is not EntryStatus.OK:
+        return False
+    return any(one == loop and number < round for one, number in where.get(_number(entry), ()))
+
+
+def _number(entry: HistoryEntry) -> int:
+    """The number of the step that worked; 0 for others."""
+    return json.loads(entry.outcome)[1] if entry.name in (work.name, hold.name) else 0
+
+
+@functools.lru_cache(4096)
+def _places(input: str) -> Places:
+    """Of each step of a program, by its number: in which loops it stands, and in which of their rounds."""
+    found: dict[int, tuple[tuple[int, int], ...]] = {}
+
+    def look(step: Step, around: tuple[tuple[int, int], ...]) -> None:
+        found[step.n] = around
+        for index, inner in enumerate(step.steps):
+            look(inner, (*around, (step.n, index)) if step.op == "loop" else around)
+
+    look(read(json.loads(input)["program"]), ())
+    return found
+
+
+def _state(entry: HistoryEntry) -> list[Any]:
+    state: list[Any] = json.loads(entry.outcome)["state"]
+    return state
+
+
 def _unneeded(life: Life) -> set[int]:
     """All entries of this round of a workflow that must have been trimmed by now."""
     last: dict[str, HistoryEntry] = {}
@@ -38,9 +89,13 @@ def _unneeded(life: Life) -> set[int]:
     found: set[int] = set()
     for loop, entry in last.items():
         rounds = [*_rounds(life, loop)]
+        if any(all(_is_state(one, loop) for one in entries) for _, entries in rounds[:-1]):
+            raise Violation(
+                "I33", f"{life.record.id}: a round of the loop at {loop} has learnt nothing and is recorded"
+            )
         # Rounds are trimmed when a state is recorded: what was undone after the last one has held them then.
         undone = {_number(one) for one in life.entries if one.name == release.name and one.seq < entry.seq}
-        _, keep, *_ = json.loads(entry.outcome)["state"]
+        keep = _state(entry)[1]
         owing = [start for start, entries in rounds if any(_is_owed(one, undone) for one in entries)]
         first = min([_round(entry) - keep, *owing])
         for (_, entries), (following, _) in itertools.pairwise(rounds):
@@ -57,7 +112,7 @@ def _rounds(life: Life, loop: str) -> Iterator[tuple[int, list[HistoryEntry]]]:
     start: int = 0
     entries: list[HistoryEntry] = []
     for entry in life.entries:
-        if entry.kind is EntryKind.LOOP and _loop(entry) == loop:
+        if _is_state(entry, loop):
             yield start, entries
             start, entries = _round(entry), []
         if entry.position.startswith(f"{loop}."):
@@ -68,6 +123,10 @@ def _rounds(life: Life, loop: str) -> Iterator[tuple[int, list[HistoryEntry]]]:
 def _loop(entry: HistoryEntry) -> str:
     """The position of the loop whose state an entry is."""
     return entry.position.rsplit(".", 2)[0]
+
+
+def _is_state(entry: HistoryEntry, loop: str) -> bool:
+    return entry.kind is EntryKind.LOOP and _loop(entry) == loop
 
 
 def _round(entry: HistoryEntry) -> int:
