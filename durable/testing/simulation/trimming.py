@@ -94,7 +94,7 @@ def _unneeded(life: Life) -> set[int]:
                 "I33", f"{life.record.id}: a round of the loop at {loop} has learnt nothing and is recorded"
             )
         # Rounds are trimmed when a state is recorded: what was undone after the last one has held them then.
-        undone = {_number(one) for one in life.entries if one.name == release.name and one.seq < entry.seq}
+        undone = {_held(one) for one in life.entries if one.name == release.name and one.seq < entry.seq}
         keep = _state(entry)[1]
         owing = [start for start, entries in rounds if any(_is_owed(one, undone) for one in entries)]
         first = min([_round(entry) - keep, *owing])
@@ -135,11 +135,11 @@ def _round(entry: HistoryEntry) -> int:
 
 def _is_owed(entry: HistoryEntry, undone: set[int | None]) -> bool:
     """Whether a step was done that is undone if the workflow fails, and has not been."""
-    number = _number(entry) if entry.name == hold.name else None
+    number = _held(entry) if entry.name == hold.name else None
     return number is not None and number not in undone
 
 
-def _number(entry: HistoryEntry) -> int | None:
+def _held(entry: HistoryEntry) -> int | None:
     """The number of the step that was done or undone; an undo that has failed is still owed."""
     return int(json.loads(entry.outcome)[1]) if entry.status is EntryStatus.OK else None
 
