@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, Never, TypeVar, overload
+from typing import Any, Generic, Never, Protocol, TypeVar, overload
 
 import attrs
 
@@ -41,6 +41,23 @@ class Break(Generic[T_co]):
     """What the body of a loop returns to end it: the loop's result."""
 
     value: T_co
+
+
+# Protocols, not `Callable`: mypy then reads the type of an empty first state, `loop(body, [])`, off the body.
+class EndlessBody(Protocol[S]):
+    """The body of a loop that only ends when it is stopped."""
+
+    def __call__(self, state: S, /) -> Branch[Continue[S]]:
+        """One round."""
+        ...
+
+
+class Body(Protocol[S, T_co]):
+    """The body of a loop that comes to a result."""
+
+    def __call__(self, state: S, /) -> Branch[Continue[S] | Break[T_co]]:
+        """One round."""
+        ...
 
 
 class Loop(Branches[T_co]):
@@ -217,9 +234,9 @@ def courses_around(fiber: Fiber) -> list[Course]:
 
 
 @overload
-def loop(body: Callable[[S], Branch[Continue[S]]], state: S, *, keep: int = KEEP) -> Op[Never]: ...
+def loop(body: EndlessBody[S], state: S, *, keep: int = KEEP) -> Op[Never]: ...
 @overload
-def loop(body: Callable[[S], Branch[Continue[S] | Break[R]]], state: S, *, keep: int = KEEP) -> Op[R]: ...
+def loop(body: Body[S, R], state: S, *, keep: int = KEEP) -> Op[R]: ...
 def loop(body: Callable[[Any], Any], state: Any, *, keep: int = KEEP) -> Op[Any]:
     """Run `body(state)` again and again: `Continue(state)` goes on with that state, `Break(value)` is the result.
 
