@@ -1,0 +1,374 @@
+"""Loops at the desk: what a round costs, what is trimmed, and that no restart between two steps changes anything."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pytest
+
+from durable import (
+    Break,
+    Cancelled,
+    Continue,
+    Durable,
+    EngineConfig,
+    Event,
+    OnParentClose,
+    PayloadTooLarge,
+    TimedOut,
+    WorkflowStatus,
+    gather,
+    loop,
+    now,
+    pause,
+    publish,
+    random,
+    sleep,
+    spawn,
+    uuid,
+    workflow,
+)
+from durable.backends.sqlite import SqliteBackend
+from durable.engine import operations as ops
+from durable.records import EntryKind
+from durable.runner.definitions import WorkflowDef
+from tests.engine.asking import pauses, resume
+from tests.engine.desk import Desk
+from tests.engine.flows import clean, work
+
+Next = Continue[int] | Break[int]
+Seen = dict[str, list[str]]
+tick = Event[int]("looping.tick")
+
+
+def stepping(number: int) -> Durable[Next]:
+    """A round with one activity."""
+    got = yield from work(number)
+    return Continue(got + 1) if got < 6 else Break(got)
+
+
+def looping(keep: int, name: str = "looping.flow") -> WorkflowDef[[], Any]:
+    """A loop of seven rounds, and a step."""
+
+    @workflow(name=name)
+    def flow() -> Durable[int]:
+        last = yield from loop(stepping, 0, keep=keep)
+        yield from clean()
+        return last
+
+    return flow
+
+
+def places(desk: Desk, id: str = "w") -> list[str]:
+    """The positions of what is recorded."""
+    return [entry.position for entry in desk.history(id)]
+
+
+def step(desk: Desk) -> None:
+    """The only activity that runs returns what it was given."""
+    (effect,) = desk.activities
+    desk.finish(effect, effect.args[0] if effect.args else None)
+
+
+# --- commits and rows -------------------------------------------------------------------------------------------------
+
+
+def test_round_ends_and_the_next_begins_in_one_commit() -> None:
+    """What ended the round, the state of the next one and its first step are one decision."""
+    flow = looping(10)
+    desk = Desk(flow)
+    desk.start(flow())
+    before = desk._number
+    step(desk)
+    assert desk._number == before + 1
+    assert [(entry.seq, entry.position, entry.kind.value, entry.name) for entry in desk.history()] == [
+        (1, "0.0.0", "activity", "desk.work"),
+        (2, "0.1.0", "loop", "state"),
+    ]
+    assert [effect.position for effect in desk.activities] == ["0.1.1"]
+
+
+@pytest.mark.parametrize("keep", [0, 2, 10])
+def test_rows_of_old_rounds_go(keep: int) -> None:
+    """The store holds the last so many finished rounds and the one that runs, also behind the end of the loop."""
+    flow = looping(keep)
+    desk = Desk(flow)
+    desk.start(flow())
+    for _ in range(7):
+        step(desk)
+    kept = range(max(0, 6 - keep), 7)
+    assert sorted({int(place.split(".")[1]) for place in places(desk)}) == [*kept]
+    assert desk.history()[-1].seq == 7 + 6
+    desk.restart(flow)
+    step(desk)
+    assert desk.result() == 6
+    assert desk.history()[-1].seq == 7 + 6 + 1
+
+
+def test_pending_events_pass_in_one_commit() -> None:
+    """Thousands of events that lie there already are taken in order, one a round, by one decision."""
+    count = 3_000
+
+    def adding(state: list[int]) -> Durable[Any]:
+        got = yield from tick.wait()
+        if got != state[0]:
+            return Break(f"{got} came instead of {state[0]}")
+        return Continue([got + 1, state[1] + got]) if got < count - 1 else Break(state[1] + got)
+
+    @workflow(name="looping.adder")
+    def adder() -> Durable[Any]:
+        yield from sleep(60)
+        return (yield from loop(adding, [0, 0], keep=3))
+
+    desk = Desk(adder, checks=False)
+    desk.start(adder())
+    desk.batch(*(ops.SendEvent(name=tick.name, payload=str(number), to="w") for number in range(count)))
+    before = desk._number
+    desk.advance(60)
+    assert desk._number == before + 1
+    assert desk.result() == sum(range(count))
+    # The timer, three rounds and the last one, each with its state.
+    assert len(desk.history()) == 1 + 2 * 4
+    assert desk.pending(tick.name) == 0
+
+
+# --- restarts ---------------------------------------------------------------------------------------------------------
+
+
+@workflow(name="looping.child")
+def child() -> Durable[int]:
+    """Waits for ever."""
+    return (yield from tick.wait("child"))
+
+
+def outer(state: Seen) -> Durable[Continue[Seen] | Break[list[str]]]:
+    """A round with all that can be in one: an activity, a timer, an event, branches, draws, and a loop."""
+    seen = state["seen"]
+    first = yield from work(random("outer").randrange(1000))
+    woken = yield from sleep(5)
+    publish(len(seen))
+    got, last = yield from gather(tick.wait(), loop(inner, 0, keep=1))
+    seen.append(f"{first} {woken:%H:%M:%S} {got} {last} {uuid()} {now():%H:%M:%S}")
+    return Continue(state) if len(seen) < 4 else Break(seen)
+
+
+def inner(number: int) -> Durable[Next]:
+    """A round in a round."""
+    got = yield from work(10 * number + uuid().int % 10)
+    return Continue(number + 1) if number < 2 else Break(got)
+
+
+def busy(keep: int) -> WorkflowDef[[], Any]:
+    """The workflow around it, with something that runs beside the loop."""
+
+    @workflow(name="looping.busy")
+    def flow() -> Durable[Any]:
+        yield from spawn(child(), on_parent_close=OnParentClose.CANCEL)
+        first: Seen = {"seen": []}
+        return [*(yield from gather(loop(outer, first, keep=keep), beside()))]
+
+    return flow
+
+
+def beside() -> Durable[list[str]]:
+    """A limit that was set before the first round."""
+    try:
+        yield from tick.wait("beside").within(17)
+    except TimedOut:
+        return [f"{now():%H:%M:%S}", str(uuid())]
+    return []
+
+
+def played(desk: Desk, flow: WorkflowDef[[], Any], between: str) -> list[Any]:
+    """All that happens to the workflow, one thing after the other, with something in between, and how it ends."""
+    desk.start(flow())
+    log: list[Any] = []
+    while not desk.status().is_terminal:
+        if desk.activities:
+            effect = desk.activities[0]
+            log.append((effect.position, effect.attempt, effect.args))
+            desk.finish(effect, effect.args[0])
+        elif events := [wait for wait in desk.waits() if not wait.event_key]:
+            log.append(events[0].position)
+            desk.send(tick, len(log), to="w")
+        else:
+            wake_at = desk.record().wake_at
+            assert wake_at is not None
+            log.append(wake_at - desk.clock.now())
+            desk.advance((wake_at - desk.clock.now()) / 1e6)
+        if between:
+            desk.restart(flow, child, clean=between == "stop")
+    return [*log, desk.result(), desk.status("w/0"), places(desk)]
+
+
+@pytest.mark.parametrize("between", ["stop", "crash"])
+@pytest.mark.parametrize("keep", [0, 2])
+def test_restart_between_any_two_steps_changes_nothing(between: str, keep: int) -> None:
+    """The same steps with the same arguments at the same time, the same result and the same history."""
+    flow = busy(keep)
+    undisturbed = played(Desk(flow, child), flow, "")
+    assert len(undisturbed[-3][0]) == 4
+    assert undisturbed[-2] is WorkflowStatus.CANCELLED
+    assert played(Desk(flow, child), flow, between) == undisturbed
+
+
+def test_eviction_and_files_change_nothing(tmp_path: pathlib.Path) -> None:
+    """With room for no body at all, and on a file, it is the same again; and what is kept changes only the history."""
+    flow = busy(1)
+    undisturbed = played(Desk(flow, child), flow, "")
+    crowded = Desk(
+        flow,
+        child,
+        config=EngineConfig(max_loaded_workflows=1),
+        make=lambda: SqliteBackend(tmp_path / "store.db", synchronous="NORMAL"),
+    )
+    crowded.start(child(), "another")
+    assert played(crowded, flow, "") == undisturbed
+    crowded.backend.close()
+    assert played(Desk(busy(7), child), busy(7), "crash")[:-1] == undisturbed[:-1]
+
+
+def test_answer_for_an_earlier_round_is_dropped() -> None:
+    """An activity that comes back twice ends its own round and not the next one."""
+    flow = looping(0)
+    desk = Desk(flow)
+    desk.start(flow())
+    (effect,) = desk.activities
+    desk.batch(desk.answer(effect, 0), desk.answer(effect, 0))
+    assert places(desk) == ["0.1.0"]
+    desk.restart(flow)
+    desk.do(desk.answer(effect, 0))
+    assert places(desk) == ["0.1.0"]
+
+
+def test_children_of_trimmed_rounds_end_with_their_parent() -> None:
+    """Children that are tied to a parent are found at its end, although nothing tells of them any more."""
+
+    def body(number: int) -> Durable[Next]:
+        yield from spawn(child(), on_parent_close=OnParentClose.CANCEL)
+        return Continue(number + 1) if number < 3 else Break(number)
+
+    @workflow(name="looping.parent")
+    def parent() -> Durable[int]:
+        last = yield from loop(body, 0, keep=0)
+        yield from sleep(60)
+        return last
+
+    desk = Desk(parent, child)
+    desk.start(parent())
+    assert places(desk) == ["0.3.0", "0.3.1"]
+    desk.restart(parent, child)
+    desk.advance(60)
+    assert desk.result() == 3
+    ids = ["w/0.0.0", "w/0.1.1", "w/0.2.1", "w/0.3.1"]
+    assert {desk.status(id) for id in ids} == {WorkflowStatus.CANCELLED}
+
+
+# --- limits, pauses, endings ------------------------------------------------------------------------------------------
+
+
+def test_state_that_is_too_large_is_raised_by_the_loop() -> None:
+    """It is recorded as the loop's error: the body may catch it, and a restart with more room finds the same."""
+
+    def growing(text: str) -> Durable[Any]:
+        yield from work(len(text))
+        return Continue(text * 2)
+
+    @workflow(name="looping.growing")
+    def flow() -> Durable[str]:
+        try:
+            yield from loop(growing, "0123456789")
+        except PayloadTooLarge as error:
+            yield from clean()
+            return f"{error.where} {error.limit}"
+        return ""
+
+    desk = Desk(flow, config=EngineConfig(max_payload_bytes=100))
+    desk.start(flow())
+    for _ in range(3):
+        step(desk)
+    failed = desk.history()[-1]
+    assert (failed.position, failed.kind, failed.status.value) == ("0.3.0", EntryKind.LOOP, "error")
+    desk.config = EngineConfig()
+    desk.restart(flow)
+    step(desk)
+    assert desk.result() == "loop: state 100"
+
+
+def test_pause_in_a_round_is_listed() -> None:
+    """A question that a round puts is open until it is answered, and the next round puts the next one."""
+
+    def asking(number: int) -> Durable[Next]:
+        is_sure = yield from pause(returns=bool, prompt={"round": number})
+        return Continue(number + 1) if is_sure else Break(number)
+
+    @workflow(name="looping.asking")
+    def flow() -> Durable[int]:
+        return (yield from loop(asking, 0, keep=0))
+
+    desk = Desk(flow)
+    desk.start(flow())
+    for number in range(4):
+        (one,) = pauses(desk)
+        assert one.prompt == {"round": number}
+        resume(desk, one.pause_id, number < 3)
+        desk.restart(flow)
+    assert desk.result() == 3
+
+
+def test_loop_is_cancelled_in_its_round() -> None:
+    """A cancellation after a restart is raised in the round that runs, and the workflow ends cancelled."""
+    told: list[int] = []
+
+    def waiting(number: int) -> Durable[Next]:
+        try:
+            yield from tick.wait()
+        except Cancelled:
+            told.append(number)
+        return Continue(number + 1)
+
+    @workflow(name="looping.waiting")
+    def flow() -> Durable[int]:
+        return (yield from loop(waiting, 0, keep=0))
+
+    desk = Desk(flow)
+    desk.start(flow())
+    desk.send(tick, 1, to="w")
+    desk.restart(flow)
+    assert desk.cancel()
+    assert (desk.status(), told) == (WorkflowStatus.CANCELLED, [1])
+    assert desk.waits() == []
+
+
+def test_next_round_of_the_workflow_begins_with_an_empty_history() -> None:
+    """A workflow that continues as itself after a loop trims nothing of what it learns then."""
+
+    @workflow(name="looping.again")
+    def again(times: int) -> Durable[int]:
+        last = yield from loop(stepping, 4, keep=0)
+        if times:
+            raise again.continue_as(times - 1)
+        return last
+
+    desk = Desk(again)
+    desk.start(again(1))
+    for number in range(6):
+        assert [entry.seq for entry in desk.history()] == ([[], [2], [4]][number % 3])
+        step(desk)
+        desk.settle()
+    assert desk.result() == 6
+
+
+def test_workflow_is_described_in_its_round() -> None:
+    """What it waits for has the position of the round, and its line is that of the body."""
+    flow = looping(0)
+    desk = Desk(flow)
+    desk.start(flow())
+    step(desk)
+    desk.restart(flow)
+    described = desk.do(ops.DescribeWorkflow("w"))
+    (wait,) = described.waits
+    assert (wait.position, described.history_length) == ("0.1.1", 1)
+    line = stepping.__code__.co_firstlineno + 2
+    assert (wait.source or "").endswith(f"test_looping.py:{line}")
