@@ -161,6 +161,44 @@ def check_history_order(make: BackendFactory) -> None:
         same(store.backend.history(1), [])
 
 
+def check_trimmed_history(make: BackendFactory) -> None:
+    """Entries that are trimmed are gone, the others keep their numbers and order, and no other workflow is touched."""
+    with Store(make) as store:
+        both = [(key, entry(seq)) for seq in range(1, 7) for key in (1, 2)]
+        store.save(workflows_new=by_key(workflow(1), workflow(2)), history=both)
+        store.save(history_trimmed={(1, 5), (1, 2), (1, 3)})
+        same(store.backend.history(1), [entry(seq) for seq in (1, 4, 6)])
+        same(store.backend.history(2), [entry(seq) for seq in range(1, 7)])
+        store.save(history=[(1, entry(7))], history_trimmed={(1, 1), (1, 4), (1, 6)})
+        same(store.backend.history(1), [entry(7)])
+        store.save(history_trimmed={(1, 7), *((2, seq) for seq in range(1, 7))})
+        same((store.backend.history(1), store.backend.history(2)), ([], []))
+
+
+def check_trimmed_in_its_own_commit(make: BackendFactory) -> None:
+    """An entry that is added and trimmed by one commit is not kept, and those around it are."""
+    with Store(make) as store:
+        store.save(
+            workflows_new=by_key(workflow(1)),
+            history=[(1, entry(seq)) for seq in range(1, 2001)],
+            history_trimmed={(1, seq) for seq in range(2, 2000)},
+        )
+        same(store.backend.history(1), [entry(1), entry(2000)])
+
+
+def check_trim_of_nothing(make: BackendFactory) -> None:
+    """To trim what is not there, was trimmed before, or goes anyway does no harm; a refused batch trims nothing."""
+    with Store(make) as store:
+        store.save(workflows_new=by_key(workflow(1), workflow(2)), history=[(1, entry(1)), (2, entry(1))])
+        store.save(history_trimmed={(1, 9), (7, 1)})
+        taken = workflow(3, id="workflow-1")
+        refused = {"workflows_new": by_key(taken), "history_trimmed": {(1, 1)}}
+        refuses(InvariantViolated, lambda: store.commit(**refused))
+        same((store.backend.history(1), store.backend.history(7)), ([entry(1)], []))
+        store.save(history_cleared={1}, workflows_purged={2}, history_trimmed={(1, 1), (2, 1)})
+        same((store.backend.history(1), store.backend.history(2)), ([], []))
+
+
 def check_timers(make: BackendFactory) -> None:
     """Timers come by time and then by key, as many as asked for, and follow what `wake_at` becomes."""
     with Store(make) as store:
@@ -264,6 +302,9 @@ CHECKS: tuple[Check, ...] = (
     check_continued_workflow,
     check_ids_are_unique,
     check_history_order,
+    check_trimmed_history,
+    check_trimmed_in_its_own_commit,
+    check_trim_of_nothing,
     check_timers,
     check_workflow_filters,
     check_workflow_paging,
