@@ -7,7 +7,7 @@ What was recorded stays; an entry that is looked up (`runner.past`) says what be
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import attrs
@@ -226,7 +226,8 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
     source = state.record(op.id)
     if (known := state.find(op.new_id)) is not None:
         return WorkflowAlreadyExists(op.new_id, known.name)
-    recorded = effective(state.chronicle.of(source.key))
+    history = state.chronicle.of(source.key)
+    recorded = effective(history)
     copied = _before(recorded, op.position)
     if copied is None:
         return CannotFork(source.id, op.position, _nothing_there(recorded))
@@ -251,6 +252,9 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
     tried = _try(turn, record, [*copied, note])
     if isinstance(tried, str):
         return CannotFork(source.id, op.position, tried)
+    if (loop := _lost_loop(history, recorded[len(copied)].seq, tried.waits)) is not None:
+        problem = f"the loop at {loop} had done rounds by then that are trimmed; choose a later position"
+        return CannotFork(source.id, op.position, problem)
     state.next_serial()
     state.put_new(record)
     state.chronicle.add(record.key, [*copied, note])
@@ -265,6 +269,25 @@ def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] |
         if entry.position == position or entry.position.startswith(f"{position}."):
             return recorded[:number]
     return None
+
+
+def _lost_loop(history: Sequence[HistoryEntry], until: int, waits: Iterable[str]) -> str | None:
+    """A loop that may have been further before an entry than its open rounds are now, which are the first ones."""
+    if sum(entry.seq < until for entry in history) == until - 1:
+        # Nothing was trimmed before it.
+        return None
+    for loop in Past(history).loops:
+        first = next(entry for entry in history if entry.position.startswith(f"{loop}."))
+        # One that begins with a state has lost what came before it.
+        is_trimmed = first.kind is EntryKind.LOOP and _loop_of(first) == loop
+        if is_trimmed and first.seq >= until and any(position.startswith(f"{loop}.") for position in waits):
+            return loop
+    return None
+
+
+def _loop_of(state: HistoryEntry) -> str:
+    """The position of the loop that a state belongs to."""
+    return state.position.rpartition(".")[0].rpartition(".")[0]
 
 
 def _nothing_there(recorded: list[HistoryEntry]) -> str:
@@ -286,7 +309,7 @@ def decide_find_step(turn: Turn, op: FindStep) -> Coder | DurableError:
     history = turn.state.chronicle.of(record.key)
     target = _recorded_at(history, op.position)
     if target is None:
-        return CannotRepair(record.id, op.position, _nothing_there(effective(history)))
+        return CannotRepair(record.id, op.position, _nothing_to_repair(history, op.position))
     # Up to the entry in question, which may be what cannot be read.
     before = [entry for entry in effective(history) if entry.seq < target.seq or entry.kind is EntryKind.PATCH]
     tried = _try(turn, record, before)
@@ -328,6 +351,14 @@ def decide_repair_workflow(turn: Turn, op: RepairWorkflow) -> DurableError | Non
     if not record.status.is_terminal and record.park_reason is not ParkReason.CRASHED:
         load(turn, state.by_key(record.key) or record)
     return None
+
+
+def _nothing_to_repair(history: list[HistoryEntry], position: str) -> str:
+    recorded = effective(history)
+    needed = {entry.seq for entry in Past(history).entries}
+    if any(entry.position == position and entry.seq not in needed for entry in recorded):
+        return "its round is over: what it has learnt is in the state of the round after it"
+    return _nothing_there(recorded)
 
 
 def _recorded_at(history: list[HistoryEntry], position: str) -> HistoryEntry | None:
