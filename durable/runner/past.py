@@ -23,8 +23,8 @@ from durable.records import EntryKind, EntryStatus, HistoryEntry
 S = TypeVar("S", bound=msgspec.Struct)
 
 # What is not fed.
-_ASIDE = frozenset({EntryKind.PATCH, EntryKind.FORKED})
-_LOOKED_UP = _ASIDE | {EntryKind.REPAIRED, EntryKind.RETRIED, EntryKind.LOOP}
+_ASIDE = frozenset({EntryKind.PATCH, EntryKind.REPAIRED, EntryKind.FORKED})
+_LOOKED_UP = _ASIDE | {EntryKind.RETRIED, EntryKind.LOOP}
 
 
 class RoundState(msgspec.Struct, frozen=True):
@@ -188,7 +188,7 @@ def effective(entries: Sequence[HistoryEntry]) -> list[HistoryEntry]:
     for entry in entries:
         if entry.seq in repaired:
             found.append(entry._replace(status=EntryStatus.OK, outcome=repaired[entry.seq]))
-        elif entry.seq not in void:
+        elif entry.seq not in void and entry.kind is not EntryKind.REPAIRED:
             found.append(entry)
     return found
 

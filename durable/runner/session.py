@@ -177,13 +177,11 @@ class WorkflowSessionRunner(Undoer):
             course.note((entry.seq,))
 
     def _feed_aside(self, entry: HistoryEntry, wait: WaitCondition | None) -> SessionResult:
-        """Take an entry that no wait asks for: a refused result, what operators did, or a step that is gone."""
+        """Take an entry that no wait asks for: a refused result, a retry, or the record of a step that is gone."""
         if entry.kind is EntryKind.REFUSAL and isinstance(self._end, Completed):
             return self._refuse(entry)
         if entry.kind is EntryKind.RETRIED:
             return self._extend_limits(entry)
-        if entry.kind is EntryKind.REPAIRED:
-            return self._begin_again()
         place = entry.position
         while wait is None and "." in place:
             # It may be a whole group that is gone.
@@ -197,13 +195,6 @@ class WorkflowSessionRunner(Undoer):
         self._drop(wait)
         self.now = max(self.now, entry.at_us)
         return self._advance(wait.fiber, Returned(None))
-
-    def _begin_again(self) -> SessionResult:
-        """A result was replaced: activities that ran are begun once more, and what they answer late is not taken."""
-        for wait in self.waits.values():
-            if wait.kind is EntryKind.ACTIVITY:
-                wait.attempt += 1
-        return Suspended() if self._end is None else self._end
 
     def _extend_limits(self, entry: HistoryEntry) -> SessionResult:
         """A failed workflow goes on: the time in which it lay there does not count for the limits of its steps.
