@@ -7,7 +7,7 @@ What was recorded stays; an entry that is looked up (`runner.past`) says what be
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import attrs
@@ -34,12 +34,11 @@ from durable.outcomes import error_summary, pack_error
 from durable.records import EntryKind, EntryStatus, HistoryEntry, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.repair_errors import CannotFork, CannotRepair, CannotRetry
 from durable.runner.fibers import WaitCondition
-from durable.runner.past import Forked, Past, Repair, Retried, effective
+from durable.runner.past import NOTES, Forked, Past, Repair, Retried, effective
 from durable.runner.replaying import parking_of
 from durable.runner.results import Failed, SessionResult
 from durable.runner.session import WorkflowSessionRunner
 
-_BY_OPERATORS = (EntryKind.REPAIRED, EntryKind.RETRIED)
 # How many recorded positions a refusal names.
 _NAMED_MAX = 12
 
@@ -94,7 +93,7 @@ def _unpark(turn: Turn, record: WorkflowRecord) -> DurableError | None:
 def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
     """What retrying a failed workflow takes, or why it cannot be."""
     history = turn.state.chronicle.of(record.key)
-    learnt = [entry for entry in Past(history).entries if entry.kind not in _BY_OPERATORS]
+    learnt = [entry for entry in Past(history).entries if entry.kind not in NOTES]
     if learnt and "u" in learnt[-1].position.split("."):
         problem = "what it had done was undone; start it anew, or fork it from before the step that failed"
         return CannotRetry(record.id, problem)
@@ -233,9 +232,11 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
         return CannotFork(source.id, op.position, _nothing_there(recorded))
     if any(entry.kind is EntryKind.CANCEL for entry in copied):
         return CannotFork(source.id, op.position, "it was being cancelled by then; choose an earlier position")
-    last = last_seq(copied)
-    text = Forked(source.id, last).text()
-    note = HistoryEntry(last + 1, op.position, EntryKind.FORKED, "fork", EntryStatus.OK, text, turn.now)
+    # What has not moved the body makes the part that was lived by the source no longer.
+    lived = [entry for entry in Past(copied).entries if entry.kind not in NOTES]
+    text = Forked(source.id, last_seq(lived)).text()
+    seq = last_seq(copied) + 1
+    note = HistoryEntry(seq, op.position, EntryKind.FORKED, "fork", EntryStatus.OK, text, turn.now)
     record = WorkflowRecord(
         key=state.serial + 1,
         id=op.new_id,
@@ -248,6 +249,7 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
         start_at=source.start_at,
         round=source.round,
         tags=source.tags,
+        cursors=tuple(_cursors(turn, source, copied, recorded[len(copied) :])),
     )
     tried = _try(turn, record, [*copied, note])
     if isinstance(tried, str):
@@ -265,10 +267,32 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
 
 def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] | None:
     """What was recorded before the first entry at a position or below it."""
+    notes = False
     for number, entry in enumerate(recorded):
         if entry.position == position or entry.position.startswith(f"{position}."):
-            return recorded[:number]
-    return None
+            if entry.kind not in NOTES:
+                return recorded[:number]
+            notes = True
+    # What was begun there anew has come to nothing yet.
+    return recorded if notes else None
+
+
+def _cursors(
+    turn: Turn, source: WorkflowRecord, copied: Sequence[HistoryEntry], cut: Sequence[HistoryEntry]
+) -> Iterator[tuple[str, str, int]]:
+    """Up to which broadcast the source had come: one that stands in the copied part is not taken again.
+
+    Histories do not say which broadcast it was, so they are found by what they have told, in order.
+    """
+    for name, key, serial in source.cursors:
+        if any((entry.kind, entry.name) == (EntryKind.EVENT, name) for entry in cut):
+            told = [entry.outcome for entry in copied if (entry.kind, entry.name) == (EntryKind.EVENT, name)]
+            serial = 0
+            for event in turn.state.post.events_for(name, key, None):
+                if told and event.payload == told[0]:
+                    del told[0]
+                    serial = event.serial
+        yield name, key, serial
 
 
 def _lost_loop(history: Sequence[HistoryEntry], until: int, waits: Iterable[str]) -> str | None:
@@ -363,8 +387,7 @@ def _nothing_to_repair(history: list[HistoryEntry], position: str) -> str:
 
 def _recorded_at(history: list[HistoryEntry], position: str) -> HistoryEntry | None:
     """The result that is recorded at a position, as it stands now."""
-    past = Past(history).entries
-    found = [entry for entry in past if entry.position == position and entry.kind not in _BY_OPERATORS]
+    found = [entry for entry in Past(history).entries if entry.position == position and entry.kind not in NOTES]
     return found[-1] if found and found[-1].status is not EntryStatus.RETRY else None
 
 

@@ -5,8 +5,9 @@ bodies, and never changes what is stored:
 
 - a `patch` is an answer of `patched`, which stands for ever;
 - of a loop only the rounds from the last recorded state on are fed, because nobody needs those before;
-- a `repaired` entry replaces the outcome of another, a `retried` one makes others void;
-- a `forked` entry says under which id a copied history was drawn.
+- a `repaired` entry replaces the outcome of another;
+- a `retried` entry makes others void, a `forked` one says under which id a copied history was drawn. Both are fed too,
+  because time has passed when they were made.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from durable.records import EntryKind, EntryStatus, HistoryEntry
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-# What is not fed.
-_ASIDE = frozenset({EntryKind.PATCH, EntryKind.REPAIRED, EntryKind.FORKED})
-_LOOKED_UP = _ASIDE | {EntryKind.RETRIED, EntryKind.LOOP}
+# What is not fed; and what is, but tells nothing of the step at whose position it stands.
+_ASIDE = frozenset({EntryKind.PATCH, EntryKind.REPAIRED})
+NOTES = frozenset({EntryKind.RETRIED, EntryKind.FORKED})
+_LOOKED_UP = _ASIDE | NOTES | {EntryKind.LOOP}
 
 
 class RoundState(msgspec.Struct, frozen=True):
@@ -127,7 +129,7 @@ class Past:
         if self._last is None:
             self._last = {}
             for entry in self.entries:
-                path = entry.position
+                path = "" if entry.kind in NOTES else entry.position
                 while path:
                     self._last[path] = entry.seq
                     path = path.rpartition(".")[0]
@@ -154,11 +156,11 @@ class Past:
         self.entries = [entry for entry in entries if not self._is_over(entry)] if self.loops else entries
 
     def _is_over(self, entry: HistoryEntry) -> bool:
-        """Whether an entry belongs to a round that is over; then it is noted there."""
-        if entry.kind is EntryKind.RETRIED:
-            # It stands at the step that had failed, and has put off limits outside of the loop as well.
-            return False
-        path = entry.position.split(".")
+        """Whether an entry belongs to a round that is over; then it is noted there.
+
+        What operators have done is needed for ever: it has moved limits outside of the loop as well.
+        """
+        path = [] if entry.kind in NOTES else entry.position.split(".")
         for length in range(1, len(path) - 1):
             past = self.loops.get(".".join(path[:length]))
             if past is None or not path[length].isdecimal() or (number := int(path[length])) >= past.since:

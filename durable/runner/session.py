@@ -25,7 +25,7 @@ from durable.runner.events import EventOp
 from durable.runner.fibers import Fiber, WaitCondition, source_line
 from durable.runner.loops import LoopState, courses_around
 from durable.runner.ops import STEPPING, Leaf, Outcome, Raised, Returned, Timer
-from durable.runner.past import Past, Retried, RoundState
+from durable.runner.past import NOTES, Past, Retried, RoundState
 from durable.runner.pauses import PauseOp
 from durable.runner.results import Completed, SessionResult, Suspended
 from durable.runner.undo import Undoer, shield_of
@@ -180,8 +180,8 @@ class WorkflowSessionRunner(Undoer):
         """Take an entry that no wait asks for: a refused result, a retry, or the record of a step that is gone."""
         if entry.kind is EntryKind.REFUSAL and isinstance(self._end, Completed):
             return self._refuse(entry)
-        if entry.kind is EntryKind.RETRIED:
-            return self._extend_limits(entry)
+        if entry.kind in NOTES:
+            return self._resume_after(entry)
         place = entry.position
         while wait is None and "." in place:
             # It may be a whole group that is gone.
@@ -196,21 +196,21 @@ class WorkflowSessionRunner(Undoer):
         self.now = max(self.now, entry.at_us)
         return self._advance(wait.fiber, Returned(None))
 
-    def _extend_limits(self, entry: HistoryEntry) -> SessionResult:
-        """A failed workflow goes on: the time in which it lay there does not count for the limits of its steps.
+    def _resume_after(self, entry: HistoryEntry) -> SessionResult:
+        """A failed workflow, or what was copied of one, goes on: the time in which it lay there counts for no limit.
 
-        The step that is done again begins only now.
+        The step that is done again begins only now, and all that the last step of a copy has begun.
         """
-        lain = Retried.of(entry).lain
-        self.now = max(self.now, entry.at_us)
-        again = self.waits.get(entry.position)
-        for wait in self.timed.values():
-            # The instant at which a sleep ends stands.
-            if wait.deadline is not None and not (isinstance(wait.op, Timer) and wait.op.eager):
-                more = self.now - wait.opened_at if wait is again else lain
+        now, self.now = self.now, max(self.now, entry.at_us)
+        is_copy = entry.kind is EntryKind.FORKED
+        lain = self.now - now if is_copy else Retried.of(entry).lain
+        for wait in self.waits.values():
+            is_begun = wait.opened_at == now if is_copy else wait.position == entry.position
+            if wait.deadline is not None and _is_moved(wait, is_begun):
+                more = self.now - wait.opened_at if is_begun else lain
                 wait.deadline = min(LATEST, wait.deadline + more)
-        if again is not None:
-            again.opened_at = self.now
+            if is_begun:
+                wait.opened_at = self.now
         # With code that was mended it may even have come to its end.
         return Suspended() if self._end is None else self._end
 
@@ -254,3 +254,10 @@ class WorkflowSessionRunner(Undoer):
         finally:
             STEPPING.reset(token)
         return self._advance()
+
+
+def _is_moved(wait: WaitCondition, is_begun: bool) -> bool:
+    """Whether a deadline moves when a workflow has lain there: that of a sleep does not, unless it begins only now."""
+    if isinstance(wait.op, Timer) and wait.op.eager:
+        return is_begun and wait.op.duration is not None
+    return True

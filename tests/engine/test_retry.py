@@ -14,7 +14,6 @@ from durable import (
     WorkflowStatus,
     activity,
     gather,
-    pause,
     saga,
     settle,
     sleep,
@@ -24,7 +23,6 @@ from durable.engine.operations import AwaitEnd, PurgeWorkflows, ReplayLetter
 from durable.engine.questions import Pending
 from durable.engine.repair_operations import RetryWorkflow
 from durable.runner.definitions import WorkflowDef
-from tests.engine.asking import resume
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, Refused, clean, go, nothing, waiter, work, worker
 from tests.engine.mending import check_restart, refused, retry, told
@@ -206,120 +204,6 @@ def test_failed_before_its_first_step() -> None:
     check_restart(desk, early(False))
     desk.finish(desk.activities[0], 3)
     assert desk.result() == 3
-
-
-# --- limits ---------------------------------------------------------------------------------------------------------
-
-
-def limited(broken: bool = False) -> WorkflowDef[[], int]:
-    """Two steps within a limit of 60 seconds."""
-
-    def both() -> Durable[int]:
-        first = yield from once(1)
-        if broken:
-            raise KeyError("a bug")
-        return first + (yield from once(2))
-
-    @workflow(name="retry.limited")
-    def body() -> Durable[int]:
-        (found,) = yield from gather(both()).within(60)
-        return found
-
-    return body
-
-
-def test_time_in_which_it_lay_failed_does_not_count() -> None:
-    """A limit around the step goes on where it stopped, however often it has failed and however long it lay there."""
-    desk = Desk(limited())
-    desk.start(limited()())
-    for _ in range(3):
-        desk.advance(10)
-        fail_all(desk)
-        assert desk.status() is FAILED
-        desk.advance(1000)
-        retry(desk)
-        check_restart(desk, limited())
-    left = (desk.record().wake_at or 0) - desk.clock.now()
-    assert left == 30_000_000
-    desk.finish(desk.activities[0], 1)
-    desk.advance(30)
-    assert type(desk.error()).__name__ == "TimedOut"
-    assert "ends in durable.errors.TimedOut" in str(refused(desk, lambda: retry(desk)))
-
-
-def test_time_in_which_the_code_was_mended_does_not_count() -> None:
-    """The same holds if not a step has failed but the code behind it."""
-    desk = Desk(limited(broken=True))
-    desk.start(limited(broken=True)())
-    desk.advance(10)
-    desk.finish(desk.activities[0], 1)
-    desk.advance(1000)
-    desk.restart(limited())
-    retry(desk)
-    check_restart(desk, limited())
-    assert (desk.record().wake_at or 0) - desk.clock.now() == 50_000_000
-    desk.finish(desk.activities[0], 2)
-    assert desk.result() == 3
-
-
-def test_sleep_beside_it_ends_at_its_time() -> None:
-    """A timer that runs beside the step is no limit: its instant stands."""
-
-    @workflow(name="retry.beside")
-    def beside() -> Durable[str]:
-        fired, _ = yield from gather(sleep(60), once())
-        return fired.isoformat()
-
-    desk = Desk(beside)
-    desk.start(beside())
-    due = desk.record().wake_at
-    fail_all(desk)
-    desk.advance(10)
-    retry(desk)
-    assert desk.record().wake_at == due
-    desk.advance(100)
-    desk.finish(desk.activities[0], 1)
-    assert desk.status() is WorkflowStatus.SUCCEEDED
-
-
-@workflow(name="retry.asks")
-def asks() -> Durable[bool]:
-    """A question that expires."""
-    return (yield from pause(returns=bool, expires_after=60))
-
-
-@workflow(name="retry.asks_beside")
-def asks_beside() -> Durable[bool]:
-    """A question that expires, beside a step."""
-    answer, _ = yield from gather(pause(returns=bool, expires_after=60), once())
-    return answer
-
-
-def test_question_that_expired_is_put_anew() -> None:
-    """A pause that nobody has answered in time begins anew: people have the whole time again."""
-    desk = Desk(asks)
-    desk.start(asks())
-    desk.advance(60)
-    assert type(desk.error()).__name__ == "PauseExpired"
-    desk.advance(500)
-    retry(desk)
-    check_restart(desk, asks)
-    assert desk.record().wake_at == desk.clock.now() + 60_000_000
-    desk.advance(59)
-    assert resume(desk, "0", True) is None
-    assert desk.result() is True
-
-
-def test_question_beside_the_step_keeps_the_time_it_had_left() -> None:
-    """While the workflow lay failed nobody could answer, so that time does not count."""
-    desk = Desk(asks_beside)
-    desk.start(asks_beside())
-    desk.advance(20)
-    fail_all(desk)
-    desk.advance(500)
-    retry(desk)
-    check_restart(desk, asks_beside)
-    assert desk.record().wake_at == desk.clock.now() + 40_000_000
 
 
 # --- branches, sagas, loops, rounds ---------------------------------------------------------------------------------
