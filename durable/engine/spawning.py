@@ -27,7 +27,7 @@ def check_spawn(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 def check_result(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     """Hand over the end of a spawned child, or note who waits for it, so that its end finds the wait."""
-    child = _spawned(turn, loaded, wait)
+    child = _spawned(turn, loaded, wait, shared=True)
     if child is None:
         return
     if child.status.is_terminal:
@@ -45,15 +45,22 @@ def check_cancel_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         feed(turn, loaded, wait, EntryStatus.OK, json.dumps(is_accepted))
 
 
-def _spawned(turn: Turn, loaded: Loaded, wait: WaitCondition) -> WorkflowRecord | None:
+def _spawned(turn: Turn, loaded: Loaded, wait: WaitCondition, *, shared: bool = False) -> WorkflowRecord | None:
     """The child that a handle speaks of; None if it cannot be had: then the body is told, or parked."""
     try:
         child = turn.state.find(wait.name)
     except CodecError as problem:
         park(turn, loaded.record, ParkReason.UNREADABLE, f"child {wait.name!r}: {problem}")
         return None
-    if child is None or child.parent_key != loaded.record.key:
+    is_own = child is not None and child.parent_key == loaded.record.key
+    if child is None or not (is_own or (shared and _is_shared(turn, loaded, child))):
         # No child goes before its parent, unless somebody has removed it by hand.
         feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(WorkflowNotFound(wait.name)))
         return None
     return child
+
+
+def _is_shared(turn: Turn, loaded: Loaded, child: WorkflowRecord) -> bool:
+    """Whether the workflow is a fork, and the child was spawned by one whose history it has copied."""
+    parent = None if child.parent_key is None else turn.state.readable(child.parent_key)
+    return parent is not None and any(parent.id == source for _, source in loaded.session.past.forks)
