@@ -270,6 +270,7 @@ class ActivityPool:
             attempt=effect.attempt,
             outcome=text,
             value=value,
+            mends=effect.mends,
         )
 
     async def _in_thread(self, effect: RunActivity, scope: anyio.CancelScope) -> Any:
@@ -294,6 +295,7 @@ class ActivityPool:
             attempt=effect.attempt,
             outcome=pack_error(error),
             error=error,
+            mends=effect.mends,
         )
 
 

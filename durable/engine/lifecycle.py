@@ -96,6 +96,9 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
     if flights is None or flights.get(position) != (op.round, op.attempt):
         return
     loaded = state.touch(key) or _reload(turn, key)
+    if loaded is not None and op.mends not in (None, loaded.session.past.mends):
+        # An attempt of the same number, which began before an operator has set the workflow right.
+        return
     # Not before: what is in flight is not dispatched again by loading its workflow.
     flights.pop(position, None)
     wait = loaded.session.waits.get(position) if loaded is not None else None

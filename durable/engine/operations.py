@@ -301,6 +301,8 @@ class RecordActivity(Operation[None]):
     outcome: str
     value: Any = None
     error: BaseException | None = None
+    # That of the `RunActivity` which it answers; None where only one can be meant.
+    mends: int | None = None
 
 
 @attrs.frozen
@@ -357,6 +359,8 @@ class RunActivity(NamedTuple):
     definition: ActivityDef[Any, Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+    # How often the workflow had been retried and repaired when this was decided: its arguments may be others since.
+    mends: int = 0
 
 
 class StopActivity(NamedTuple):

@@ -220,11 +220,10 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         return
     op = wait.op
     assert isinstance(op, ActivityCall)
-    flights[wait.position] = (record.round, wait.attempt)
-    round, position, attempt = record.round, wait.position, wait.attempt
-    turn.effects.append(
-        new_tuple(RunActivity, (record.key, record.id, round, position, attempt, op.definition, wait.args, wait.kwargs))
-    )
+    round, position, attempt, mends = record.round, wait.position, wait.attempt, loaded.session.past.mends
+    flights[position] = (round, attempt)
+    call = (op.definition, wait.args, wait.kwargs)
+    turn.effects.append(new_tuple(RunActivity, (record.key, record.id, round, position, attempt, *call, mends)))
 
 
 def settle(turn: Turn, loaded: Loaded) -> None:

@@ -112,8 +112,8 @@ class Past:
         self.loops: dict[str, PastRounds] = {}
         # (entry, id): up to this entry, what is drawn follows from this id.
         self.forks: list[tuple[int, str]] = []
-        # Whether an operator has set it right: then it may have started children that it does not speak of any more.
-        self.is_mended = False
+        # How often an operator has set it right: if so, it may have children that it does not speak of any more.
+        self.mends = 0
         self.entries: Sequence[HistoryEntry] = entries if isinstance(entries, (list, tuple)) else list(entries)
         self._last: dict[str, int] | None = None
         if aside := [entry for entry in self.entries if entry.kind in _LOOKED_UP]:
@@ -149,7 +149,7 @@ class Past:
                 # The last one counts.
                 self.loops[loop] = PastRounds(_read(RoundState, _label(entry), entry.outcome).since, [])
             else:
-                self.is_mended = True
+                self.mends += 1
 
     def _skip_rounds(self, entries: Sequence[HistoryEntry]) -> None:
         """Leave out the rounds of loops that are over: what they learnt is in the state that is recorded last."""

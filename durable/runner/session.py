@@ -95,7 +95,7 @@ class WorkflowSessionRunner(Undoer):
     def replay(self, entries: Iterable[HistoryEntry]) -> SessionResult:
         """Start, and feed everything that is recorded. What the body then waits for stands in `waits`."""
         self.past = Past(entries)
-        self.has_spawned = self.past.is_mended
+        self.has_spawned = self.past.mends > 0
         self.is_live = False
         result = self.start()
         for entry in self.past.entries:

@@ -235,6 +235,7 @@ class Desk:
             outcome=outcome,
             value=value,
             error=error,
+            mends=effect.mends,
         )
 
     def finish(self, effect: ops.RunActivity, value: Any = None) -> None:
