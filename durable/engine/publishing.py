@@ -35,12 +35,15 @@ def store_progress(turn: Turn, loaded: Loaded, result: SessionResult) -> Session
 def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
     """A body was rebuilt and has published as it went: what is stored already is not news.
 
-    It is news if the body has come further than anybody has seen: when it begins, in a round or after a delay.
+    It is news if the body has come further than anybody has seen: when it begins, in a round or after a delay; or if
+    it says something else since an operator has set it right.
     """
     if session.published is None:
         return
+    seq, value = session.published
     known = progress_of(turn.state, record.key)
-    if known is not None and (known.round, known.seq) >= (record.round, session.published[0]):
+    is_known = known is not None and (known.round, known.seq) >= (record.round, seq)
+    if known is not None and is_known and (known.value == value or not session.past.mends):
         session.published = None
 
 

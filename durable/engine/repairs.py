@@ -99,8 +99,8 @@ def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
         return CannotRetry(record.id, problem)
     note = _retried(record, learnt, last_seq(history) + 1, turn.now)
     tried = _try(turn, record, [*history, note])
-    if isinstance(tried, str):
-        return CannotRetry(record.id, tried)
+    if isinstance(tried, _Misfit):
+        return CannotRetry(record.id, tried.detail)
     if isinstance(tried.result, Failed):
         error_type, message = error_summary(pack_error(tried.result.error))
         problem = (
@@ -252,9 +252,9 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
         cursors=tuple(_cursors(turn, source, copied, recorded[len(copied) :])),
     )
     tried = _try(turn, record, [*copied, note])
-    if isinstance(tried, str):
-        return CannotFork(source.id, op.position, tried)
-    if (loop := _lost_loop(history, recorded[len(copied)].seq, tried.waits)) is not None:
+    if isinstance(tried, _Misfit):
+        return CannotFork(source.id, op.position, tried.detail)
+    if (loop := _lost_loop(history, copied, tried.waits)) is not None:
         problem = f"the loop at {loop} had done rounds by then that are trimmed; choose a later position"
         return CannotFork(source.id, op.position, problem)
     state.next_serial()
@@ -295,8 +295,9 @@ def _cursors(
         yield name, key, serial
 
 
-def _lost_loop(history: Sequence[HistoryEntry], until: int, waits: Iterable[str]) -> str | None:
-    """A loop that may have been further before an entry than its open rounds are now, which are the first ones."""
+def _lost_loop(history: Sequence[HistoryEntry], copied: Sequence[HistoryEntry], waits: Iterable[str]) -> str | None:
+    """A loop that may have been further by then than its open rounds are now, which are the first ones."""
+    until = next((entry.seq for entry in effective(history)[len(copied) :]), last_seq(history) + 1)
     if sum(entry.seq < until for entry in history) == until - 1:
         # Nothing was trimmed before it.
         return None
@@ -337,8 +338,8 @@ def decide_find_step(turn: Turn, op: FindStep) -> Coder | DurableError:
     # Up to the entry in question, which may be what cannot be read.
     before = [entry for entry in effective(history) if entry.seq < target.seq or entry.kind is EntryKind.PATCH]
     tried = _try(turn, record, before)
-    if isinstance(tried, str):
-        return CannotRepair(record.id, op.position, tried)
+    if isinstance(tried, _Misfit):
+        return CannotRepair(record.id, op.position, tried.detail)
     wait = tried.waits.get(op.position)
     if wait is None or (wait.kind, wait.name) != (target.kind, target.name):
         return CannotRepair(record.id, op.position, f"the code at hand does not wait for {target.name} there")
@@ -367,8 +368,10 @@ def decide_repair_workflow(turn: Turn, op: RepairWorkflow) -> DurableError | Non
     seq = last_seq(history) + 1
     note = HistoryEntry(seq, op.position, EntryKind.REPAIRED, target.name, EntryStatus.OK, text, turn.now)
     tried = _try(turn, record, [*history, note])
-    if isinstance(tried, str):
-        return CannotRepair(record.id, op.position, tried)
+    # More than one result may be unreadable: then they are replaced one after the other, and it is parked meanwhile.
+    are_more = isinstance(tried, _Misfit) and tried.reason is record.park_reason is ParkReason.UNREADABLE
+    if isinstance(tried, _Misfit) and not are_more:
+        return CannotRepair(record.id, op.position, tried.detail)
     stop_activities(turn, record)
     state.unload(record.key)
     state.chronicle.add(record.key, [note])
@@ -402,14 +405,21 @@ class _Tried(NamedTuple):
     result: SessionResult
 
 
-def _try(turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]) -> _Tried | str:
+class _Misfit(NamedTuple):
+    """Why a history does not fit the code at hand."""
+
+    reason: ParkReason
+    detail: str
+
+
+def _try(turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]) -> _Tried | _Misfit:
     """What comes of a history, or why it does not fit."""
     try:
         session, result = rebuild(turn, record, history)
     except (InvariantViolated, StorageError):
         raise
     except Exception as error:
-        return parking_of(error)[1]
+        return _Misfit(*parking_of(error))
     # One that only undoes has failed again.
     tried = _Tried(session, dict(session.waits), session.undone_failure or result)
     session.close()

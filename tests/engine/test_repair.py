@@ -1,0 +1,316 @@
+"""`runs.repair`: a recorded result is replaced by a checked value, with a reason, and the workflow goes on with it."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import attrs
+import pytest
+
+from durable import (
+    CannotRepair,
+    CodecError,
+    Durable,
+    EngineConfig,
+    Event,
+    PayloadTooLarge,
+    WorkflowNotFound,
+    WorkflowStatus,
+    WorkflowTerminated,
+    activity,
+    gather,
+    pause,
+    race,
+    sleep,
+    spawn,
+    workflow,
+)
+from durable.engine.repair_operations import RepairWorkflow
+from durable.records import EntryKind
+from durable.runner.definitions import WorkflowDef
+from tests.engine.asking import resume
+from tests.engine.desk import Desk
+from tests.engine.flows import EVERY, Refused, go, other, work
+from tests.engine.mending import check_restart, refused, repair, retry, told
+from tests.engine.test_fork import finish_all
+from tests.engine.test_retry import fail_all, once
+
+SUSPENDED, RUNNING, FAILED = WorkflowStatus.SUSPENDED, WorkflowStatus.RUNNING, WorkflowStatus.FAILED
+PARKED = WorkflowStatus.PARKED
+
+
+@workflow(name="repair.steps")
+def steps() -> Durable[list[int]]:
+    """A step, a step with its result, an event."""
+    first = yield from work(1)
+    second = yield from work(first)
+    return [first, second, (yield from go.wait())]
+
+
+FLOWS: tuple[WorkflowDef[Any, Any], ...] = (*EVERY, steps)
+
+
+def begun(*values: int) -> Desk:
+    """A desk on which the first steps have returned these values."""
+    desk = Desk(*FLOWS)
+    desk.start(steps())
+    for value in values:
+        desk.finish(desk.activities[0], value)
+    return desk
+
+
+def test_waiting_workflow_goes_on_with_the_value() -> None:
+    """The history keeps what was recorded, and says by what it was replaced, when and why."""
+    desk = begun(1, 2)
+    desk.advance(60)
+    repair(desk, "1", 20, reason="the rate was wrong")
+    check_restart(desk, *FLOWS)
+    recorded, note = desk.history()[1:]
+    assert (recorded.outcome, recorded.position) == ("2", "1")
+    assert (note.kind, note.position, note.name, note.at_us) == (
+        EntryKind.REPAIRED, "1", "desk.work", desk.clock.now(),
+    )  # fmt: skip
+    assert json.loads(note.outcome) == {"entry": 2, "value": 20, "reason": "the rate was wrong"}
+    desk.send(go, 3, to="w")
+    assert desk.result() == [1, 20, 3]
+
+
+def test_the_last_repair_counts() -> None:
+    """A result can be replaced again, and all of them stay to be read."""
+    desk = begun(1, 2)
+    for value in (20, 30, 2, 40):
+        repair(desk, "1", value)
+        check_restart(desk, *FLOWS)
+    assert told(desk).count("repaired 1 ok") == 4
+    desk.send(go, 3, to="w")
+    assert desk.result() == [1, 40, 3]
+
+
+def test_step_that_runs_begins_anew() -> None:
+    """What runs with the old value is stopped and runs with the new one; an answer of the old one is late."""
+    desk = begun(1)
+    (old,) = desk.activities
+    repair(desk, "0", 10)
+    (new,) = desk.activities
+    assert ((old.args, old.attempt), (new.args, new.attempt)) == (((1,), 1), ((10,), 1))
+    desk.do(desk.answer(old, 111))
+    desk.do(desk.answer(old, error=ValueError("no")))
+    assert told(desk) == ["activity 0 ok", "repaired 0 ok"]
+    desk.finish(new, 222)
+    desk.do(desk.answer(old, 111))
+    desk.send(go, 3, to="w")
+    assert desk.result() == [10, 222, 3]
+
+
+def test_failed_attempts_of_a_step_count_on() -> None:
+    """The attempts that are recorded behind the replaced result stay recorded."""
+    desk = begun(1)
+    desk.fail(desk.activities[0], ValueError("no"))
+    repair(desk, "0", 10)
+    check_restart(desk, *FLOWS)
+    assert desk.activities == []
+    desk.advance(10)
+    assert [(one.args, one.attempt) for one in desk.activities] == [((10,), 2)]
+
+
+@pytest.mark.parametrize("restart", [True, False])
+def test_failed_workflow_is_retried_with_it(restart: bool) -> None:
+    """The result that it stumbled over is replaced, it stays failed, and goes on when it is retried."""
+    desk = begun(1)
+    for _ in range(3):
+        desk.fail(desk.activities[0], ValueError("no"))
+        desk.advance(100)
+    repair(desk, "1", 20)
+    assert (desk.status(), desk.activities) == (FAILED, [])
+    if restart:
+        desk.restart(*FLOWS)
+    retry(desk)
+    check_restart(desk, *FLOWS)
+    desk.send(go, 3, to="w")
+    assert desk.result() == [1, 20, 3]
+
+
+def test_error_that_decided_branches() -> None:
+    """With a value in its place the branches go on: those that were given up are begun again."""
+
+    @workflow(name="repair.branches")
+    def branches() -> Durable[list[int]]:
+        try:
+            return list((yield from gather(once(1), work(2), go.wait())))
+        except Refused:
+            return [(yield from other.wait())]
+
+    desk = Desk(branches)
+    desk.start(branches())
+    desk.fail(desk.activities[0], Refused("no"))
+    assert [wait.name for wait in desk.waits()] == ["other"]
+    repair(desk, "0.0.0", 5)
+    check_restart(desk, branches)
+    assert [wait.name for wait in desk.waits()] == ["go"]
+    desk.finish(desk.activities[0], 6)
+    desk.send(go, 7, to="w")
+    assert desk.result() == [5, 6, 7]
+
+
+def test_value_that_decided_a_race() -> None:
+    """The winner stays the winner, with another value."""
+
+    @workflow(name="repair.race")
+    def racing() -> Durable[list[Any]]:
+        won = yield from race(first=go.wait(), second=other.wait())
+        return [won.key, won.value, (yield from work(1))]
+
+    desk = Desk(racing)
+    desk.start(racing())
+    desk.send(other, 5, to="w")
+    repair(desk, "0.1.0", 50)
+    check_restart(desk, racing)
+    finish_all(desk, 6)
+    assert desk.result() == ["second", 50, 6]
+
+
+# --- what can be replaced --------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Part:
+    """Something with a shape."""
+
+    name: str
+    count: int
+
+
+@activity(name="repair.make")
+def make() -> Part:
+    """Never runs here."""
+    raise NotImplementedError
+
+
+parts = Event[Part]("repair-parts")
+
+
+@workflow(name="repair.child")
+def child() -> Durable[Part]:
+    """A child with a result."""
+    return (yield from make())
+
+
+@workflow(name="repair.kinds")
+def kinds(kind: str) -> Durable[Any]:
+    """One step of a kind, then it waits."""
+    if kind == "activity":
+        found: Any = yield from make()
+    elif kind == "event":
+        found = yield from parts.wait()
+    elif kind == "pause":
+        found = yield from pause(returns=Part)
+    elif kind == "child":
+        found = yield from child()
+    elif kind == "timer":
+        found = yield from sleep(1)
+    else:
+        handle = yield from spawn(child())
+        found = yield from handle.result()
+    yield from go.wait()
+    return found.name
+
+
+BAD = Part("bad", 1)
+
+
+def _answered(kind: str) -> Desk:
+    desk = Desk(kinds, child)
+    desk.start(kinds(kind))
+    for effect in desk.activities:
+        desk.finish(effect, BAD)
+    if kind == "event":
+        desk.send(parts, BAD, to="w")
+    elif kind == "pause":
+        assert resume(desk, "0", {"name": "bad", "count": 1}) is None
+    desk.advance(1)
+    assert [wait.name for wait in desk.waits()] == ["go"]
+    return desk
+
+
+@pytest.mark.parametrize("kind", ["activity", "event", "pause", "child", "result"])
+def test_kinds_of_results(kind: str) -> None:
+    """Whatever brought a value can have another, of the type that the step has."""
+    desk = _answered(kind)
+    position = "1" if kind == "result" else "0"
+    for bad in (5, None, {"name": "x"}, {"name": "x", "count": "many"}, "Part"):
+        error = refused(desk, partial(repair, desk, position, bad))
+        assert isinstance(error, CodecError)
+    repair(desk, position, {"name": "good", "count": 2})
+    check_restart(desk, kinds, child)
+    desk.send(go, 0, to="w")
+    assert desk.result() == "good"
+
+
+def test_what_has_no_value() -> None:
+    """A timer and the start of a child cannot be replaced."""
+    error = refused(desk := _answered("timer"), lambda: repair(desk, "0", 5))
+    assert isinstance(error, CannotRepair)
+    assert "a timer has no result that could be replaced" in str(error)
+    error = refused(desk := _answered("result"), lambda: repair(desk, "0", "another"))
+    assert "a spawn has no result that could be replaced" in str(error)
+
+
+# --- refusals --------------------------------------------------------------------------------------------------------
+
+
+def test_where_nothing_is_recorded() -> None:
+    """A step that has not ended, or that never was, has no result; nor has a step that is tried again."""
+    desk = begun(1)
+    for position in ("1", "7", "0.0"):
+        error = refused(desk, partial(repair, desk, position, 5))
+        assert "nothing is recorded there; recorded are 0" in str(error)
+    desk.fail(desk.activities[0], ValueError("no"))
+    assert "nothing is recorded there" in str(refused(desk, lambda: repair(desk, "1", 5)))
+    desk.advance(10)
+    fail_all(desk)
+    retry(desk)
+    assert "nothing is recorded there" in str(refused(desk, lambda: repair(desk, "1", 5)))
+    assert isinstance(refused(desk, lambda: repair(desk, "0", 5, id="nobody")), WorkflowNotFound)
+
+
+@pytest.mark.parametrize("end", ["succeeded", "cancelled"])
+def test_what_has_ended(end: str) -> None:
+    """Nothing can be changed about a result that others may have seen."""
+    desk = begun(1, 2)
+    if end == "succeeded":
+        desk.send(go, 3, to="w")
+    else:
+        desk.cancel()
+    error = refused(desk, lambda: repair(desk, "0", 5))
+    assert isinstance(error, WorkflowTerminated)
+    assert error.status == end
+
+
+def test_later_entries_must_fit() -> None:
+    """A value with which the body would not have done what is recorded behind it is refused, with the diff."""
+
+    @workflow(name="repair.choice")
+    def choice() -> Durable[int]:
+        if (yield from work(1)) == 1:
+            yield from go.wait()
+        return (yield from work(2))
+
+    desk = Desk(choice)
+    desk.start(choice())
+    desk.finish(desk.activities[0], 1)
+    desk.send(go, 1, to="w")
+    error = str(refused(desk, lambda: repair(desk, "0", 2)))
+    assert "recorded: event go" in error
+    assert "asks: activity desk.work" in error
+
+
+def test_too_large_and_not_json() -> None:
+    """A value is checked where it is stored as well, whoever asks."""
+    desk = Desk(steps, *EVERY, config=EngineConfig(max_payload_bytes=100))
+    desk.start(steps())
+    desk.finish(desk.activities[0], 1)
+    large = RepairWorkflow("w", "0", "1" * 101, "why")
+    assert isinstance(refused(desk, lambda: desk.do(large)), PayloadTooLarge)
+    assert isinstance(refused(desk, lambda: desk.do(RepairWorkflow("w", "0", "{", "why"))), CodecError)

@@ -1,0 +1,215 @@
+"""`runs.repair` of workflows that are parked, have children, or have published something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from durable import CannotRetry, Durable, ParkReason, WorkflowStatus, activity, publish, workflow
+from durable.engine.operations import ReadProgress
+from durable.runner.definitions import WorkflowDef
+from tests.engine.desk import Desk
+from tests.engine.flows import EVERY, go, other, waiter, work
+from tests.engine.mending import check_restart, refused, repair, retry
+from tests.engine.test_fork import finish_all
+from tests.engine.test_retry import fail_all
+
+SUSPENDED, PARKED, CANCELLED = WorkflowStatus.SUSPENDED, WorkflowStatus.PARKED, WorkflowStatus.CANCELLED
+
+
+# --- parked -----------------------------------------------------------------------------------------------------------
+
+
+def typed(kind: type) -> WorkflowDef[[], list[Any]]:
+    """Two results whose type depends on the version of the code."""
+
+    @activity(name="repair.typed")
+    def find() -> Any:
+        raise NotImplementedError
+
+    find.fn.__annotations__["return"] = kind
+
+    @workflow(name="repair.typed")
+    def body() -> Durable[list[Any]]:
+        first = yield from find()
+        return [first, (yield from find()), (yield from go.wait())]
+
+    return body
+
+
+def unreadable(count: int) -> Desk:
+    """A workflow whose first results cannot be read by the code of today."""
+    desk = Desk(typed(str))
+    desk.start(typed(str)())
+    for number in range(2):
+        desk.finish(desk.activities[0], "old" if number < count else "5")
+    desk.restart(typed(int) if count == 2 else typed(str))
+    return desk
+
+
+def test_parked_workflow_goes_on_at_once() -> None:
+    """A result that the code cannot read is replaced by one that it can, and that is all it takes."""
+    desk = unreadable(2)
+    desk.restart(typed(int))
+    desk.send(go, 0, to="w")
+    assert (desk.status(), desk.record().park_reason) == (PARKED, ParkReason.UNREADABLE)
+    assert isinstance(refused(desk, lambda: retry(desk)), CannotRetry)
+    repair(desk, "0", 1)
+    assert (desk.status(), desk.record().park_reason) == (PARKED, ParkReason.UNREADABLE)
+    desk.restart(typed(int))
+    repair(desk, "1", 2)
+    assert desk.result() == [1, 2, 0]
+
+
+def test_value_that_breaks_something_else_is_refused() -> None:
+    """A value with which a parked workflow would do something else than is recorded leaves it as it is."""
+
+    def version(kind: type) -> WorkflowDef[[], Any]:
+        @activity(name="repair.typed")
+        def find() -> Any:
+            raise NotImplementedError
+
+        find.fn.__annotations__["return"] = kind
+
+        @workflow(name="repair.typed")
+        def body() -> Durable[Any]:
+            if (yield from find()) in ("old", 1):
+                yield from go.wait()
+            return (yield from other.wait())
+
+        return body
+
+    desk = Desk(version(str))
+    desk.start(version(str)())
+    desk.finish(desk.activities[0], "old")
+    desk.send(go, 1, to="w")
+    desk.restart(version(int))
+    desk.send(other, 5, to="w")
+    assert desk.record().park_reason is ParkReason.UNREADABLE
+    assert "recorded: event go" in str(refused(desk, lambda: repair(desk, "0", 2)))
+    repair(desk, "0", 1)
+    assert desk.result() == 5
+
+
+def test_workflow_without_code_cannot_be_repaired() -> None:
+    """Only the code knows what fits there."""
+    desk = unreadable(0)
+    desk.restart()
+    desk.send(go, 0, to="w")
+    assert desk.status() is PARKED
+    assert "repair.typed" in str(refused(desk, lambda: repair(desk, "0", "x")))
+
+
+def test_code_that_waits_for_something_else_there() -> None:
+    """A result can be replaced only where the code at hand still asks for it."""
+
+    @workflow(name="repair.typed")
+    def changed() -> Durable[int]:
+        return (yield from go.wait())
+
+    desk = unreadable(0)
+    desk.restart(changed)
+    error = str(refused(desk, lambda: repair(desk, "0", "x")))
+    assert "the code at hand does not wait for repair.typed there" in error
+
+
+def test_workflow_that_took_the_process_down_stays_parked() -> None:
+    """The result is replaced, and an operator decides when it is tried again."""
+    desk = Desk(*EVERY)
+
+    @workflow(name="repair.killer")
+    def killer() -> Durable[list[int]]:
+        first = yield from work(1)
+        return [first, (yield from work(2))]
+
+    desk = Desk(killer)
+    desk.start(killer())
+    desk.finish(desk.activities[0], 1)
+    for _ in range(3):
+        desk.restart(killer, clean=False)
+    assert desk.record().park_reason is ParkReason.CRASHED
+    repair(desk, "0", 10)
+    assert (desk.status(), desk.activities) == (PARKED, [])
+    retry(desk)
+    assert (desk.record().crashes, desk.record().park_reason) == (0, None)
+    check_restart(desk, killer)
+    finish_all(desk, 2)
+    assert desk.result() == [10, 2]
+
+
+# --- children ---------------------------------------------------------------------------------------------------------
+
+
+@workflow(name="repair.chooses")
+def chooses() -> Durable[Any]:
+    """A value decides whether it waits for a child, for an event, or for nothing."""
+    kind = yield from work(1)
+    if kind == 1:
+        return (yield from waiter())
+    return (yield from go.wait()) if kind == 2 else "nothing"
+
+
+@pytest.mark.parametrize("restart", [True, False])
+def test_child_that_is_not_waited_for_any_more(restart: bool) -> None:
+    """It ends with its parent, be that at once, later, or after a restart."""
+    desk = Desk(*EVERY, chooses)
+    for id in ("w", "v"):
+        desk.start(chooses(), id)
+        finish_all(desk, 1)
+        assert desk.status(f"{id}/1") is SUSPENDED
+    repair(desk, "0", 2)
+    repair(desk, "0", 3, id="v")
+    assert (desk.result("v"), desk.status("v/1")) == ("nothing", CANCELLED)
+    if restart:
+        check_restart(desk, *EVERY, chooses)
+    desk.send(go, 5, to="w")
+    assert (desk.result(), desk.status("w/1")) == (5, CANCELLED)
+
+
+def test_failed_child_whose_result_was_given_by_hand() -> None:
+    """A child that goes on although its result was replaced ends with its parent."""
+
+    @workflow(name="repair.parent")
+    def parent() -> Durable[Any]:
+        first = yield from chooses()
+        return [first, (yield from other.wait())]
+
+    desk = Desk(*EVERY, chooses, parent)
+    desk.start(parent())
+    fail_all(desk)
+    repair(desk, "0", "by hand")
+    retry(desk)
+    retry(desk, "w/0")
+    check_restart(desk, *EVERY, chooses, parent)
+    desk.send(other, 1, to="w")
+    assert (desk.result(), desk.status("w/0")) == (["by hand", 1], CANCELLED)
+
+
+# --- what was published -----------------------------------------------------------------------------------------------
+
+
+@workflow(name="repair.publishes")
+def publishes() -> Durable[int]:
+    """Publishes what it has learnt."""
+    found = yield from work(1)
+    publish(found)
+    return found + (yield from go.wait())
+
+
+def shown(desk: Desk) -> str | None:
+    """What is shown of the workflow."""
+    found = desk.do(ReadProgress("w"))
+    return None if found is None else found.value
+
+
+def test_progress_follows_the_value() -> None:
+    """What the body has published with the wrong value is published again with the right one."""
+    desk = Desk(publishes)
+    desk.start(publishes())
+    finish_all(desk, 1)
+    assert shown(desk) == "1"
+    repair(desk, "0", 10)
+    assert shown(desk) == "10"
+    check_restart(desk, publishes)
+    assert shown(desk) == "10"
