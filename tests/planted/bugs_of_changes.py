@@ -1,0 +1,160 @@
+"""Planted bugs: code that changes under workflows that run. What `patched` has answered, and what `removed` passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from durable.engine import progress
+from durable.engine.state import Loaded
+from durable.engine.turn import Turn
+from durable.records import EntryKind, HistoryEntry, WorkflowRecord
+from durable.runner.determinism import Ambient
+from durable.runner.fibers import WaitCondition
+from durable.runner.interpreter import Interpreter
+from durable.runner.ops import Leaf, Outcome, Returned
+from durable.runner.past import Past
+from durable.runner.replaying import is_first_run
+from durable.runner.results import SessionResult
+from durable.runner.session import WorkflowSessionRunner
+from tests.planted.planting import Planter, bug
+
+# --- patched --------------------------------------------------------------------------------------------------------
+
+
+@bug("I25", "I5", "I24")
+def answer_not_recorded(planter: Planter) -> None:
+    """What `patched` has answered stands for this run, also after a restart."""
+    look_after = progress._look_after_history
+
+    def _look_after_history(turn: Turn, loaded: Loaded) -> None:
+        loaded.session.answers.clear()
+        look_after(turn, loaded)
+
+    planter.replace(progress, _look_after_history)
+
+
+@bug("I25", "I5", "I24")
+def answered_yes_on_replay(planter: Planter) -> None:
+    """A run that was under way when the change came keeps to the old code."""
+
+    def patched(self: Ambient, change_id: str) -> bool:
+        known = self.past.patches.get(change_id)
+        if known is None:
+            known = self.past.patches[change_id] = True
+            self.answers.append((change_id, known))
+        return known
+
+    planter.replace(Ambient, patched)
+
+
+@bug("I34")
+def answered_no_by_a_new_run(planter: Planter) -> None:
+    """A run that began with the new code takes it."""
+
+    def patched(self: Ambient, change_id: str) -> bool:
+        known = self.past.patches.get(change_id)
+        if known is None:
+            known = self.past.patches[change_id] = False
+            self.answers.append((change_id, known))
+        return known
+
+    planter.replace(Ambient, patched)
+
+
+@bug("I34", "I5")
+def answered_anew_each_time(planter: Planter) -> None:
+    """The first answer is recorded, however often it is asked."""
+
+    def patched(self: Ambient, change_id: str) -> bool:
+        known = self.past.patches.get(change_id, self.is_live)
+        self.answers.append((change_id, known))
+        return known
+
+    planter.replace(Ambient, patched)
+
+
+@bug("I25", "I5", "I24", "I34")
+def answers_of_rebuilt_bodies_turned_round(planter: Planter) -> None:
+    """What is looked up is what was recorded."""
+    look_up = Past._look_up
+
+    def _look_up(self: Past, aside: Sequence[HistoryEntry]) -> None:
+        look_up(self, aside)
+        self.patches = dict.fromkeys(self.patches, False)
+
+    planter.replace(Past, _look_up)
+
+
+def _rebuilding(planter: Planter, is_first: Any) -> None:
+    def rebuild(
+        turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]
+    ) -> tuple[WorkflowSessionRunner, SessionResult]:
+        session = progress._session(turn, record)
+        begins = not history and (is_first(turn, record) or is_first_run(record, history))
+        turn.state.watch.enter(record, session)
+        return session, session.start() if begins else session.replay(history)
+
+    planter.replace(progress, rebuild)
+
+
+@bug("I24", "I9", "I25", seed=473)
+def round_under_way_taken_for_new(planter: Planter) -> None:
+    """A round that the old code has begun keeps to it, though nothing is recorded yet."""
+    _rebuilding(planter, lambda turn, record: record.round > 0 or record.key in turn.state.unbegun)
+
+
+@bug("I34")
+def new_round_taken_for_old(planter: Planter) -> None:
+    """A round, or the run of a tick, whose body begins with the new code takes it."""
+    _rebuilding(planter, lambda turn, record: False)
+
+
+# --- removed --------------------------------------------------------------------------------------------------------
+
+
+@bug("I29", "I22")
+def removed_step_waits_for_ever(planter: Planter) -> None:
+    """Where nothing is recorded of a step that is gone, it takes no time."""
+    prepare = Interpreter._prepare
+
+    def _prepare(self: Interpreter, wait: WaitCondition, op: Leaf[Any]) -> Outcome | None:
+        return None if op.kind is EntryKind.REMOVED else prepare(self, wait, op)
+
+    planter.replace(Interpreter, _prepare)
+
+
+@bug("I25")
+def record_of_a_removed_step_in_the_way(planter: Planter) -> None:
+    """What is recorded of a step that is gone is passed over."""
+    prepare = Interpreter._prepare
+
+    def _prepare(self: Interpreter, wait: WaitCondition, op: Leaf[Any]) -> Outcome | None:
+        return Returned(None) if op.kind is EntryKind.REMOVED else prepare(self, wait, op)
+
+    planter.replace(Interpreter, _prepare)
+
+
+@bug("I25")
+def removed_group_passed_after_one_entry(planter: Planter) -> None:
+    """All that is recorded of a group that is gone is passed over."""
+
+    def last_at(self: Past, position: str) -> int | None:
+        below = (one for one in self.entries if one.position == position or one.position.startswith(f"{position}."))
+        return next((one.seq for one in below), None)
+
+    planter.replace(Past, last_at)
+
+
+@bug("I24", "I25", "I8", "I9")
+def removed_step_takes_no_place(planter: Planter) -> None:
+    """The positions of the steps behind one that is gone stay as they are."""
+    take = Interpreter._take
+
+    def _take(self: Interpreter, fiber: Any, op: object) -> Outcome | None:
+        outcome = take(self, fiber, op)
+        if isinstance(op, Leaf) and op.kind is EntryKind.REMOVED and outcome is not None:
+            fiber.count -= 1
+        return outcome
+
+    planter.replace(Interpreter, _take)

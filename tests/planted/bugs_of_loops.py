@@ -1,0 +1,268 @@
+"""Planted bugs: rounds of loops, their states, what is trimmed of them, and what they draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from durable.codec import Codec
+from durable.engine import progress
+from durable.engine.chronicle import Chronicle
+from durable.engine.state import Loaded
+from durable.engine.turn import Turn
+from durable.records import HistoryEntry
+from durable.runner import interpreter, loops
+from durable.runner.determinism import Ambient
+from durable.runner.fibers import Fiber, WaitCondition, groups_around
+from durable.runner.interpreter import Interpreter
+from durable.runner.loops import Course, Loop, Rounds
+from durable.runner.ops import Leaf, Outcome, Raised, Timer
+from durable.runner.past import Past, PastRounds, RoundState
+from tests.planted.planting import Planter, bug
+
+# --- states ---------------------------------------------------------------------------------------------------------
+
+
+@bug("I33")
+def state_not_recorded(planter: Planter) -> None:
+    """The state is recorded between two rounds, so that a replay goes on from there."""
+    go_on = Course._go_on
+
+    def _go_on(self: Course, state: Any) -> Raised | None:
+        refused = go_on(self, state)
+        self.recording = None
+        return refused
+
+    planter.replace(Course, _go_on)
+
+
+@bug("I33")
+def round_that_learns_nothing_is_recorded(planter: Planter) -> None:
+    """A round that has learnt nothing leaves nothing in the history."""
+    go_on = Course._go_on
+
+    def _go_on(self: Course, state: Any) -> Raised | None:
+        self.is_touched = True
+        return go_on(self, state)
+
+    planter.replace(Course, _go_on)
+
+
+@bug("I5", "I9", "I25", "I29")
+def old_state_used(planter: Planter) -> None:
+    """A round begins with the state that is recorded, also after a restart."""
+    finish = Course.finished
+
+    def finished(self: Course, index: int, outcome: Outcome) -> Outcome | None:
+        before = self.state
+        found = finish(self, index, outcome)
+        if self.is_recorded:
+            self.state = before
+        return found
+
+    planter.replace(Course, finished)
+
+
+@bug("I8", "I9", "I25", "engine")
+def place_of_the_state_used_again(planter: Planter) -> None:
+    """The steps of a round stand behind its state."""
+    begin = Rounds.open
+
+    def open(self: Rounds, limit: int | None) -> Iterator[Fiber]:
+        for fiber in begin(self, limit):
+            fiber.count = 0
+            yield fiber
+
+    planter.replace(Rounds, open)
+
+
+# --- replay ---------------------------------------------------------------------------------------------------------
+
+
+@bug("I9", "I25", "I5", "I33")
+def replay_from_the_first_round(planter: Planter) -> None:
+    """A rebuilt loop goes on with the round that ran."""
+    look_up = Past._look_up
+
+    def _look_up(self: Past, aside: Any) -> None:
+        look_up(self, aside)
+        self.loops.clear()
+
+    planter.replace(Past, _look_up)
+
+
+@bug("I25", "I33", "I5")
+def replay_from_the_round_after(planter: Planter) -> None:
+    """A rebuilt loop does not skip the round that ran."""
+    look_up = Past._look_up
+
+    def _look_up(self: Past, aside: Any) -> None:
+        look_up(self, aside)
+        self.loops = {loop: PastRounds(past.since + 1, past.rounds) for loop, past in self.loops.items()}
+
+    planter.replace(Past, _look_up)
+
+
+@bug("I5", "I19", "I24")
+def deadline_from_the_beginning_of_the_loop(planter: Planter) -> None:
+    """A timer counts from when it is asked for, in each round anew."""
+    prepare, begin = Interpreter._prepare, loops.rounds_of
+    begun: dict[int, tuple[Rounds, int]] = {}
+
+    def rounds_of(op: Loop[Any], fiber: Fiber, position: str, codec: Codec, past: PastRounds | None) -> Rounds:
+        rounds = begin(op, fiber, position, codec, past)
+        begun[id(rounds)] = (rounds, 0)
+        return rounds
+
+    def _prepare(self: Interpreter, wait: WaitCondition, op: Leaf[Any]) -> Outcome | None:
+        now, found = self.now, None
+        around = [one for one in groups_around(wait.fiber) if id(one) in begun]
+        if isinstance(op, Timer) and around:
+            rounds, since = begun[id(around[0])]
+            begun[id(rounds)] = (rounds, since or now)
+            self.now = since or now
+        try:
+            found = prepare(self, wait, op)
+        finally:
+            self.now = now
+        return found
+
+    planter.replace(interpreter, rounds_of)
+    planter.replace(Interpreter, _prepare)
+
+
+# --- trimming -------------------------------------------------------------------------------------------------------
+
+
+@bug("I33")
+def one_round_too_many_trimmed(planter: Planter) -> None:
+    """The last rounds that are over stay, as many as are to be kept."""
+    start = Course.begin
+
+    def begin(self: Course, entry: int) -> set[int]:
+        trimmed = start(self, entry)
+        if len(self.rounds) > 1 and self.held is None:
+            trimmed |= self.rounds.popleft().entries
+        return trimmed
+
+    planter.replace(Course, begin)
+
+
+@bug("I33")
+def state_that_is_needed_trimmed(planter: Planter) -> None:
+    """The state with which the round that runs began stays."""
+    start = Course.begin
+
+    def begin(self: Course, entry: int) -> set[int]:
+        return start(self, entry) | ({entry} if self.round > 1 else set())
+
+    planter.replace(Course, begin)
+
+
+@bug("I33")
+def undos_do_not_hold_rounds(planter: Planter) -> None:
+    """What is owed in a round is needed until the end, though the round is over."""
+
+    def hold(self: Course) -> None:
+        pass
+
+    planter.replace(Course, hold)
+
+
+@bug("I31", "I33", "I25")
+def replay_forgets_what_rounds_owe(planter: Planter) -> None:
+    """A replay begins with the first round that owes something."""
+    text = RoundState.text.__func__  # type: ignore[attr-defined]  # a class method
+    go_on = Course._go_on
+
+    def _go_on(self: Course, state: Any) -> Raised | None:
+        refused = go_on(self, state)
+        if self.recording is not None:
+            self.recording = text(RoundState, self.round, self.coder.pack(state)[0])
+        return refused
+
+    planter.replace(Course, _go_on)
+
+
+@bug("I33")
+def rounds_around_a_loop_do_not_hear_of_it(planter: Planter) -> None:
+    """What a round of an inner loop has learnt, the round of the outer one has learnt as well."""
+    around = loops.courses_around
+
+    def courses_around(fiber: Fiber) -> list[Course]:
+        return around(fiber)[:1]
+
+    planter.replace(loops, courses_around)
+
+
+@bug("I33")
+def rounds_before_a_restart_stay_for_ever(planter: Planter) -> None:
+    """A rebuilt loop knows the rounds that it keeps, and trims them when their time has come."""
+
+    def _is_over(self: Past, entry: HistoryEntry) -> bool:
+        found = is_over(self, entry)
+        for past in self.loops.values():
+            past.rounds.clear()
+        return found
+
+    is_over = Past._is_over
+    planter.replace(Past, _is_over)
+
+
+@bug("I33")
+def nothing_is_trimmed(planter: Planter) -> None:
+    """What nobody needs any more goes."""
+
+    def trim(self: Chronicle, key: int, entries: Iterable[int]) -> None:
+        pass
+
+    planter.replace(Chronicle, trim)
+
+
+@bug("I33", "I4", "I3", "I6")
+def next_round_trimmed_by_the_last(planter: Planter) -> None:
+    """What a loop has trimmed says nothing about the next round of the workflow, which counts from 1 again."""
+
+    def clear(self: Chronicle, key: int) -> None:
+        self.batch.history = [(owner, entry) for owner, entry in self.batch.history if owner != key]
+        self.batch.history_cleared.add(key)
+
+    planter.replace(Chronicle, clear)
+
+
+@bug("I33")
+def some_rounds_stay_for_ever(planter: Planter) -> None:
+    """What nobody needs any more goes in the commit of the step that has made it so."""
+    look_after = progress._look_after_history
+
+    def _look_after_history(turn: Turn, loaded: Loaded) -> None:
+        if loaded.session.trimmed and loaded.seq % 2:
+            loaded.session.trimmed.clear()
+        look_after(turn, loaded)
+
+    planter.replace(progress, _look_after_history)
+
+
+# --- draws ----------------------------------------------------------------------------------------------------------
+
+
+@bug("I5", "I24")
+def draws_counted_over_all_rounds(planter: Planter) -> None:
+    """What is drawn in a round does not depend on what earlier rounds have drawn, which may not be run again."""
+
+    def _drawing(self: Interpreter) -> tuple[str, tuple[str, ...], dict[str, int]]:
+        return Ambient._drawing(self)
+
+    planter.replace(Interpreter, _drawing)
+
+
+@bug("I5")
+def draws_the_same_in_every_round(planter: Planter) -> None:
+    """What one round draws no other does."""
+    drawing = Interpreter._drawing
+
+    def _drawing(self: Interpreter) -> tuple[str, tuple[str, ...], dict[str, int]]:
+        id, where, asked = drawing(self)
+        return id, tuple(one.rpartition(".")[0] for one in where), asked
+
+    planter.replace(Interpreter, _drawing)
