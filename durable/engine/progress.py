@@ -164,6 +164,7 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         _end(turn, loaded, result)
         return
     waits = loaded.session.waits
+    is_passing = False
     for wait in result.opened:
         # A wait may have been opened and withdrawn between two answers.
         if waits.get(wait.position) is not wait:
@@ -175,7 +176,10 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
             turn.checks.append((loaded.record.key, wait.position))
         elif wait.kind is not EntryKind.TIMER:
             turn.checks.append((loaded.record.key, wait.position))
-    settle(turn, loaded)
+            is_passing = is_passing or wait.kind is EntryKind.LOOP
+    # The state of a round is recorded next, in this decision; only then is it known what the body waits for.
+    if not is_passing:
+        settle(turn, loaded)
 
 
 def _look_after_history(turn: Turn, loaded: Loaded) -> None:
