@@ -16,8 +16,9 @@ from bench.workloads.w5 import W5
 from bench.workloads.w6 import W6
 from bench.workloads.w7 import W7
 from bench.workloads.w8 import W8
+from bench.workloads.w9 import W9
 
-WORKLOADS: tuple[Workload, ...] = (DISK, INSERTS, W1, W2, W3, W4, W5, W6, W7, W8)
+WORKLOADS: tuple[Workload, ...] = (DISK, INSERTS, W1, W2, W3, W4, W5, W6, W7, W8, W9)
 PEERS = ("dbos", "edda", "restate")
 # Contenders that are no engines, and what measures them.
 LIMITS = {"bare loop": "bench.bare:measure", "one commit": "bench.commits:one", "two commits": "bench.commits:two"}

@@ -19,6 +19,7 @@ from bench.workloads.w5 import W5
 TINY = {
     "count": 8, "at_once": 4, "waiting": 4, "sends_at_once": 4, "suspended": 20, "sent": 4, "finished": 20,
     "entries": 9, "rows": 2, "seconds": 0.02, "lead": 0.3, "every": 0.01,
+    "rounds": 30, "branches": 20,
 }  # fmt: skip
 KILLED = W5.cases[0].name
 RUNS = plan(Choice(peers=(), repeat=1))
