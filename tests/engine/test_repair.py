@@ -314,3 +314,4 @@ def test_too_large_and_not_json() -> None:
     large = RepairWorkflow("w", "0", "1" * 101, "why")
     assert isinstance(refused(desk, lambda: desk.do(large)), PayloadTooLarge)
     assert isinstance(refused(desk, lambda: desk.do(RepairWorkflow("w", "0", "{", "why"))), CodecError)
+    assert isinstance(refused(desk, lambda: desk.do(RepairWorkflow("w", "7", "1", "why"))), CannotRepair)

@@ -322,3 +322,23 @@ def test_spawned_child_that_is_not_there_to_begin_anew(state: str) -> None:
     retry(desk)
     desk.finish(desk.activities[0], 4)
     assert desk.result() == 4
+
+
+def test_spawned_child_that_was_taken_along_while_it_was_asked_for() -> None:
+    """It begins anew once, and its parent waits for it as before."""
+
+    @workflow(name="retry.asking")
+    def asking() -> Durable[list[int]]:
+        handle = yield from spawn(waiter(), on_parent_close=OnParentClose.CANCEL)
+        return list((yield from gather(handle.result(), once())))
+
+    desk = Desk(*FLOWS, asking)
+    desk.start(asking())
+    fail_all(desk)
+    assert desk.status("w/0") is CANCELLED
+    retry(desk)
+    check_restart(desk, *FLOWS, asking)
+    assert (desk.record("w/0").round, desk.status("w/0")) == (1, SUSPENDED)
+    desk.send(go, 4, to="w/0")
+    desk.finish(desk.activities[0], 5)
+    assert desk.result() == [4, 5]

@@ -329,3 +329,13 @@ def test_error_that_cannot_be_read() -> None:
     session = a_session(without("charge"))
     session.replay([broken])
     assert [*session.waits] == ["1"]
+
+
+def test_bare_yield_is_named() -> None:
+    """A step that is gone still wants `yield from`, and the message says which one."""
+
+    @workflow(name="runner.removed.bare")
+    def body() -> Durable[None]:
+        yield removed("charge")
+
+    assert "bare 'yield removed charge': write 'yield from'" in str(error_of(a_session(body).start()))

@@ -1,0 +1,359 @@
+"""Workflows under way when new code comes: `patched`, `removed`, versions, and parked ones that are retried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from durable import (
+    CannotRetry,
+    Durable,
+    ParkReason,
+    WorkflowStatus,
+    gather,
+    patched,
+    pause,
+    removed,
+    sleep,
+    workflow,
+)
+from durable.backends.memory import MemoryBackend, MemoryStore
+from durable.engine.operations import DescribeWorkflow, ResumePause
+from durable.errors import InvariantViolated
+from durable.runner.definitions import WorkflowDef
+from durable.runner.session import WorkflowSessionRunner
+from tests.engine.asking import ids
+from tests.engine.desk import Desk
+from tests.engine.flows import EVERY, clean, go, other, waiter, work
+from tests.engine.mending import check_restart, fork, refused, repair, retry, stored, told
+from tests.engine.test_fork import finish_all
+from tests.engine.test_retry import fail_all
+
+SUSPENDED, RUNNING, PARKED = WorkflowStatus.SUSPENDED, WorkflowStatus.RUNNING, WorkflowStatus.PARKED
+
+
+# --- patched ----------------------------------------------------------------------------------------------------------
+
+
+def changing(code: str) -> WorkflowDef[..., Any]:
+    """A workflow whose second step becomes another one; later the old step is gone from the code."""
+
+    @workflow(name="new.changing")
+    def body(rounds: int = 0) -> Durable[list[str]]:
+        done = ["first"]
+        yield from work(1)
+        if code == "cleaned up" or (code != "old" and patched("better")):
+            yield from clean()
+            done.append("better")
+        else:
+            yield from work(2)
+            done.append("second")
+        if code == "new" and patched("behind"):
+            done.append("behind")
+        if rounds:
+            raise body.continue_as(rounds - 1)
+        return done
+
+    return body
+
+
+def test_under_way_and_new() -> None:
+    """A run that has begun the step goes on with the old code, one that has not takes the new, over restarts."""
+    desk = Desk(changing("old"))
+    for id in ("at first", "at second"):
+        desk.start(changing("old")(), id)
+    desk.finish(next(one for one in desk.activities if one.workflow_id == "at second"), 1)
+    desk.restart(changing("new"))
+    desk.start(changing("new")(), "new")
+    check_restart(desk, changing("new"))
+    for _ in range(3):
+        for effect in list(desk.activities):
+            desk.finish(effect, None if effect.definition is clean else 1)
+        check_restart(desk, changing("new"))
+    assert desk.result("at first") == desk.result("new") == ["first", "better", "behind"]
+    assert desk.result("at second") == ["first", "second", "behind"]
+    answers = [(one.name, one.outcome) for one in desk.history("at second") if one.kind.value == "patch"]
+    assert answers == [("better", "false"), ("behind", "true")]
+
+
+@pytest.mark.parametrize("clean_stop", [True, False])
+def test_answer_stands_for_ever(clean_stop: bool) -> None:
+    """An answer that was given is given after every restart, also if its step was begun and nothing came of it."""
+    desk = Desk(changing("new"))
+    desk.start(changing("new")())
+    desk.finish(desk.activities[0], 1)
+    assert told(desk) == ["activity 0 ok", "patch  ok"]
+    for _ in range(2):
+        desk.restart(changing("new"), clean=clean_stop)
+        assert [one.definition.name for one in desk.activities] == ["desk.clean"]
+    assert told(desk) == ["activity 0 ok", "patch  ok"]
+    desk.restart(changing("cleaned up"), clean=True)
+    desk.finish(desk.activities[0])
+    assert desk.result() == ["first", "better"]
+
+
+def test_answer_is_in_the_commit_of_its_step() -> None:
+    """What follows from an answer never leaves without it."""
+    desk = Desk(changing("new"))
+    desk.start(changing("new")())
+    answer = desk.answer(desk.activities[0], 1)
+    desk.batch(answer)
+    assert [one.kind.value for one in desk.history()] == ["activity", "patch"]
+    assert desk.history()[1].at_us == desk.clock.now()
+
+
+def test_delayed_start_and_next_round_take_the_new_code() -> None:
+    """What has not begun takes the code of today: a delayed start, and the next round of a workflow."""
+    desk = Desk(changing("old"))
+    desk.start(changing("old")(), "later", delay=60)
+    desk.start(changing("old")(1), "rounds")
+    desk.finish(desk.activities[0], 1)
+    desk.restart(changing("new"))
+    assert [one.definition.name for one in desk.activities] == ["desk.work"]
+    desk.finish(desk.activities[0], 1)
+    desk.advance(60)
+    while desk.activities:
+        effect = desk.activities[0]
+        desk.finish(effect, None if effect.definition is clean else 1)
+        desk.settle()
+    assert desk.result("later") == desk.result("rounds") == ["first", "better", "behind"]
+
+
+def test_asked_first_of_all() -> None:
+    """A run that waits at its first step has begun; a parked one whose start was delayed has not."""
+
+    def version(asks: bool) -> WorkflowDef[[], str]:
+        @workflow(name="new.first")
+        def body() -> Durable[str]:
+            is_new = asks and patched("x")
+            yield from go.wait()
+            return "new" if is_new else "old"
+
+        return body
+
+    desk = Desk(version(False))
+    desk.start(version(False)(), "begun")
+    desk.start(version(False)(), "later", delay=60)
+    desk.restart()
+    desk.advance(60)
+    assert desk.status("later") is PARKED
+    desk.restart(version(True))
+    for id in ("begun", "later"):
+        desk.send(go, 1, to=id)
+    assert (desk.result("begun"), desk.result("later")) == ("old", "new")
+
+
+def test_no_answer_of_a_trial_is_kept() -> None:
+    """Refused repairs, retries and forks look into the body, and leave no answer behind."""
+    desk = Desk(changing("old"))
+    desk.start(changing("old")())
+    desk.finish(desk.activities[0], 1)
+    desk.restart(changing("new"), recover=False)
+    refused(desk, lambda: repair(desk, "0", "no number"))
+    refused(desk, lambda: retry(desk))
+    desk.recover()
+    assert told(desk) == ["activity 0 ok", "patch  ok"]
+    fork(desk, "0")
+    assert told(desk, "f") == ["forked 0 ok"]
+
+
+# --- removed ----------------------------------------------------------------------------------------------------------
+
+
+NAMES = {"activity": "desk.work", "event": "go", "timer": "timer", "child": "desk.waiter"}
+
+
+def shrinking(kind: str, is_old: bool) -> WorkflowDef[[], str]:
+    """A step of a kind that is gone from the new code, and a timer behind it."""
+
+    @workflow(name="new.shrinking")
+    def body() -> Durable[str]:
+        yield from sleep(1)
+        if not is_old:
+            yield from removed(NAMES.get(kind, kind))
+        elif kind == "activity":
+            yield from work(1)
+        elif kind == "event":
+            yield from go.wait()
+        elif kind == "timer":
+            yield from sleep(10)
+        elif kind == "child":
+            yield from waiter()
+        elif kind == "pause":
+            yield from pause(returns=int)
+        else:
+            yield from gather(work(1), go.wait())
+        return (yield from sleep(100)).isoformat()
+
+    return body
+
+
+KINDS = pytest.mark.parametrize("kind", ["activity", "event", "timer", "child", "pause", "group"])
+
+
+def at_the_step(kind: str) -> Desk:
+    """A desk whose workflow waits at the step."""
+    desk = Desk(*EVERY, shrinking(kind, is_old=True))
+    desk.start(shrinking(kind, is_old=True)())
+    desk.advance(1)
+    return desk
+
+
+@KINDS
+def test_step_that_was_not_over_is_gone(kind: str) -> None:
+    """It is not waited for any more, nothing of it runs, and a child that was started ends with its parent."""
+    desk = at_the_step(kind)
+    code = (*EVERY, shrinking(kind, is_old=False))
+    desk.restart(*code)
+    desk.do(DescribeWorkflow("w"))
+    check_restart(desk, *code)
+    assert (desk.waits(), ids(desk), desk.status()) == ([], [], SUSPENDED)
+    assert [one for one in desk.activities if one.workflow_id == "w"] == []
+    assert told(desk) == ["timer 0 ok"]
+    desk.advance(100)
+    assert desk.status() is WorkflowStatus.SUCCEEDED
+    if kind == "child":
+        assert desk.status("w/1") is WorkflowStatus.CANCELLED
+
+
+def answer_step(desk: Desk, kind: str) -> None:
+    """The step is over, 20 seconds after it began."""
+    desk.clock.advance(20)
+    if kind in ("activity", "group"):
+        desk.fail(desk.activities[0], ValueError("not yet"))
+        desk.advance(10)
+        desk.finish(desk.activities[0], 1)
+    if kind in ("event", "group", "child"):
+        desk.send(go, 1, to="w/1" if kind == "child" else "w")
+    if kind == "pause":
+        desk.do(ResumePause("w", "1", "5"))
+    desk.settle()
+
+
+@KINDS
+def test_step_that_was_over_is_passed_over(kind: str) -> None:
+    """What is recorded of it stands and is read no more; the timer behind it fires when it would have."""
+    desk = at_the_step(kind)
+    answer_step(desk, kind)
+    due = desk.record().wake_at
+    assert due is not None
+    before = stored(desk)
+    code = (*EVERY, shrinking(kind, is_old=False))
+    desk.advance(5)
+    desk.restart(*code)
+    desk.do(DescribeWorkflow("w"))
+    assert stored(desk) == before
+    desk.advance(100)
+    assert desk.status() is WorkflowStatus.SUCCEEDED
+    assert desk.history()[-1].at_us >= due
+    assert desk.record().finished_at == desk.clock.now()
+
+
+def test_wrong_name_parks_with_the_diff() -> None:
+    """Nothing is appended, and with the right name it goes on."""
+
+    @workflow(name="new.shrinking")
+    def wrong() -> Durable[None]:
+        yield from sleep(1)
+        yield from removed("desk.werk")
+
+    desk = at_the_step("activity")
+    desk.finish(desk.activities[0], 1)
+    desk.restart(wrong)
+    desk.do(DescribeWorkflow("w"))
+    assert (desk.status(), desk.record().park_reason) == (PARKED, ParkReason.DIVERGED)
+    assert "recorded: activity desk.work" in (desk.record().park_detail or "")
+    assert "asks: removed desk.werk" in (desk.record().park_detail or "")
+    error = refused(desk, lambda: retry(desk))
+    assert isinstance(error, CannotRetry)
+    assert "it is still parked" in str(error)
+    desk.restart(shrinking("activity", is_old=False))
+    desk.advance(100)
+    assert desk.status() is WorkflowStatus.SUCCEEDED
+
+
+def test_step_that_failed_and_was_retried() -> None:
+    """A step that was retried and is gone now is gone, whatever is recorded of the retry: nothing waits for it."""
+    desk = at_the_step("activity")
+    for _ in range(3):
+        desk.fail(desk.activities[0], ValueError("no"))
+        desk.advance(100)
+    retry(desk)
+    code = (*EVERY, shrinking("activity", is_old=False))
+    desk.restart(*code)
+    assert (desk.status(), desk.activities) == (WorkflowStatus.SUCCEEDED, [])
+
+
+# --- parked -----------------------------------------------------------------------------------------------------------
+
+
+def test_parked_workflow_goes_on_when_it_is_retried() -> None:
+    """Code that was entered since fits: nobody has to wait for a restart."""
+    desk = at_the_step("activity")
+    desk.restart(*EVERY)
+    assert desk.record().park_reason is ParkReason.UNKNOWN_CODE
+    refused(desk, lambda: retry(desk))
+    desk.state.registry.add(shrinking("activity", is_old=True))
+    retry(desk)
+    check_restart(desk, *EVERY, shrinking("activity", is_old=True))
+    assert (desk.status(), len(desk.activities), told(desk)) == (RUNNING, 1, ["timer 0 ok"])
+
+
+def test_parked_workflow_that_ends_at_once() -> None:
+    """Under the new code it may have nothing left to do."""
+
+    @workflow(name="new.shrinking")
+    def short() -> Durable[int]:
+        yield from sleep(1)
+        return 7
+
+    desk = at_the_step("event")
+    desk.restart()
+    desk.do(DescribeWorkflow("w"))
+    assert desk.status() is PARKED
+    desk.state.registry.add(short)
+    retry(desk)
+    assert desk.result() == 7
+
+
+def test_versions_side_by_side() -> None:
+    """A run keeps the version that it began with, as a fork of it does and as it is retried."""
+
+    def version(number: int) -> WorkflowDef[[], int]:
+        @workflow(name="new.versions", version=number)
+        def body() -> Durable[int]:
+            if number == 2:
+                yield from other.wait()
+            return number * (yield from work(number))
+
+        return body
+
+    desk = Desk(version(1))
+    desk.start(version(1)(), "one")
+    desk.restart(version(1), version(2))
+    desk.start(version(2)(), "two")
+    desk.send(other, 1, to="two")
+    check_restart(desk, version(1), version(2))
+    fail_all(desk)
+    retry(desk, "one")
+    retry(desk, "two")
+    finish_all(desk, 10)
+    fork(desk, "0", id="one", new_id="again")
+    finish_all(desk, 10)
+    assert [desk.result(id) for id in ("one", "two", "again")] == [10, 20, 10]
+    assert [desk.record(id).version for id in ("one", "two", "again")] == [1, 2, 1]
+
+
+def test_bug_of_ours_is_no_misfit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An invariant that does not hold while a body is tried stops the engine; it is no reason to refuse."""
+    desk = Desk(*EVERY, make=lambda: MemoryBackend(MemoryStore()))
+    desk.start(waiter())
+    desk.send(go, 1, to="w")
+
+    def broken(_: WorkflowSessionRunner) -> Any:
+        raise InvariantViolated("a bug")
+
+    monkeypatch.setattr(WorkflowSessionRunner, "start", broken)
+    with pytest.raises(InvariantViolated):
+        fork(desk, "0")
