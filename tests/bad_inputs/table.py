@@ -16,6 +16,9 @@ from typing import Any, cast
 import attrs
 
 from durable import (
+    CannotFork,
+    CannotRepair,
+    CannotRetry,
     CodecError,
     Durable,
     EngineConfig,
@@ -26,12 +29,15 @@ from durable import (
     PayloadTooLarge,
     Retry,
     StoreUnusable,
+    WorkflowAlreadyExists,
     WorkflowEngine,
     WorkflowNotFound,
     WorkflowTerminated,
     WrongType,
     activity,
     call,
+    patched,
+    removed,
     sleep,
     sleep_until,
     workflow,
@@ -74,6 +80,10 @@ def _ids(bad: Any) -> dict[str, Callable[[WorkflowEngine], Awaitable[object]]]:
         "terminate": lambda engine: engine.terminate(bad),
         "history": lambda engine: engine.runs.history(bad),
         "describe": lambda engine: engine.runs.describe(bad),
+        "retry": lambda engine: engine.runs.retry(bad),
+        "fork": lambda engine: engine.runs.fork(bad, "0"),
+        "new_id": lambda engine: engine.runs.fork("waits", "0", new_id=bad),
+        "repair": lambda engine: engine.runs.repair(bad, "0", 1, "why"),
     }
 
 
@@ -86,7 +96,13 @@ def _named(bad: Any) -> dict[str, Callable[[WorkflowEngine], Awaitable[object]]]
         "key": lambda engine: engine.send_event(go, 1, key=bad),
         "event_id": lambda engine: engine.send_event(go, 1, event_id=bad),
         "tag": lambda engine: engine.start(waiter(), tags=[bad]),
+        "from_position": lambda engine: engine.runs.fork("waits", bad),
+        "position": lambda engine: engine.runs.repair("waits", bad, 1, "why"),
     }
+
+
+def _reason(bad: Any) -> dict[str, Callable[[WorkflowEngine], Awaitable[object]]]:
+    return {"reason": lambda engine: engine.runs.repair("ended", "0", 1, bad)}
 
 
 def _plan(**plan: Any) -> Callable[[WorkflowEngine], Awaitable[object]]:
@@ -97,6 +113,15 @@ _ECHO = "workflow bad.echo: parameter 'value'"
 CALLS: list[Case] = [
     *_of(1, InvalidValue, "workflow id|must not be empty", _ids("")),
     *_of(1, InvalidValue, "must not be empty", _named("")),
+    *_of(1, InvalidValue, "reason|must not be empty", _reason("")),
+    *_of(2, InvalidValue, "reason|limit is 1000", _reason("x" * 1001)),
+    *_of(3, InvalidValue, "position|NUL", {
+        "from_position": lambda engine: engine.runs.fork("waits", "0\0"),
+        "position": lambda engine: engine.runs.repair("waits", "0\0", 1, "why"),
+    }),
+    *_of(3, InvalidValue, "reason|NUL", _reason("a\0b")),
+    *_of(4, InvalidValue, "reason|lone surrogate", _reason("a\ud800")),
+    *_of(7, WrongType, "reason|must be a str, not NoneType", _reason(None)),
     *_of(2, InvalidValue, "workflow id|10000000 characters|limit is 255", _ids(LONG)),
     *_of(2, InvalidValue, "limit is 255", _named("x" * 256)),
     *_of(3, InvalidValue, "workflow id|a\\x00b|NUL", _ids("a\0b")),
@@ -169,7 +194,24 @@ CALLS: list[Case] = [
         "8,000 years": lambda engine: engine.start(waiter(), delay=timedelta(days=365 * 8000)),
     }),
     *_of(48, WorkflowNotFound, "'nobody'", {"event": lambda engine: engine.send_event(go, 1, to="nobody")}),
-    *_of(49, WorkflowTerminated, "'ended'|succeeded", {"event": lambda one: one.send_event(go, 1, to="ended")}),
+    *_of(49, WorkflowTerminated, "'ended'|succeeded", {
+        "event": lambda one: one.send_event(go, 1, to="ended"),
+        "repair": lambda one: one.runs.repair("ended", "0", 1, "why"),
+    }),
+    *_of(49, CannotRetry, "'ended'|only what has failed or is parked|succeeded", {
+        "retry": lambda one: one.runs.retry("ended"),
+    }),
+    *_of(49, CannotRetry, "'waits'|suspended", {"retry": lambda one: one.runs.retry("waits")}),
+    *_of(49, CannotFork, "'waits'|position 0|nothing is recorded yet", {
+        "fork": lambda one: one.runs.fork("waits", "0"),
+    }),
+    *_of(49, CannotFork, "'ended'|position u.0|recorded are 0", {"fork": lambda one: one.runs.fork("ended", "u.0")}),
+    *_of(49, WorkflowAlreadyExists, "'waits'", {
+        "taken": lambda one: one.runs.fork("ended", "0", new_id="waits"),
+    }),
+    *_of(49, CannotRepair, "'waits'|position 0|nothing is recorded", {
+        "repair": lambda one: one.runs.repair("waits", "0", 1, "why"),
+    }),
     *_of(50, EventConflict, "'used'|use a new id", {
         "payload": lambda engine: engine.send_event(go, 2, to="ended", event_id="used"),
         "target": lambda engine: engine.send_event(go, 1, to="waits", event_id="used"),
@@ -179,6 +221,9 @@ CALLS: list[Case] = [
         "cancel": lambda engine: engine.cancel("nobody"),
         "terminate": lambda engine: engine.terminate("nobody"),
         "handle": lambda engine: engine.handle("nobody").cancel(),
+        "retry": lambda engine: engine.runs.retry("nobody"),
+        "fork": lambda engine: engine.runs.fork("nobody", "0"),
+        "repair": lambda engine: engine.runs.repair("nobody", "0", 1, "why"),
     }),
     *_of(54, InvalidValue, "result: timeout|must not be negative", {
         "negative": lambda engine: engine.handle("waits").result(timeout=-1),
@@ -253,7 +298,17 @@ DEFINITIONS: list[Case] = [
     *_of(61, WrongType, "EngineConfig.|must be an int, not float", _config(1.5)),
 ]  # fmt: skip
 
+
+def _change(bad: Any) -> dict[str, Callable[[], Any]]:
+    return {"removed": lambda: removed(bad), "patched": lambda: [patched(bad)]}
+
+
 BODIES: list[Case] = [
+    *_of(1, InvalidValue, "must not be empty", _change("")),
+    *_of(2, InvalidValue, "limit is 255", _change("x" * 256)),
+    *_of(3, InvalidValue, "NUL", _change("a\0b")),
+    *_of(4, InvalidValue, "lone surrogate", _change("a\ud800")),
+    *_of(7, WrongType, "must be a str, not int", _change(5)),
     *_of(16, OperationMisused, "yield", {
         str(value): partial(list, [value]) for value in NO_STEPS
     }),

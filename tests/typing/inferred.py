@@ -44,10 +44,12 @@ from durable import (
     gather,
     info,
     now,
+    patched,
     pause,
     publish,
     race,
     random,
+    removed,
     saga,
     sleep,
     sleep_until,
@@ -239,6 +241,15 @@ def ambient() -> Durable[None]:
     assert_type(info(), WorkflowInfo)
 
 
+@workflow
+def changed() -> Durable[str]:
+    if assert_type(patched("courier"), bool):
+        assert_type((yield from removed("post")), None)
+    gone: Op[None] = removed("post").within(5)
+    assert_type((yield from gather(gone, removed("post"))), tuple[None, None])
+    return "done"
+
+
 def definitions(order: Order) -> None:
     paid: Call[Payment] = charge(order)
     rendered: Call[bytes] = render(order)
@@ -274,6 +285,9 @@ async def service(order: Order) -> None:
         assert_type(await engine.runs.list(status=WorkflowStatus.PARKED), list[WorkflowSummary])
         assert_type(await engine.runs.history("order-42"), list[HistoryEntry])
         assert_type(await engine.runs.describe("order-42"), Description)
+        assert_type(await engine.runs.retry("order-42"), WorkflowHandle[Any])
+        assert_type(await engine.runs.fork("order-42", "3", new_id="order-42b"), WorkflowHandle[Any])
+        assert_type(await engine.runs.repair("order-42", "3", Payment(), "wrong"), None)
         assert_type((await engine.runs.describe("order-42")).owed_undos, tuple[OwedUndo, ...])
         assert_type(await engine.dead_letters.replay(1, to="order-42"), Delivered | Queued)
         assert_type(await engine.pauses.list(workflow_id="order-42"), list[OpenPause])
@@ -292,6 +306,8 @@ def service_without_a_loop(order: Order) -> None:
         assert_type(handle.progress(int), int | None)
         assert_type([update.progress for update in handle.watch(int)], list[int | None])
         assert_type(engine.runs.count(name="checkout"), int)
+        assert_type(engine.runs.retry("order-42"), SyncWorkflowHandle[Any])
+        assert_type(engine.runs.fork("order-42", "3"), SyncWorkflowHandle[Any])
         assert_type(engine.pauses.list(name="checkout"), list[OpenPause])
         assert_type(engine.schedules.create("often", checkout(order), every=5), ScheduleSummary)
         assert_type(engine.schedules.trigger("often"), SyncWorkflowHandle[Any])

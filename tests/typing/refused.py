@@ -7,7 +7,20 @@ that is no longer noticed fails the check.
 
 from __future__ import annotations
 
-from durable import Durable, Event, SyncWorkflowEngine, WorkflowEngine, activity, gather, pause, saga, spawn, workflow
+from durable import (
+    Durable,
+    Event,
+    SyncWorkflowEngine,
+    WorkflowEngine,
+    activity,
+    gather,
+    patched,
+    pause,
+    removed,
+    saga,
+    spawn,
+    workflow,
+)
 
 
 class Order: ...
@@ -57,6 +70,8 @@ def wrong_arguments(order: Order) -> Durable[None]:
     yield from approval.wait().within("3 days")  # type: ignore[arg-type]
     yield from gather(charge(order), 7)  # type: ignore[call-overload]
     yield from pause(returns=bool, expires_after="3 days")  # type: ignore[call-overload]
+    if patched(7):  # type: ignore[arg-type]
+        yield from removed()  # type: ignore[call-arg]
     yield from pause(prompt="no type")  # type: ignore[call-overload]
 
 
