@@ -7,6 +7,7 @@ from typing import Any
 
 from durable.engine import (
     delivery,
+    forking,
     lifecycle,
     looping,
     pauses,
@@ -14,6 +15,7 @@ from durable.engine import (
     questions,
     recovery,
     repairs,
+    retrying,
     schedules,
     spawning,
     watching,
@@ -50,8 +52,8 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.ReadHistory: questions.decide_read_history,
     ops.DescribeWorkflow: questions.decide_describe_workflow,
     ops.PurgeWorkflows: questions.decide_purge_workflows,
-    RetryWorkflow: repairs.decide_retry_workflow,
-    ForkWorkflow: repairs.decide_fork_workflow,
+    RetryWorkflow: retrying.decide_retry_workflow,
+    ForkWorkflow: forking.decide_fork_workflow,
     FindStep: repairs.decide_find_step,
     RepairWorkflow: repairs.decide_repair_workflow,
     ops.ReadProgress: publishing.decide_read_progress,

@@ -141,7 +141,7 @@ def one_round_too_many_trimmed(planter: Planter) -> None:
 
     def begin(self: Course, entry: int) -> set[int]:
         trimmed = start(self, entry)
-        if len(self.rounds) > 1 and self.held is None:
+        if len(self.rounds) > 1 and not self.owing:
             trimmed |= self.rounds.popleft().entries
         return trimmed
 

@@ -1,0 +1,118 @@
+"""Pure decisions: a workflow is done again from an earlier step on, under another id, beside the first.
+
+What it has learnt before that step is copied; what is its own, such as mail and children, stays with the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from durable.engine.delivery import adopt_mail
+from durable.engine.progress import last_seq, load
+from durable.engine.repair_operations import ForkWorkflow
+from durable.engine.trial import Misfit, nothing_there, try_out
+from durable.engine.turn import Turn
+from durable.errors import (
+    DurableError,
+    WorkflowAlreadyExists,
+)
+from durable.ids import digest
+from durable.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord, WorkflowStatus
+from durable.repair_errors import CannotFork
+from durable.runner.past import NOTES, Forked, Past, effective
+
+
+def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
+    """Start a workflow with what another had learnt before a position. Raises `WorkflowNotFound`."""
+    state = turn.state
+    source = state.record(op.id)
+    if (known := state.find(op.new_id)) is not None:
+        return WorkflowAlreadyExists(op.new_id, known.name)
+    history = state.chronicle.of(source.key)
+    recorded = effective(history)
+    copied = _before(recorded, op.position)
+    if copied is None:
+        return CannotFork(source.id, op.position, nothing_there(recorded))
+    if any(entry.kind is EntryKind.CANCEL for entry in copied):
+        return CannotFork(source.id, op.position, "it was being cancelled by then; choose an earlier position")
+    # What has not moved the body makes the part that was lived by the source no longer.
+    lived = [entry for entry in Past(copied).entries if entry.kind not in NOTES]
+    text = Forked(source.id, last_seq(lived)).text()
+    seq = last_seq(copied) + 1
+    note = HistoryEntry(seq, op.position, EntryKind.FORKED, "fork", EntryStatus.OK, text, turn.now)
+    record = WorkflowRecord(
+        key=state.serial + 1,
+        id=op.new_id,
+        name=source.name,
+        version=source.version,
+        status=WorkflowStatus.RUNNING,
+        input=source.input,
+        start_digest=digest(source.name, source.input),
+        created_at=turn.now,
+        start_at=source.start_at,
+        round=source.round,
+        tags=source.tags,
+        cursors=tuple(_cursors(turn, source, copied, recorded[len(copied) :])),
+    )
+    tried = try_out(turn, record, [*copied, note])
+    if isinstance(tried, Misfit):
+        return CannotFork(source.id, op.position, tried.detail)
+    if (loop := _lost_loop(history, copied, tried.waits)) is not None:
+        problem = f"the loop at {loop} had done rounds by then that are trimmed; choose a later position"
+        return CannotFork(source.id, op.position, problem)
+    state.next_serial()
+    state.put_new(record)
+    state.chronicle.add(record.key, [*copied, note])
+    adopt_mail(turn, record)
+    load(turn, record)
+    return None
+
+
+def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] | None:
+    """What was recorded before the first entry at a position or below it."""
+    notes = False
+    for number, entry in enumerate(recorded):
+        if entry.position == position or entry.position.startswith(f"{position}."):
+            if entry.kind not in NOTES:
+                return recorded[:number]
+            notes = True
+    # What was begun there anew has come to nothing yet.
+    return recorded if notes else None
+
+
+def _cursors(
+    turn: Turn, source: WorkflowRecord, copied: Sequence[HistoryEntry], cut: Sequence[HistoryEntry]
+) -> Iterator[tuple[str, str, int]]:
+    """Up to which broadcast the source had come: one that stands in the copied part is not taken again.
+
+    Histories do not say which broadcast it was, so they are found by what they have told, in order.
+    """
+    for name, key, serial in source.cursors:
+        if any((entry.kind, entry.name) == (EntryKind.EVENT, name) for entry in cut):
+            told = [entry.outcome for entry in copied if (entry.kind, entry.name) == (EntryKind.EVENT, name)]
+            serial = 0
+            for event in turn.state.post.events_for(name, key, None):
+                if told and event.payload == told[0]:
+                    del told[0]
+                    serial = event.serial
+        yield name, key, serial
+
+
+def _lost_loop(history: Sequence[HistoryEntry], copied: Sequence[HistoryEntry], waits: Iterable[str]) -> str | None:
+    """A loop that may have been further by then than its open rounds are now, which are the first ones."""
+    until = next((entry.seq for entry in effective(history)[len(copied) :]), last_seq(history) + 1)
+    if sum(entry.seq < until for entry in history) == until - 1:
+        # Nothing was trimmed before it.
+        return None
+    for loop in Past(history).loops:
+        first = next(entry for entry in history if entry.position.startswith(f"{loop}."))
+        # One that begins with a state has lost what came before it.
+        is_trimmed = first.kind is EntryKind.LOOP and _loop_of(first) == loop
+        if is_trimmed and first.seq >= until and any(position.startswith(f"{loop}.") for position in waits):
+            return loop
+    return None
+
+
+def _loop_of(state: HistoryEntry) -> str:
+    """The position of the loop that a state belongs to."""
+    return state.position.rpartition(".")[0].rpartition(".")[0]

@@ -1,0 +1,201 @@
+"""Pure decisions: a workflow that has failed or is parked goes on from where it stopped, with its children.
+
+First the history is replayed as it would be; nothing is written if that does not fit, or fails again. What was recorded
+stays: the entry of the retry says what is void.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from durable.engine.endings import child_id_of
+from durable.engine.kinship import is_kept, nobody_waits, parent_ended
+from durable.engine.operations import Follow, ResumeWorkflow
+from durable.engine.progress import last_seq, load
+from durable.engine.repair_operations import RetryWorkflow
+from durable.engine.trial import Misfit, try_out
+from durable.engine.turn import Turn
+from durable.errors import (
+    DurableError,
+)
+from durable.ids import place
+from durable.outcomes import error_summary, pack_error
+from durable.records import EntryKind, EntryStatus, HistoryEntry, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.repair_errors import CannotRetry
+from durable.runner.fibers import WaitCondition
+from durable.runner.past import NOTES, Past, Retried
+from durable.runner.results import Failed
+
+
+@attrs.define(eq=False)
+class _Plan:
+    """What is to be done so that a workflow goes on: the note in its history, and the children that go on with it."""
+
+    record: WorkflowRecord
+    note: HistoryEntry
+    retried: list[_Plan] = attrs.field(factory=list)
+    # As they will be.
+    restarted: list[WorkflowRecord] = attrs.field(factory=list)
+
+
+def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
+    """Let a failed or parked workflow go on. Raises `WorkflowNotFound`."""
+    record = turn.state.record(op.id)
+    if record.status is WorkflowStatus.PARKED:
+        return _unpark(turn, record)
+    if record.status is not WorkflowStatus.FAILED:
+        return CannotRetry(record.id, f"only what has failed or is parked can be, and it is {record.status.value}")
+    parent = None if is_kept(record) or record.parent_key is None else turn.state.readable(record.parent_key)
+    if parent is not None and parent.status.is_terminal:
+        # It would go on without anybody to end with.
+        return CannotRetry(record.id, f"its parent {parent.id!r} has ended; retry that, or fork this one")
+    plan = _plan(turn, record)
+    if isinstance(plan, DurableError):
+        return plan
+    _carry_out(turn, plan)
+    return None
+
+
+def _unpark(turn: Turn, record: WorkflowRecord) -> DurableError | None:
+    if record.park_reason is ParkReason.CRASHED:
+        # Whether it takes the process down again is seen in the next batch, when this is committed.
+        again = record.with_status(WorkflowStatus.RUNNING, crashes=0, park_reason=None, park_detail=None)
+        turn.state.put(again, record)
+        turn.effects.append(Follow(ResumeWorkflow(record.key)))
+        return None
+    if load(turn, record) is not None:
+        return None
+    current = turn.state.by_key(record.key) or record
+    # It may also have fitted, and ended at once.
+    parked = current.status is WorkflowStatus.PARKED
+    return CannotRetry(record.id, f"it is still parked: {current.park_detail}") if parked else None
+
+
+def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
+    """What retrying a failed workflow takes, or why it cannot be."""
+    history = turn.state.chronicle.of(record.key)
+    learnt = [entry for entry in Past(history).entries if entry.kind not in NOTES]
+    if learnt and "u" in learnt[-1].position.split("."):
+        problem = "what it had done was undone; start it anew, or fork it from before the step that failed"
+        return CannotRetry(record.id, problem)
+    note = _retried(record, learnt, last_seq(history) + 1, turn.now)
+    tried = try_out(turn, record, [*history, note])
+    if isinstance(tried, Misfit):
+        return CannotRetry(record.id, tried.detail)
+    if isinstance(tried.result, Failed):
+        error_type, message = error_summary(pack_error(tried.result.error))
+        problem = (
+            f"with the code at hand what is recorded ends in {error_type}: {message}; "
+            "deploy the code that mends it, repair the result that it stumbles over, or fork it from an earlier step"
+        )
+        return CannotRetry(record.id, problem)
+    plan = _Plan(record, note)
+    refusals = (
+        *(_plan_tied(turn, plan, entry) for entry in learnt if entry.kind is EntryKind.SPAWN),
+        *(_plan_child(turn, plan, wait) for wait in tried.waits.values()),
+    )
+    return next((refusal for refusal in refusals if refusal is not None), plan)
+
+
+def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
+    """The note that a workflow was retried: if the last thing it learnt was an error, that is void."""
+    position = ""
+    void: list[int] = []
+    if learnt and learnt[-1].status is EntryStatus.ERROR:
+        position = learnt[-1].position
+        # With its failed attempts: the step begins anew.
+        void = [entry.seq for entry in learnt if entry.position == position]
+    retried = Retried(void, max(0, now - (record.finished_at or now)))
+    return HistoryEntry(seq, position, EntryKind.RETRIED, "retry", EntryStatus.OK, retried.text(), now)
+
+
+def _plan_tied(turn: Turn, plan: _Plan, entry: HistoryEntry) -> DurableError | None:
+    """A child that was spawned to end with its parent begins anew with it, if it has ended for that."""
+    child = turn.state.find(json.loads(entry.outcome)) if entry.status is EntryStatus.OK else None
+    if child is None or child.parent_key != plan.record.key or child.cancel_reason != parent_ended(plan.record):
+        return None
+    if not child.status.is_terminal:
+        return _still_ending(plan, child)
+    plan.restarted.append(_anew(turn, child))
+    return None
+
+
+def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | None:
+    """A child that has ended with its parent, or has made it fail, goes on with it."""
+    parent = plan.record
+    child = _awaited(turn, parent, wait)
+    if child is None or child.status is WorkflowStatus.SUCCEEDED:
+        return None
+    if child.status is WorkflowStatus.FAILED:
+        inner = _plan(turn, child)
+        if isinstance(inner, DurableError):
+            return CannotRetry(parent.id, str(inner))
+        plan.retried.append(inner)
+        return None
+    if not child.status.is_terminal:
+        return _still_ending(plan, child) if child.cancel_requested else None
+    if any(one.key == child.key for one in plan.restarted):
+        return None
+    if wait.kind is EntryKind.CHILD and child.cancel_reason in (parent_ended(parent), nobody_waits(parent)):
+        definition = wait.op.definition  # type: ignore[attr-defined]  # it is the call of a child
+        try:
+            turn.state.registry.add(definition)
+        except DurableError as error:
+            return CannotRetry(parent.id, str(error))
+        again = _anew(turn, child, name=definition.name, version=definition.version, input=wait.input)
+        plan.restarted.append(again)
+        return None
+    position = (child.parent_place or "").rpartition(":")[2]
+    problem = f"child {child.id!r} was cancelled; fork it from position {position}, which starts another child"
+    return CannotRetry(parent.id, problem)
+
+
+def _awaited(turn: Turn, parent: WorkflowRecord, wait: WaitCondition) -> WorkflowRecord | None:
+    """The child of its own that a workflow waits for here, if it is there."""
+    if wait.kind is EntryKind.CHILD:
+        child = turn.state.find(child_id_of(parent, wait.op, wait.position))
+        is_own = child is not None and child.parent_place == place(parent.round, wait.position)
+    else:
+        child = turn.state.find(wait.name) if wait.kind is EntryKind.RESULT else None
+        is_own = child is not None
+    return child if is_own and child is not None and child.parent_key == parent.key else None
+
+
+def _still_ending(plan: _Plan, child: WorkflowRecord) -> CannotRetry:
+    return CannotRetry(plan.record.id, f"child {child.id!r} is being cancelled; retry when it has ended")
+
+
+def _anew(turn: Turn, child: WorkflowRecord, **call: Any) -> WorkflowRecord:
+    """A child that was stopped because its parent had failed has cleaned up: it begins anew, under its id."""
+    return child.with_status(
+        WorkflowStatus.RUNNING,
+        round=child.round + 1,
+        start_at=turn.now,
+        finished_at=None,
+        error=None,
+        cancel_requested=False,
+        cancel_reason=None,
+        crashes=0,
+        cursors=(),
+        **call,
+    )
+
+
+def _carry_out(turn: Turn, plan: _Plan) -> None:
+    """Children first: their parent must not find them ended."""
+    state, record = turn.state, plan.record
+    for inner in plan.retried:
+        _carry_out(turn, inner)
+    for child in plan.restarted:
+        state.chronicle.clear(child.key)
+        state.reopen(child)
+        state.unbegun.add(child.key)
+        turn.effects.append(Follow(ResumeWorkflow(child.key)))
+    again = record.with_status(WorkflowStatus.RUNNING, finished_at=None, error=None, result=None, crashes=0)
+    state.reopen(again)
+    state.chronicle.add(record.key, [plan.note])
+    load(turn, again)

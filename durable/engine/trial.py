@@ -1,0 +1,62 @@
+"""What a history would come to under the code at hand, tried out before an operator's wish is carried out.
+
+The body is thrown away afterwards, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from durable.engine.progress import rebuild
+from durable.engine.turn import Turn
+from durable.errors import (
+    InvariantViolated,
+    StorageError,
+)
+from durable.records import HistoryEntry, ParkReason, WorkflowRecord
+from durable.runner.fibers import WaitCondition
+from durable.runner.replaying import parking_of
+from durable.runner.results import SessionResult
+from durable.runner.session import WorkflowSessionRunner
+
+# How many recorded positions a refusal names.
+_NAMED_MAX = 12
+
+
+class Tried(NamedTuple):
+    """What a history comes to under the code at hand. The body is thrown away."""
+
+    session: WorkflowSessionRunner
+    waits: dict[str, WaitCondition]
+    result: SessionResult
+
+
+class Misfit(NamedTuple):
+    """Why a history does not fit the code at hand."""
+
+    reason: ParkReason
+    detail: str
+
+
+def try_out(turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]) -> Tried | Misfit:
+    """What comes of a history, or why it does not fit."""
+    try:
+        session, result = rebuild(turn, record, history)
+    except (InvariantViolated, StorageError):
+        raise
+    except Exception as error:
+        return Misfit(*parking_of(error))
+    # One that only undoes has failed again.
+    tried = Tried(session, dict(session.waits), session.undone_failure or result)
+    session.close()
+    return tried
+
+
+def nothing_there(recorded: Sequence[HistoryEntry]) -> str:
+    """Why a position cannot be meant: which ones are recorded."""
+    positions = list(dict.fromkeys(entry.position for entry in recorded if entry.position))
+    if not positions:
+        return "nothing is recorded yet"
+    named = ", ".join(positions[-_NAMED_MAX:])
+    return f"nothing is recorded there; recorded are {'..., ' if len(positions) > _NAMED_MAX else ''}{named}"
