@@ -19,7 +19,8 @@ from durable.backends.base import (
 )
 from durable.engine.operations import DescribeWorkflow
 from durable.outcomes import error_summary
-from durable.records import EntryStatus, HistoryEntry, PendingEvent, WorkflowRecord
+from durable.records import EntryKind, EntryStatus, HistoryEntry, PendingEvent, WorkflowRecord
+from durable.runner.past import Retried
 from tests.exhaustive.service import Service
 
 _ALL = 1_000_000
@@ -39,7 +40,10 @@ def events(store: Backend) -> list[PendingEvent]:
 
 
 def _entry(entry: HistoryEntry) -> tuple[Any, ...]:
-    outcome = entry.outcome if entry.status is EntryStatus.OK else error_summary(entry.outcome)
+    outcome: Any = entry.outcome if entry.status is EntryStatus.OK else error_summary(entry.outcome)
+    if entry.kind is EntryKind.RETRIED:
+        # How long it had lain failed depends on the clock.
+        outcome = Retried.of(entry).entries
     return (entry.seq, entry.position, entry.kind, entry.name, entry.status, outcome)
 
 
@@ -110,10 +114,18 @@ def state(service: Service) -> dict[str, Any]:
     }
 
 
+def look(service: Service) -> None:
+    """Look at every workflow. With new code that is not for nothing: what `patched` answers then is recorded."""
+    for one in workflows(service.backend.inner):
+        service.ask(DescribeWorkflow(one.id))
+
+
 def check_whole(store: Backend) -> None:
-    """No half state: what has ended holds nothing any more, and histories have no gaps."""
+    """No half state: what has ended holds nothing any more, and histories have no gaps but those that loops leave."""
     for one in workflows(store):
-        assert [entry.seq for entry in store.history(one.key)] == [*range(1, len(store.history(one.key)) + 1)]
+        seqs = [entry.seq for entry in store.history(one.key)]
+        has_loop = any(entry.kind is EntryKind.LOOP for entry in store.history(one.key))
+        assert seqs == sorted(set(seqs)) if has_loop else seqs == [*range(1, len(seqs) + 1)]
         if one.status.is_terminal:
             assert not store.find(WaitsOf(workflow_key=one.key)), f"{one.id} has ended and waits"
             assert not store.find(Mailbox(target=one.key, limit=1)), f"{one.id} has ended and has mail"

@@ -18,10 +18,11 @@ from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinat
 from durable.errors import StorageUnavailable
 from durable.ids import place
 from durable.outcomes import pack_error
-from durable.records import EntryStatus
+from durable.records import EntryKind, EntryStatus, HistoryEntry
 from durable.registry import Registry
 from durable.runner.definitions import WorkflowDef
 from durable.runner.ops import IN_ACTIVITY
+from durable.runner.past import effective
 from durable.testing.clock import ManualClock
 from durable.testing.faults import FaultyBackend, SimCrash
 
@@ -121,6 +122,16 @@ class Service:
         self.coordinator.run()
         self.boot()
 
+    def stop_undisturbed(self) -> None:
+        """The same, and no fault is counted for the stop itself, which would be another script."""
+        backend = self.backend
+        counted = (backend.commits, backend.calls, backend.plan, backend.fail_calls)
+        backend.plan, backend.fail_calls = {}, set()
+        self.coordinator.stop()
+        self.coordinator.run()
+        backend.commits, backend.calls, backend.plan, backend.fail_calls = counted
+        self.boot()
+
     def settle(self) -> None:
         """Let the engine do everything that it can do without anybody else; a dead process is followed by the next."""
         for _ in range(_STEPS):
@@ -148,8 +159,8 @@ class Service:
 
     # --- clients --------------------------------------------------------------------------------------------------
 
-    def ask(self, operation: ops.Operation[Any]) -> Any:
-        """A client's call, repeated until it is answered: the reply, or the error as itself."""
+    def ask(self, operation: ops.Operation[Any], is_done: Callable[[], bool] = lambda: False) -> Any:
+        """A client's call, repeated until it is answered or is seen to be done: the reply, or the error as itself."""
         while True:
             crashes = self.crashes
             call = Call(operation, lambda: None)
@@ -161,6 +172,8 @@ class Service:
             if call.answers and not isinstance(call.error, StorageUnavailable):
                 self.on_step()
                 return call.reply if call.error is None else call.error
+            if is_done():
+                return None
 
     def wait(self, seconds: float) -> None:
         """Time passes, and what is due happens."""
@@ -216,6 +229,11 @@ class Service:
         record = self.backend.inner.workflow_by_key(effect.key)
         assert record is not None
         assert record.round == effect.round, f"{effect} belongs to a round that is over"
-        history = self.backend.inner.history(effect.key)
-        found = [entry.status for entry in history if entry.position == effect.position]
+        history = effective(self.backend.inner.history(effect.key))
+        found = [entry.status for entry in history if _is_of(entry, effect.position)]
         assert found == [EntryStatus.RETRY] * (effect.attempt - 1), f"{effect} is recorded already: {found}"
+
+
+def _is_of(entry: HistoryEntry, position: str) -> bool:
+    """Whether an entry tells of the activity at a position."""
+    return entry.position == position and entry.kind is EntryKind.ACTIVITY

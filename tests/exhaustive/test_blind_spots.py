@@ -1,0 +1,148 @@
+"""The scripts of changes are not blind: each promise that is broken on purpose is noticed by the script that shows it.
+
+What operators do is no part of the simulation, so these bugs are planted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import pytest
+
+from durable.engine import repairs
+from durable.engine.repairs import _Plan
+from durable.engine.turn import Turn
+from durable.errors import CodecError
+from durable.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord
+from durable.runner import past
+from durable.runner.fibers import WaitCondition
+from durable.runner.past import Retried
+from durable.runner.results import SessionResult, Suspended
+from durable.runner.session import WorkflowSessionRunner
+from durable.testing.faults import Fault
+from tests.exhaustive.endings import ENDINGS
+from tests.exhaustive.scripts import Script
+from tests.exhaustive.scripts_of_changes import SCRIPTS_OF_CHANGES
+from tests.exhaustive.test_points import Run
+from tests.planted.planting import Planter
+
+BY_NAME = {script.name: script for script in SCRIPTS_OF_CHANGES}
+Plant = Callable[[Planter], None]
+
+
+def failed_step_not_void(planter: Planter) -> None:
+    """A run that is retried does the step anew that has failed."""
+
+    def _retried(fed: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
+        return HistoryEntry(seq, "", EntryKind.RETRIED, "retry", EntryStatus.OK, Retried([], 0).text(), now)
+
+    planter.replace(repairs, _retried)
+
+
+def failed_child_left_behind(planter: Planter) -> None:
+    """A child that has made its parent fail is retried with it."""
+
+    def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> None:
+        pass
+
+    planter.replace(repairs, _plan_child)
+
+
+def cancelled_sibling_left_behind(planter: Planter) -> None:
+    """A child that was stopped because its parent had failed begins anew."""
+
+    def _restart(turn: Turn, child: WorkflowRecord, wait: WaitCondition) -> None:
+        pass
+
+    planter.replace(repairs, _restart)
+
+
+def time_that_it_lay_failed_counts(planter: Planter) -> None:
+    """The limits of steps do not count the time in which a failed run lay there."""
+
+    def _extend_limits(self: WorkflowSessionRunner, entry: HistoryEntry) -> SessionResult:
+        self.now = max(self.now, entry.at_us)
+        return Suspended() if self._end is None else self._end
+
+    planter.replace(WorkflowSessionRunner, _extend_limits)
+
+
+def retry_forgotten_by_a_restart(planter: Planter) -> None:
+    """What an operator has made void stays void, also for a body that is rebuilt."""
+    _effective(planter, lambda entries: [entry for entry in entries if entry.kind is not EntryKind.RETRIED])
+
+
+def repair_forgotten_by_a_restart(planter: Planter) -> None:
+    """A result that was replaced stays replaced."""
+    _effective(planter, lambda entries: [entry for entry in entries if entry.kind is not EntryKind.REPAIRED])
+
+
+def _effective(planter: Planter, change: Callable[[Iterable[HistoryEntry]], list[HistoryEntry]]) -> None:
+    honest = past.effective
+
+    def effective(entries: Sequence[HistoryEntry]) -> list[HistoryEntry]:
+        return honest(change(entries))
+
+    planter.replace(past, effective)
+
+
+def fork_knows_one_thing_too_many(planter: Planter) -> None:
+    """A fork has learnt what the other had learnt before the position, and not what it learnt there."""
+    before = repairs._before
+
+    def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] | None:
+        found = before(recorded, position)
+        return None if found is None else recorded[: len(found) + 1]
+
+    planter.replace(repairs, _before)
+
+
+def wrong_name_passed_over(planter: Planter) -> None:
+    """Only what is recorded under the name of a step that is gone is passed over; anything else is a divergence."""
+    aside = WorkflowSessionRunner._feed_aside
+
+    def _feed_aside(self: WorkflowSessionRunner, entry: HistoryEntry, wait: WaitCondition | None) -> SessionResult:
+        if wait is not None and wait.kind is EntryKind.REMOVED:
+            wait.name = entry.name
+        return aside(self, entry, wait)
+
+    planter.replace(WorkflowSessionRunner, _feed_aside)
+
+
+BUGS: dict[Plant, str] = {
+    failed_step_not_void: "retry",
+    failed_child_left_behind: "retry",
+    cancelled_sibling_left_behind: "retry",
+    time_that_it_lay_failed_counts: "retry",
+    retry_forgotten_by_a_restart: "retry",
+    repair_forgotten_by_a_restart: "repair",
+    fork_knows_one_thing_too_many: "fork",
+    wrong_name_passed_over: "step removed under a wrong name",
+}
+
+
+def _ends_well(script: Script) -> bool:
+    """Whether a script ends as it must, with a crash at each commit or without one."""
+    plans: list[dict[int, Fault]] = [{}, *({commit: Fault.CRASH_AFTER} for commit in range(1, script.commits + 1))]
+    for plan in plans:
+        try:
+            found = Run(script, plan).outcome()["workflows"]
+        except (AssertionError, CodecError):
+            return False
+        if {id: record[3] or record[1].value for id, record in found.items()} != ENDINGS[script.name][0]:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("plant", BUGS, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_is_noticed(plant: Plant) -> None:
+    """The script that shows a promise does not end as it must when the promise is broken, and does when it is kept."""
+    script = BY_NAME[BUGS[plant]]
+    planter = Planter()
+    try:
+        plant(planter)
+        assert planter.replaced
+        assert not _ends_well(script), plant.__doc__
+    finally:
+        planter.undo()
+    assert _ends_well(script)
