@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
-from durable.engine import repairs
-from durable.engine.repairs import _Plan
+from durable.engine import forking, retrying
+from durable.engine.retrying import _Plan
 from durable.engine.turn import Turn
 from durable.errors import CodecError
 from durable.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord
@@ -33,10 +33,10 @@ Plant = Callable[[Planter], None]
 def failed_step_not_void(planter: Planter) -> None:
     """A run that is retried does the step anew that has failed."""
 
-    def _retried(fed: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
+    def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
         return HistoryEntry(seq, "", EntryKind.RETRIED, "retry", EntryStatus.OK, Retried([], 0).text(), now)
 
-    planter.replace(repairs, _retried)
+    planter.replace(retrying, _retried)
 
 
 def failed_child_left_behind(planter: Planter) -> None:
@@ -45,16 +45,19 @@ def failed_child_left_behind(planter: Planter) -> None:
     def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> None:
         pass
 
-    planter.replace(repairs, _plan_child)
+    planter.replace(retrying, _plan_child)
 
 
 def cancelled_sibling_left_behind(planter: Planter) -> None:
     """A child that was stopped because its parent had failed begins anew."""
 
-    def _restart(turn: Turn, child: WorkflowRecord, wait: WaitCondition) -> None:
-        pass
+    carry_out = retrying._carry_out
 
-    planter.replace(repairs, _restart)
+    def _carry_out(turn: Turn, plan: _Plan) -> None:
+        plan.restarted.clear()
+        carry_out(turn, plan)
+
+    planter.replace(retrying, _carry_out)
 
 
 def time_that_it_lay_failed_counts(planter: Planter) -> None:
@@ -88,13 +91,13 @@ def _effective(planter: Planter, change: Callable[[Iterable[HistoryEntry]], list
 
 def fork_knows_one_thing_too_many(planter: Planter) -> None:
     """A fork has learnt what the other had learnt before the position, and not what it learnt there."""
-    before = repairs._before
+    before = forking._before
 
     def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] | None:
         found = before(recorded, position)
         return None if found is None else recorded[: len(found) + 1]
 
-    planter.replace(repairs, _before)
+    planter.replace(forking, _before)
 
 
 def wrong_name_passed_over(planter: Planter) -> None:
