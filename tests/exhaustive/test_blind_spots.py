@@ -63,11 +63,11 @@ def cancelled_sibling_left_behind(planter: Planter) -> None:
 def time_that_it_lay_failed_counts(planter: Planter) -> None:
     """The limits of steps do not count the time in which a failed run lay there."""
 
-    def _extend_limits(self: WorkflowSessionRunner, entry: HistoryEntry) -> SessionResult:
+    def _resume_after(self: WorkflowSessionRunner, entry: HistoryEntry) -> SessionResult:
         self.now = max(self.now, entry.at_us)
         return Suspended() if self._end is None else self._end
 
-    planter.replace(WorkflowSessionRunner, _extend_limits)
+    planter.replace(WorkflowSessionRunner, _resume_after)
 
 
 def retry_forgotten_by_a_restart(planter: Planter) -> None:
