@@ -90,6 +90,7 @@ class Tale:
         self._trim()
 
     def _trim(self) -> None:
+        assert self.session.trimmed <= {entry.seq for entry in self.entries}, "what is gone is trimmed again"
         self.entries = [entry for entry in self.entries if entry.seq not in self.session.trimmed]
         self.session.trimmed.clear()
 

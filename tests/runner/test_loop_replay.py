@@ -208,6 +208,7 @@ def drawing(keep: int) -> WorkflowDef[[], Any]:
         yield from charge(uuid().int % 10**9)
         yield from loop(called, 0, keep=keep)
         yield from charge(uuid().int % 10**9)
+        yield from charge(random("called").randrange(10**9))
 
     return definition
 
@@ -228,7 +229,7 @@ def drawn(keep: int, *, restarts: bool) -> list[str]:
 def test_draws_do_not_depend_on_restarts_or_on_what_is_kept() -> None:
     """`uuid` and `random` give each round their own values, the same whatever was trimmed and whoever replays."""
     found = drawn(10, restarts=False)
-    assert len(set(found)) == len(found) == 2 + 3 * 3 + (4 + 3 + 2)
+    assert len(set(found)) == len(found) == 3 + 3 * 3 + (4 + 3 + 2)
     assert drawn(0, restarts=False) == drawn(0, restarts=True) == drawn(1, restarts=True) == found
 
 

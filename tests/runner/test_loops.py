@@ -179,11 +179,10 @@ def test_state_is_written_and_read_back(is_waiting: bool) -> None:
     def body(basket: Basket) -> Durable[Any]:
         if is_waiting:
             yield from notify()
-        kept.append(basket)
-        mine = Basket([*basket.items, "more"])
         for old in kept:
             old.items.append("late")
-        kept.append(mine)
+        mine = Basket([*basket.items, "more"])
+        kept.extend((basket, mine))
         return Continue(mine) if len(mine.items) < 3 else Break([*mine.items])
 
     tale = Tale(one(body, Basket([])))
