@@ -69,7 +69,7 @@ def only_the_first_few_begin(planter: Planter) -> None:
     planter.replace(Interpreter, _open)
 
 
-@bug("I8", "I25", "I5", "I9", "I12", seed=65)
+@bug("I8", "I25", "I5", "I9", "I12", "I33", seed=65)
 def positions_used_again(planter: Planter) -> None:
     """A branch of a `fan_out` has a position that no other has."""
     begin = Interpreter._open

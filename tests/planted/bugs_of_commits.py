@@ -271,7 +271,7 @@ def timers_cut_off_lost(planter: Planter) -> None:
     planter.replace(TimerWindow, move)
 
 
-@bug("I29", seed=1405)
+@bug("I29", seed=997)
 def window_refilled_from_the_start(planter: Planter) -> None:
     """Timers that are in hand do not come up again and again and keep those behind them from firing."""
 

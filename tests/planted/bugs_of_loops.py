@@ -103,7 +103,7 @@ def replay_from_the_round_after(planter: Planter) -> None:
     planter.replace(Past, _look_up)
 
 
-@bug("I5", "I19", "I24")
+@bug("I5", "I19", "I24", seed=51)
 def deadline_from_the_beginning_of_the_loop(planter: Planter) -> None:
     """A timer counts from when it is asked for, in each round anew."""
     prepare, begin = Interpreter._prepare, loops.rounds_of

@@ -79,7 +79,7 @@ def timers_not_stored(planter: Planter) -> None:
     planter.replace(MemorySchedules, apply)
 
 
-@bug("I28", seed=450)
+@bug("I28", seed=3)
 def all_missed_ticks_at_once(planter: Planter) -> None:
     """However many ticks were missed, one commit starts a few of them."""
 
@@ -233,7 +233,7 @@ def pause_ignored(planter: Planter) -> None:
     planter.replace(schedules, decide_pause_schedule)
 
 
-@bug("I23")
+@bug("I23", seed=35)
 def resumed_from_the_clock(planter: Planter) -> None:
     """A schedule that is resumed after the clock was set back does not repeat what is done."""
     decide = schedules.decide_resume_schedule
