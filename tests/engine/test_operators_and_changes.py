@@ -1,0 +1,138 @@
+"""What operators set right in workflows whose code has changed."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from durable import (
+    Cancelled,
+    Durable,
+    NonRetryable,
+    WorkflowStatus,
+    activity,
+    gather,
+    patched,
+    removed,
+    uuid,
+    workflow,
+)
+from durable.engine.operations import RunActivity
+from durable.engine.repair_operations import ForkWorkflow, RetryWorkflow
+from durable.repair_errors import CannotRetry
+from tests.engine.desk import Desk
+
+# Which code the process runs.
+CODE = {"is_new": False}
+
+
+@activity(name="operators.work")
+def work(number: int) -> int:
+    """Never runs here: the tests answer for it."""
+    raise NotImplementedError
+
+
+@activity(name="operators.pay")
+def pay(id: UUID) -> None:
+    """Never runs here either."""
+    raise NotImplementedError
+
+
+@workflow(name="operators.obsolete")
+def obsolete() -> Durable[int]:
+    """A step that the new code does not have, and one behind it."""
+    yield from removed("operators.work") if CODE["is_new"] else work(1)
+    return (yield from work(2))
+
+
+def _failed(desk: Desk) -> None:
+    desk.start(obsolete())
+    (effect,) = desk.activities
+    desk.fail(effect, NonRetryable("no more"))
+    assert desk.status() is WorkflowStatus.FAILED
+
+
+def test_a_run_goes_on_without_the_step_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step that fails for good is removed from the code, and the run is retried."""
+    desk = Desk(obsolete)
+    _failed(desk)
+    monkeypatch.setitem(CODE, "is_new", True)
+    desk.restart(obsolete)
+    assert desk.do(RetryWorkflow("w")) is None
+    desk.finish(desk.activities[-1], 5)
+    assert desk.result() == 5
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_step_is_removed_while_it_is_tried_again(clean: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run was retried, and before anything has come of it the step is gone."""
+    desk = Desk(obsolete)
+    _failed(desk)
+    assert desk.do(RetryWorkflow("w")) is None
+    monkeypatch.setitem(CODE, "is_new", True)
+    desk.restart(obsolete, clean=clean)
+    desk.settle()
+    desk.finish(desk.activities[-1], 5)
+    assert desk.result() == 5
+
+
+@workflow(name="operators.payer")
+def payer() -> Durable[None]:
+    """Draws the id of a payment after an answer of `patched`."""
+    yield from work(1)
+    if patched("payments have ids"):
+        yield from pay(uuid())
+
+
+def test_a_fork_draws_for_itself_what_it_does_anew() -> None:
+    """What was drawn for a step that the fork does once more is not drawn again: the other side would take it for the
+    same payment."""
+    desk = Desk(payer)
+    desk.start(payer())
+    desk.finish(desk.activities[0], 0)
+    (first,) = desk.activities
+    desk.finish(first)
+    assert desk.do(ForkWorkflow("w", "1", "f")) is None
+    desk.settle()
+    (second,) = desk.activities
+    assert second.workflow_id == "f"
+    assert second.args != first.args
+    desk.restart(payer)
+    assert desk.activities[0].args == second.args
+
+
+@workflow(name="operators.tidy")
+def tidy() -> Durable[int]:
+    """Cleans up when it is cancelled."""
+    try:
+        return (yield from work(3))
+    except Cancelled:
+        yield from work(4)
+        raise
+
+
+@workflow(name="operators.both")
+def both() -> Durable[tuple[int, int]]:
+    """A step that fails, beside a child that is cancelled because of that."""
+    return (yield from gather(work(1), tidy()))
+
+
+def _run(desk: Desk, number: int) -> RunActivity:
+    (effect,) = [one for one in desk.activities if one.args == (number,)]
+    return effect
+
+
+def test_a_run_is_not_retried_while_its_child_cleans_up() -> None:
+    """The child would end cancelled, and the run that waits for it would fail again, by that."""
+    desk = Desk(both, tidy)
+    desk.start(both())
+    desk.fail(_run(desk, 1), NonRetryable("no more"))
+    with pytest.raises(CannotRetry, match="is being cancelled"):
+        desk.do(RetryWorkflow("w"))
+    desk.finish(_run(desk, 4), 0)
+    assert desk.do(RetryWorkflow("w")) is None
+    desk.settle()
+    desk.finish(_run(desk, 1), 5)
+    desk.finish(_run(desk, 3), 6)
+    assert desk.result() == [5, 6]
