@@ -15,11 +15,13 @@ from typing import Any
 WHOLE_ROOMS = ("durable/runner/",)
 # Single files that are covered whole: the pure decisions of the engine.
 WHOLE_FILES = (
+    "durable/engine/chronicle.py",
     "durable/engine/decisions.py",
     "durable/engine/delivery.py",
     "durable/engine/endings.py",
     "durable/engine/kinship.py",
     "durable/engine/lifecycle.py",
+    "durable/engine/looping.py",
     "durable/engine/pauses.py",
     "durable/engine/postbox.py",
     "durable/engine/progress.py",
