@@ -19,6 +19,7 @@ WHOLE_FILES = (
     "durable/engine/decisions.py",
     "durable/engine/delivery.py",
     "durable/engine/endings.py",
+    "durable/engine/forking.py",
     "durable/engine/kinship.py",
     "durable/engine/lifecycle.py",
     "durable/engine/looping.py",
@@ -28,14 +29,17 @@ WHOLE_FILES = (
     "durable/engine/publishing.py",
     "durable/engine/questions.py",
     "durable/engine/recovery.py",
+    "durable/engine/repairs.py",
+    "durable/engine/retrying.py",
     "durable/engine/schedules.py",
     "durable/engine/spawning.py",
     "durable/engine/state.py",
     "durable/engine/timers.py",
     "durable/engine/timetable.py",
+    "durable/engine/trial.py",
     "durable/engine/turn.py",
-    "durable/schedule.py",
     "durable/engine/watching.py",
+    "durable/schedule.py",
 )
 REST_PERCENT = 95.0
 
