@@ -86,6 +86,7 @@ class ReplayResult:
     asked: str | None = None
     # File and line at which the body waits, or waited when it ended.
     source: str | None = None
+    # The number of the last entry; loops trim some before it.
     entries: int = 0
 
     @property
@@ -115,7 +116,7 @@ def replay(history: WorkflowHistory, workflows: Workflows, codec: Codec) -> Repl
         version=record.version,
         status=record.status,
         fit=Fit.FITS,
-        entries=len(history.entries),
+        entries=history.entries[-1].seq if history.entries else 0,
     )
     if record.park_reason is ParkReason.CRASHED:
         # Whatever killed the engine would kill us.
