@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 
 from bench.drivers.durable import STORE, opened, step
 from bench.job import Job, Outcome
 from bench.stopwatch import Stopwatch, resident
 from bench.workload import Case, Column, Workload
-from durable import Break, Continue, Durable, WorkflowEngine, gather, loop, workflow
+from durable import Break, Continue, Durable, WorkflowEngine, activity, gather, loop, workflow
 
 ROUNDS = (1_000, 10_000, 100_000)
 BRANCHES = (10, 100, 1_000)
@@ -44,15 +45,50 @@ W9 = Workload(
     columns=(
         Column(figure="each_us", heading="a round or branch, µs"),
         Column(figure="cpu_us", heading="CPU of it, µs"),
+        Column(figure="drift", heading="CPU of the last tenth against the first", format=",.2f"),
         Column(figure="grown_mib", heading="memory grown by, MiB", format=",.1f"),
         Column(figure="rows", heading="rows of history left"),
     ),
 )
 
 
+class Tenths:
+    """The CPU time of this process at every tenth of a loop: what a round takes early and late, in one run."""
+
+    def __init__(self) -> None:
+        self._every = 1
+        self._marks: list[float] = []
+
+    def begin(self, rounds: int) -> None:
+        """A loop of so many rounds begins."""
+        self._every = max(1, rounds // 10)
+        self._marks.clear()
+
+    def pass_by(self, left: int) -> None:
+        """A round, with so many left, this one included."""
+        if left % self._every == 0:
+            self._marks.append(time.process_time())
+
+    @property
+    def drift(self) -> float:
+        """The last tenth against the first."""
+        first, second, *_, last = self._marks
+        return (time.process_time() - last) / (second - first)
+
+
+_TENTHS = Tenths()
+
+
+@activity(name="bench-tick")
+async def tick(left: int) -> int:
+    """One round."""
+    _TENTHS.pass_by(left)
+    return left
+
+
 def body(left: int) -> Durable[Continue[int] | Break[int]]:
     """A round with one activity."""
-    yield from step(left)
+    yield from tick(left)
     return Continue(left - 1) if left > 1 else Break(0)
 
 
@@ -72,13 +108,16 @@ async def long(job: Job) -> Outcome:
     """One loop, after a short one that warms everything up."""
     rounds = job.size("rounds")
     async with opened(job.path) as driver:
+        _TENTHS.begin(rounds)
         await _run_long(driver.engine, "warm", max(1, rounds // 10))
         before = resident()
+        _TENTHS.begin(rounds)
         stopwatch = Stopwatch()
         with stopwatch:
             await _run_long(driver.engine, "run", rounds)
+            drift = _TENTHS.drift
         grown, settings = resident() - before, driver.settings
-    return Outcome(_figures(job, stopwatch, rounds, grown, 1), settings)
+    return Outcome(_figures(job, stopwatch, rounds, grown, 1) | {"drift": drift}, settings)
 
 
 async def wide(job: Job) -> Outcome:
