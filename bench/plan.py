@@ -21,7 +21,12 @@ from bench.workloads.w9 import W9
 WORKLOADS: tuple[Workload, ...] = (DISK, INSERTS, W1, W2, W3, W4, W5, W6, W7, W8, W9)
 PEERS = ("dbos", "edda", "restate")
 # Contenders that are no engines, and what measures them.
-LIMITS = {"bare loop": "bench.bare:measure", "one commit": "bench.commits:one", "two commits": "bench.commits:two"}
+LIMITS = {
+    "bare loop": "bench.bare:measure",
+    "one commit": "bench.commits:one",
+    "two commits": "bench.commits:two",
+    "two commits, log laid out": "bench.commits:two_laid_out",
+}
 
 
 @attrs.frozen(kw_only=True)

@@ -21,6 +21,7 @@ W2 = Workload(
             quick={"count": 100},
             contenders={
                 "two commits": NONE,
+                "two commits, log laid out": NONE,
                 "durable": NONE,
                 "dbos": {"count": 60},
                 "edda": {"count": 40},
