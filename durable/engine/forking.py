@@ -64,6 +64,7 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
     state.put_new(record)
     state.chronicle.add(record.key, [*copied, note])
     adopt_mail(turn, record)
+    state.unbegun.add(record.key)
     load(turn, record)
     return None
 

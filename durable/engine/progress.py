@@ -95,8 +95,11 @@ def rebuild(
     turn.state.watch.enter(record, session)
     try:
         # A body that has never run yet takes the code of today.
-        is_first = not history and (record.key in turn.state.unbegun or is_first_run(record, history))
-        return session, session.start() if is_first else session.replay(history)
+        is_new = record.key in turn.state.unbegun
+        if not history and (is_new or is_first_run(record, history)):
+            return session, session.start()
+        # One that has a history all the same is a fork.
+        return session, session.replay(history, is_new_fork=is_new)
     finally:
         turn.state.watch.leave()
 

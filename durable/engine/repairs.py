@@ -82,7 +82,8 @@ def _nothing_to_repair(history: list[HistoryEntry], position: str) -> str:
     needed = {entry.seq for entry in Past(history).entries}
     if any(entry.position == position and entry.seq not in needed for entry in recorded):
         return "its round is over: what it has learnt is in the state of the round after it"
-    return nothing_there(recorded)
+    # Of a loop only the round that runs: what those before it have learnt is in its state.
+    return nothing_there(Past(history).entries)
 
 
 def _recorded_at(history: list[HistoryEntry], position: str) -> HistoryEntry | None:

@@ -16,6 +16,7 @@ from durable.errors import (
 )
 from durable.records import HistoryEntry, ParkReason, WorkflowRecord
 from durable.runner.fibers import WaitCondition
+from durable.runner.past import NOTES
 from durable.runner.replaying import parking_of
 from durable.runner.results import SessionResult
 from durable.runner.session import WorkflowSessionRunner
@@ -55,7 +56,7 @@ def try_out(turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry])
 
 def nothing_there(recorded: Sequence[HistoryEntry]) -> str:
     """Why a position cannot be meant: which ones are recorded."""
-    positions = list(dict.fromkeys(entry.position for entry in recorded if entry.position))
+    positions = list(dict.fromkeys(one.position for one in recorded if one.position and one.kind not in NOTES))
     if not positions:
         return "nothing is recorded yet"
     named = ", ".join(positions[-_NAMED_MAX:])

@@ -92,13 +92,18 @@ class WorkflowSessionRunner(Undoer):
             self.now = entry.at_us
         return self._advance(wait.fiber, outcome)
 
-    def replay(self, entries: Iterable[HistoryEntry]) -> SessionResult:
-        """Start, and feed everything that is recorded. What the body then waits for stands in `waits`."""
+    def replay(self, entries: Iterable[HistoryEntry], *, is_new_fork: bool = False) -> SessionResult:
+        """Start, and feed everything that is recorded. What the body then waits for stands in `waits`.
+
+        A fork that is new does for the first time what comes behind the last entry that was copied.
+        """
         self.past = Past(entries)
         self.has_spawned = self.past.mends > 0
-        self.is_live = False
+        lived = self.past.forks[-1][0] if is_new_fork else None
+        self.is_live = lived == 0
         result = self.start()
         for entry in self.past.entries:
+            self.is_live = self.is_live or entry.seq == lived
             result = self.feed(entry)
         self.is_live = True
         # A body in memory does not keep its history there.

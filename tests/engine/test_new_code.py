@@ -93,6 +93,24 @@ def test_answer_stands_for_ever(clean_stop: bool) -> None:
     assert desk.result() == ["first", "better"]
 
 
+def test_answer_is_recorded_once() -> None:
+    """However many steps come behind it and however often it is asked, there is one entry for a change."""
+
+    @workflow(name="new.often")
+    def often() -> Durable[list[bool]]:
+        found = []
+        for _ in range(3):
+            found.append(patched("often"))
+            yield from work(1)
+        return found
+
+    desk = Desk(often)
+    desk.start(often())
+    finish_all(desk)
+    assert desk.result() == [True] * 3
+    assert told(desk) == ["patch  ok", "activity 0 ok", "activity 1 ok", "activity 2 ok"]
+
+
 def test_answer_is_in_the_commit_of_its_step() -> None:
     """What follows from an answer never leaves without it."""
     desk = Desk(changing("new"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from durable import CannotRetry, Durable, ParkReason, WorkflowStatus, activity, publish, workflow
+from durable import Break, CannotRetry, Continue, Durable, ParkReason, WorkflowStatus, activity, loop, publish, workflow
 from durable.engine.operations import ReadProgress
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import Desk
@@ -213,3 +213,38 @@ def test_progress_follows_the_value() -> None:
     assert shown(desk) == "10"
     check_restart(desk, publishes)
     assert shown(desk) == "10"
+
+
+# --- loops ------------------------------------------------------------------------------------------------------------
+
+
+def test_round_of_a_loop() -> None:
+    """Results of the round that runs can be replaced; those of a round that is over are in its state already."""
+
+    def body(number: int) -> Durable[Continue[int] | Break[int]]:
+        number += yield from work(number)
+        number += yield from work(number)
+        return Continue(number) if number < 100 else Break(number)
+
+    @workflow(name="repair.loops")
+    def loops() -> Durable[int]:
+        return (yield from loop(body, 0))
+
+    desk = Desk(loops)
+    desk.start(loops())
+    for value in (1, 2, 3):
+        desk.finish(desk.activities[0], value)
+    error = str(refused(desk, lambda: repair(desk, "0.0.1", 5)))
+    assert "its round is over" in error
+    assert "a loop has no result" in str(refused(desk, lambda: repair(desk, "0.1.0", 5)))
+    repair(desk, "0.1.1", 50)
+    check_restart(desk, loops)
+    fail_all(desk)
+    for _ in range(3):
+        desk.advance(100)
+        fail_all(desk)
+    retry(desk)
+    check_restart(desk, loops)
+    assert [one.args for one in desk.activities] == [(53,)]
+    desk.finish(desk.activities[0], 60)
+    assert desk.result() == 113

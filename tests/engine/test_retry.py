@@ -9,6 +9,7 @@ import pytest
 from durable import (
     CannotRetry,
     Durable,
+    Overlap,
     Retry,
     WorkflowNotFound,
     WorkflowStatus,
@@ -23,6 +24,7 @@ from durable.engine.operations import AwaitEnd, PurgeWorkflows, ReplayLetter
 from durable.engine.questions import Pending
 from durable.engine.repair_operations import RetryWorkflow
 from durable.runner.definitions import WorkflowDef
+from tests.engine.agenda import schedule_of
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, Refused, clean, go, nothing, waiter, work, worker
 from tests.engine.mending import check_restart, refused, retry, told
@@ -328,3 +330,22 @@ def test_mail_that_became_dead_letters() -> None:
     (letter,) = desk.letters()
     desk.do(ReplayLetter(letter.id, "w"))
     assert desk.result() == 4
+
+
+@pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE, Overlap.ALLOW])
+def test_run_of_a_schedule(overlap: Overlap) -> None:
+    """While the last run goes on again its schedule is busy, and its second end lets the next one start."""
+    desk = Desk(*FLOWS)
+    desk.do(schedule_of(worker(), every=60, overlap=overlap))
+    desk.advance(60)
+    (first,) = desk.activities
+    desk.fail(first, Refused("no"))
+    retry(desk, first.workflow_id)
+    check_restart(desk, *FLOWS)
+    desk.advance(60)
+    desk.advance(60)
+    assert len(desk.activities) == (3 if overlap is Overlap.ALLOW else 1)
+    desk.finish(next(one for one in desk.activities if one.workflow_id == first.workflow_id), 1)
+    desk.settle()
+    assert len(desk.activities) == {Overlap.SKIP: 0, Overlap.QUEUE: 1, Overlap.ALLOW: 2}[overlap]
+    assert desk.result(first.workflow_id) == 1

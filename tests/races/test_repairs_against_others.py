@@ -283,3 +283,20 @@ def test_crash_behind_each_step() -> None:
     desk.finish(again, 7)
     desk.restart(*FLOWS, clean=False)
     assert desk.result() == [10, 7]
+
+
+@TOGETHER
+@pytest.mark.parametrize("first", ["retry", "child"])
+def test_family_that_is_cancelled_as_it_goes_on(first: str, together: bool) -> None:
+    """A parent that is cancelled with the retry takes along the children that have just begun anew."""
+    desk = Desk(*FLOWS)
+    desk.start(parent())
+    fail_all(desk)
+    if first == "retry":
+        assert desk.two(RETRY, CANCEL, together=together) == [None, True]
+    else:
+        assert desk.two(RETRY, CancelWorkflow("w/0.0.0", "why"), together=together) == [None, True]
+    desk.settle()
+    assert desk.status("w/0.0.0") is CANCELLED
+    assert desk.status() is (CANCELLED if first == "retry" else FAILED)
+    assert desk.activities == []

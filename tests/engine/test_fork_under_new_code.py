@@ -1,0 +1,47 @@
+"""A fork does with the code of today what the copied part had not done yet."""
+
+from __future__ import annotations
+
+import pytest
+
+from durable import Durable, patched, workflow
+from tests.engine.desk import Desk
+from tests.engine.flows import work
+from tests.engine.mending import check_restart, fork
+from tests.engine.test_fork import finish_all
+
+
+@workflow(name="fork.changed")
+def old() -> Durable[list[int]]:
+    """Two steps."""
+    return [(yield from work(1)), (yield from work(2))]
+
+
+@pytest.mark.parametrize(("position", "ran"), [("0", [10, 1, 20, 2]), ("1", [20, 2])])
+def test_what_is_done_anew_takes_the_new_code(position: str, ran: list[int]) -> None:
+    """Behind the copied part `patched` says yes and in it no; both stand, also when the fork is rebuilt."""
+
+    @workflow(name="fork.changed")
+    def new() -> Durable[list[int]]:
+        """The same, each followed or preceded by another since."""
+        found = []
+        if patched("before"):
+            found.append((yield from work(10)))
+        found.append((yield from work(1)))
+        if patched("between"):
+            found.append((yield from work(20)))
+        return [*found, (yield from work(2))]
+
+    desk = Desk(old)
+    desk.start(old())
+    finish_all(desk)
+    desk.restart(new)
+    fork(desk, position, new_id="f")
+    check_restart(desk, new)
+    begun = []
+    while desk.activities:
+        begun.append(desk.activities[0].args[0])
+        desk.finish(desk.activities[0], begun[-1])
+        check_restart(desk, new)
+    assert begun == ran
+    assert desk.result("f")[-len(ran) :] == ran
