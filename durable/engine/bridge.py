@@ -73,8 +73,8 @@ class LoopBridge:
         self._asyncio = native
         self._post = native.call_soon_threadsafe
         if sys.platform == "linux":
-            # There are loops that watch no files.
-            with contextlib.suppress(NotImplementedError):
+            # There are loops that watch no files, and processes that have no number left for one more.
+            with contextlib.suppress(NotImplementedError, OSError):
                 self._bell = Bell(native)
                 self._post = self._bell.ring
 

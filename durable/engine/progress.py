@@ -99,7 +99,7 @@ def rebuild(
         if not history and (is_new or is_first_run(record, history)):
             return session, session.start()
         # One that has a history all the same is a fork.
-        return session, session.replay(history, is_new_fork=is_new)
+        return session, session.replay(history, is_new_fork=True) if is_new else session.replay(history)
     finally:
         turn.state.watch.leave()
 

@@ -13,7 +13,7 @@ from tests.statemachine.machine import Machine
 from tests.statemachine.public import Public
 
 # In parts, so that they can be spread over processes; each has a seed of its own.
-EXAMPLES, STEPS, PARTS = 480, 50, 8
+EXAMPLES, STEPS, PARTS = 1_000, 50, 8
 
 
 def run(make: Any, *, number: int, examples: int, steps: int) -> None:
