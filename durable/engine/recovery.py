@@ -103,6 +103,9 @@ def must_wait(turn: Turn, op: WakeWorkflow) -> bool:
     record = turn.state.by_key(op.key)
     if record is None or record.wake_at is None or record.wake_at > trials.opened_at or record.status.is_terminal:
         return False
+    if not _must_count(turn, record):
+        # It began later, and the clock was set back since the start.
+        return False
     _count_crash(turn, record)
     return True
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from durable import Durable, EngineConfig, gather, patched, sleep, workflow
+from durable.clock import to_datetime
 from durable.engine.operations import DescribeWorkflow
 from durable.registry import Registry
 from tests.engine.desk import Desk
@@ -114,3 +116,13 @@ def test_an_answer_of_patched_is_no_progress() -> None:
     assert [entry.name for entry in desk.history()] == ["change"]
     _acquit_first(desk)
     assert (desk.record().crashes, desk.state.trials.current) == (2, desk.record().key)
+
+
+def test_who_began_after_the_start_is_not_blamed_by_a_clock_that_was_set_back() -> None:
+    """A delayed workflow did not cause the stop before it, though its time lies before that of the start."""
+    desk = Desk(*FLOWS)
+    desk.restart(*FLOWS, clean=False)
+    desk.clock.set(to_datetime(desk.clock.now()) - timedelta(seconds=60))
+    desk.start(dozing(), "w", delay=10)
+    desk.advance(20)
+    assert desk.record().crashes == 0

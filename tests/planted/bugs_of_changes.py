@@ -98,7 +98,7 @@ def _rebuilding(planter: Planter, is_first: Any) -> None:
     planter.replace(progress, rebuild)
 
 
-@bug("I24", "I9", "I25", seed=473)
+@bug("I24", "I9", "I25", seed=1893)
 def round_under_way_taken_for_new(planter: Planter) -> None:
     """A round that the old code has begun keeps to it, though nothing is recorded yet."""
     _rebuilding(planter, lambda turn, record: record.round > 0 or record.key in turn.state.unbegun)

@@ -54,7 +54,12 @@ def _fits_changed(step: Step, value: Any) -> bool:
 
 
 def _make_removed(maker: Maker) -> Step:
-    """One of which the body does not need the result: what has failed in the old code could not be passed over."""
+    """One of which the body does not need the result: what has failed in the old code could not be passed over.
+
+    None where a cancellation is cleaned up: without the step at which it came, the cleanup stands elsewhere.
+    """
+    if maker.is_guarded:
+        return ROWS["work"].make(maker)
     op = maker.dice.weighted({"work": 2, "sleep": 1, "gather": 1})
     if op == "sleep":
         return maker.step("removed", maker.step("sleep", how="for", ms=500))

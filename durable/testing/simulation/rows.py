@@ -31,13 +31,14 @@ DEPTH_MAX = 3
 @attrs.define
 class Maker:
     """Makes steps from dice: numbers them, and says where they stand: how deep, in a workflow whose id is known outside
-    or not, and whether somebody catches what they raise."""
+    or not, and whether somebody catches what they raise or cleans up when they are cancelled."""
 
     dice: Dice
     number: int = 0
     depth: int = 0
     is_known: bool = True
     is_caught: bool = False
+    is_guarded: bool = False
 
     def step(self, op: str, *steps: Step, **settings: Any) -> Step:
         """A step with the next number."""
@@ -267,6 +268,13 @@ def _fits_attempt(step: Step, value: Any) -> bool:
     return bool(how == "caught" and what in errors(step.steps[0]))
 
 
+def _make_guard(maker: Maker) -> Step:
+    was_guarded, maker.is_guarded = maker.is_guarded, True
+    inside = maker.inside(1, 1)
+    maker.is_guarded = was_guarded
+    return maker.step("guard", *inside)
+
+
 def _run_guard(step: Step) -> Durable[Any]:
     try:
         return (yield from run(step.steps[0]))
@@ -357,7 +365,7 @@ ROWS = {
         fits=lambda step, value: fits_saga(step, value, fits, errors), at_once=_all_at_once, is_leaf=False,
     ),
     "guard": Row(
-        weight=2, make=_make_around("guard", 1, 1), run=_run_guard, fits=lambda step, value: fits(step.steps[0], value),
+        weight=2, make=_make_guard, run=_run_guard, fits=lambda step, value: fits(step.steps[0], value),
         errors=_errors_inside, at_once=_all_at_once, is_leaf=False,
     ),
     "rounds": Row(
