@@ -31,16 +31,17 @@ class WorkflowStatus(enum.Enum):
     FAILED = "failed"
     CANCELLED = "cancelled"
 
+    # Whether nothing can happen to the workflow any more. Said of each below: every decision asks, and a property is a
+    # call each time.
+    is_terminal: bool
+
     # By identity, as enums are compared: the hash of their names is computed in Python, at every look into a table.
     __hash__ = object.__hash__
 
-    @property
-    def is_terminal(self) -> bool:
-        """Whether nothing can happen to the workflow any more."""
-        return self in _ENDS
-
 
 _ENDS = frozenset({WorkflowStatus.SUCCEEDED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED})
+for _status in WorkflowStatus:
+    _status.is_terminal = _status in _ENDS
 
 # Which status may follow which. What has ended stays as it is, unless an operator retries it; a child that was
 # cancelled with its parent then begins anew.

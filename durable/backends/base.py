@@ -10,7 +10,7 @@ resolved by asking for the last number, and an engine that was superseded cannot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import attrs
@@ -31,6 +31,40 @@ from durable.schedule import ScheduleRecord
 R = TypeVar("R", covariant=True)
 
 
+class Entries:
+    """New entries of histories, each with the key of its workflow, in the order in which they were decided.
+
+    Two lists and no pairs: there is one for every step, and the garbage collector comes by each of them.
+    """
+
+    __slots__ = ("_entries", "_keys")
+
+    def __init__(self, pairs: Iterable[tuple[int, HistoryEntry]] = ()) -> None:
+        self._keys: list[int] = []
+        self._entries: list[HistoryEntry] = []
+        for key, entry in pairs:
+            self.add(key, entry)
+
+    def add(self, key: int, entry: HistoryEntry) -> None:
+        """One more entry."""
+        self._keys.append(key)
+        self._entries.append(entry)
+
+    def without(self, key: int) -> Entries:
+        """Those of all other workflows."""
+        return Entries((owner, entry) for owner, entry in self if owner != key)
+
+    def __iter__(self) -> Iterator[tuple[int, HistoryEntry]]:
+        return zip(self._keys, self._entries, strict=True)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+def _entries(pairs: Entries | Iterable[tuple[int, HistoryEntry]]) -> Entries:
+    return pairs if isinstance(pairs, Entries) else Entries(pairs)
+
+
 @attrs.define
 class Batch:
     """The net changes of one commit; a store applies what is dropped before what is put.
@@ -49,7 +83,7 @@ class Batch:
     workflows_purged: set[int] = attrs.field(factory=set)
     # Workflows whose stored history goes, before the entries below are added.
     history_cleared: set[int] = attrs.field(factory=set)
-    history: list[tuple[int, HistoryEntry]] = attrs.field(factory=list)
+    history: Entries = attrs.field(factory=Entries, converter=_entries)
     # (workflow, seq): entries that nobody needs any more. They go last: some may be among those above.
     history_trimmed: set[tuple[int, int]] = attrs.field(factory=set)
     waits_put: dict[tuple[int, str], EventWait] = attrs.field(factory=dict)

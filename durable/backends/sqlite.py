@@ -190,8 +190,9 @@ class SqliteBackend:
     # --- write ----------------------------------------------------------------------------------------------------
 
     def commit(self, batch: Batch) -> None:
+        connection = self._taken()
         fence = (batch.number, batch.serial, int(batch.clean_stop), self._incarnation, batch.number - 1)
-        with self._translated() as connection:
+        try:
             connection.execute("BEGIN IMMEDIATE")
             self._log.lay_out()
             if connection.execute(_FENCE, fence).rowcount != 1:
@@ -199,6 +200,10 @@ class SqliteBackend:
             _drop(connection, batch)
             _put(connection, batch)
             connection.execute("COMMIT")
+        except BaseException:
+            # Only what goes wrong goes through there: the way in and out takes longer than many a statement.
+            with self._translated():
+                raise
 
     def last_batch(self) -> int:
         with self._translated() as connection:
@@ -272,12 +277,15 @@ class SqliteBackend:
                     _log.error("%s: a row cannot be read and is left out: %s", self._path, error)
         return records
 
+    def _taken(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise InvariantViolated(f"{self!r} is used while it is not open")
+        return self._connection
+
     @contextlib.contextmanager
     def _translated(self) -> Iterator[sqlite3.Connection]:
         """The connection; no transaction and no bare error of SQLite gets out of this block."""
-        connection = self._connection
-        if connection is None:
-            raise InvariantViolated(f"{self!r} is used while it is not open")
+        connection = self._taken()
         try:
             yield connection
         except _BUGS as error:

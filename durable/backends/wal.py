@@ -18,6 +18,8 @@ _FULL = CHECKPOINT_FRAMES * (4096 + 24)
 _ENOUGH = _FULL + 200 * (4096 + 24)
 # It doubles, so that a store with little to do has a small log, and a busy one is soon done.
 _LEAST = 1 << 17
+# Looking takes three calls of the system, so not every commit looks: a few that are slow are cheaper than that.
+_LOOK_EVERY = 8
 
 
 class Log:
@@ -25,8 +27,9 @@ class Log:
 
     def __init__(self, database: str) -> None:
         self._path = f"{database}-wal"
-        # Up to here it was long enough the last time that anybody looked.
+        # Up to here it was long enough the last time that anybody looked, and how many times nobody did since.
         self._length = 0
+        self._unseen = _LOOK_EVERY
 
     def lay_out(self) -> None:
         """Make it longer, if it has been used up to its end.
@@ -36,6 +39,10 @@ class Log:
         # A log that holds all that comes between two checkpoints is looked at no more.
         if self._length >= _FULL:
             return
+        self._unseen += 1
+        if self._unseen < _LOOK_EVERY:
+            return
+        self._unseen = 0
         try:
             length = self._look()
             if length <= self._length:

@@ -203,10 +203,9 @@ class ActivityPool:
         """Wait to be called again; False if there are enough idle workers already."""
         if len(self._idle) >= _IDLE_MAX:
             return False
-        called = self._waiter()
-        worker.wake = called.wake
+        called, worker.wake = self._waiter()
         self._idle.append(worker)
-        await called.wait()
+        await called
         self._is_called = False
         return True
 
@@ -264,13 +263,7 @@ class ActivityPool:
         except BaseException as error:
             return self._failed(effect, error)
         return RecordActivity(
-            key=effect.key,
-            round=effect.round,
-            position=effect.position,
-            attempt=effect.attempt,
-            outcome=text,
-            value=value,
-            mends=effect.mends,
+            effect.key, effect.round, effect.position, effect.attempt, text, value, mends=effect.mends
         )
 
     async def _in_thread(self, effect: RunActivity, scope: anyio.CancelScope) -> Any:
@@ -288,15 +281,8 @@ class ActivityPool:
             return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._unlimited)
 
     def _failed(self, effect: RunActivity, error: BaseException) -> RecordActivity:
-        return RecordActivity(
-            key=effect.key,
-            round=effect.round,
-            position=effect.position,
-            attempt=effect.attempt,
-            outcome=pack_error(error),
-            error=error,
-            mends=effect.mends,
-        )
+        key, round, position, attempt = effect.key, effect.round, effect.position, effect.attempt
+        return RecordActivity(key, round, position, attempt, pack_error(error), error=error, mends=effect.mends)
 
 
 def _set_deadline(effect: RunActivity, scope: anyio.CancelScope) -> None:

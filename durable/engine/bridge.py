@@ -9,22 +9,35 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import sys
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, cast
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, cast
 
 import anyio
 from anyio.lowlevel import current_token
 
+# Something to wait for in the loop, once, and the call that ends the wait, made in the loop as well.
+Waiter = tuple[Awaitable[object], Callable[[], None]]
 
-class Waiter(NamedTuple):
-    """Something to wait for in the loop, and the call that ends the wait, made in the loop as well."""
 
-    wait: Callable[[], Awaitable[object]]
-    wake: Callable[[], None]
+class _Wait:
+    """Waits for an event of anyio's."""
+
+    def __init__(self, event: anyio.Event) -> None:
+        self._event = event
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return self._event.wait().__await__()
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    # Whoever waited may have been cancelled.
+    if not future.done():
+        future.set_result(None)
 
 
 class Bell:
@@ -107,6 +120,6 @@ class LoopBridge:
         as much."""
         if self._asyncio is None:
             event = anyio.Event()
-            return Waiter(event.wait, event.set)
+            return _Wait(event), event.set
         future: asyncio.Future[None] = self._asyncio.create_future()
-        return Waiter(lambda: future, lambda: None if future.done() else future.set_result(None))
+        return future, functools.partial(_resolve, future)

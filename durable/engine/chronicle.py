@@ -36,7 +36,8 @@ class Chronicle:
     def add(self, key: int, entries: Iterable[HistoryEntry]) -> None:
         """Add to the history of a workflow that is not in memory."""
         self._let_go.add(key)
-        self.batch.history += [(key, entry) for entry in entries]
+        for entry in entries:
+            self.batch.history.add(key, entry)
 
     def trim(self, key: int, entries: Iterable[int]) -> None:
         """Let go of entries that nobody needs any more."""
@@ -44,7 +45,7 @@ class Chronicle:
 
     def clear(self, key: int) -> None:
         """Forget a workflow's history; the next round starts with an empty one."""
-        self.batch.history = [(owner, entry) for owner, entry in self.batch.history if owner != key]
+        self.batch.history = self.batch.history.without(key)
         # The next round counts from 1 again, perhaps in this very batch: nothing of it must be trimmed.
         self.batch.history_trimmed = {(owner, entry) for owner, entry in self.batch.history_trimmed if owner != key}
         self.batch.history_cleared.add(key)

@@ -97,8 +97,8 @@ class WorkflowStateCoordinator:
         self._release = release
         self._inbox: SimpleQueue[Envelope | Operation[Any] | None] = SimpleQueue()
         self._next: deque[Operation[Any]] = deque()
-        # The batch that is being decided; if it cannot be committed its callers must be told.
-        self._taken: list[Envelope | Operation[Any]] = []
+        # Those who wait for the batch that is being decided; if it cannot be committed they must be told.
+        self._callers: list[Envelope] = []
         # Who waits for the end of a workflow, and who for any change.
         self._watchers: Watchers[Envelope] = Watchers()
         self._observers: Observers[Envelope] = Observers()
@@ -177,20 +177,23 @@ class WorkflowStateCoordinator:
         return min(_NAP, max(0.0, (next_timer - self._clock.now()) / SECOND))
 
     def _work(self, *, wait: bool) -> int:
-        self._taken = self._take(wait=wait)
-        count = len(self._taken)
-        self.process(self._taken)
-        self._taken = []
+        taken = self._take(wait=wait)
+        count = len(taken)
+        self.process(taken)
         return count
 
-    def process(self, items: Sequence[Envelope | Operation[Any]]) -> None:
+    def process(self, items: list[Envelope | Operation[Any]]) -> None:
         """Decide a batch, commit it, release it. What comes in an envelope has somebody who waits for the answer."""
         turn = Turn(self.state, self._clock.now())
         release = Release()
-        if len(items) > 1 and len(ids := _started(items)) > 1:
+        self._callers = [item for item in items if isinstance(item, Envelope)]
+        if len(self._callers) > 1 and len(ids := _started(self._callers)) > 1:
             self.state.look_up(ids)
         lists: list[Envelope] = []
-        for item in items:
+        # Used up: what is decided is gone before the next one makes the garbage collector look at both.
+        items.reverse()
+        while items:
+            item = items.pop()
             if not isinstance(item, Envelope):
                 _decide_own(turn, item)
             elif item.operation.is_list:
@@ -206,6 +209,7 @@ class WorkflowStateCoordinator:
             self._decide(turn, one, release)
         release.answered += self._observers.take(told)
         self._apply(turn.effects, release)
+        self._callers = []
         if release.answered or release.activities:
             self._release(release)
 
@@ -226,10 +230,6 @@ class WorkflowStateCoordinator:
         else:
             envelope.reply = reply
             release.answered.append(envelope)
-
-    def _forget_abandoned(self) -> None:
-        self._watchers.forget_abandoned()
-        self._observers.forget_abandoned()
 
     def _apply(self, effects: list[Effect], release: Release) -> None:
         """The commit has happened: sort what leaves from what is to be done next."""
@@ -273,7 +273,8 @@ class WorkflowStateCoordinator:
         if (now := self._clock.monotonic()) >= self._sweep_at:
             self._sweep_at = now + self._sweep_every
             found.append(SweepEvents())
-            self._forget_abandoned()
+            self._watchers.forget_abandoned()
+            self._observers.forget_abandoned()
         return found
 
     # --- commit ---------------------------------------------------------------------------------------------------
@@ -322,10 +323,9 @@ class WorkflowStateCoordinator:
         except StorageError as error:
             _log.error("the store could not be closed: %s", error)
         release = Release(self.refuse_rest(end), end=end, is_last=True)
-        for one in [*self._taken, *self._watchers, *self._observers]:
-            if isinstance(one, Envelope):
-                one.error = end or EngineClosed()
-                release.answered.append(one)
+        for one in [*self._callers, *self._watchers, *self._observers]:
+            one.error = end or EngineClosed()
+            release.answered.append(one)
         self._release(release)
 
 
@@ -339,7 +339,7 @@ def _decide_own(turn: Turn, operation: Operation[Any]) -> None:
         _log.error("an operation of the engine itself was refused: %s: %s", operation, error)
 
 
-def _started(items: Sequence[Envelope | Operation[Any]]) -> list[str]:
+def _started(callers: Sequence[Envelope]) -> list[str]:
     """The ids under which workflows are to be started."""
-    calls = [item.operation for item in items if isinstance(item, Envelope)]
+    calls = [caller.operation for caller in callers]
     return [call.id for call in calls if isinstance(call, StartWorkflow)]

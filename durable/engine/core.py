@@ -134,23 +134,27 @@ class Core:
     async def ask(self, operation: Operation[A]) -> A:
         """Have an operation done; the answer comes after its commit."""
         self.check_open()
-        assert self._room is not None
+        room = self._room
+        assert room is not None
         # Bounds what is queued: a caller that finds no room waits here.
+        has_waited = False
         try:
-            self._room.acquire_nowait()
+            room.acquire_nowait()
         except anyio.WouldBlock:
-            await self._room.acquire()
+            await room.acquire()
+            has_waited = True
         try:
-            # It may have been closed while this caller waited for room.
-            self.check_open()
+            if has_waited:
+                # It may have been closed meanwhile.
+                self.check_open()
             return await self._answer(operation)
         finally:
-            self._room.release()
+            room.release()
 
-    async def ask_end(self, operation: AwaitEnd | AwaitChange) -> Any:
+    def ask_end(self, operation: AwaitEnd | AwaitChange) -> Coroutine[Any, Any, Any]:
         """Like `ask`, for the two questions whose answer may take months; they take no room in the queue."""
         self.check_open()
-        return await self._answer(operation)
+        return self._answer(operation)
 
     async def close(self, drain: float) -> None:
         """Take no more work, let activities finish, leave. Harmless when repeated."""
@@ -196,11 +200,11 @@ class Core:
     async def _answer(self, operation: Operation[A]) -> A:
         assert self._coordinator is not None
         assert self._bridge is not None
-        arrived = self._bridge.waiter()
-        envelope = Envelope(operation, arrived.wake)
+        arrived, wake = self._bridge.waiter()
+        envelope = Envelope(operation, wake)
         self._coordinator.submit(envelope)
         try:
-            await arrived.wait()
+            await arrived
         except BaseException:
             envelope.is_abandoned = True
             raise

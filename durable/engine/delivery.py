@@ -157,9 +157,9 @@ def _hand_over(turn: Turn, record: WorkflowRecord, row: EventWait, event: Pendin
     loaded = load(turn, record)
     if loaded is None:
         return False
-    wait = loaded.session.waits.get(row.position)
+    wait, known = loaded.session.waits.get(row.position), loaded.rows.get(row.position)
     # Under new code the body may wait for something else at this position.
-    return wait is not None and loaded.rows.get(row.position) == row and _take(turn, loaded, wait, event)
+    return wait is not None and (known is row or known == row) and _take(turn, loaded, wait, event)
 
 
 def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool:

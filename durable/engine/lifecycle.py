@@ -34,6 +34,9 @@ from durable.retry import is_permanent, next_delay
 from durable.runner.definitions import WorkflowDef
 from durable.runner.fibers import WaitCondition
 
+# A name of its own, for every step: to Python 3.11 a member of an enum is as dear as a call.
+_OK = EntryStatus.OK
+
 
 def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
     """Begin a workflow; the same call under the same id again finds the first one."""
@@ -105,7 +108,7 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
     if loaded is None or wait is None or wait.attempt != op.attempt:
         return
     if op.error is None:
-        feed(turn, loaded, wait, EntryStatus.OK, op.outcome, value=op.value)
+        feed(turn, loaded, wait, _OK, op.outcome, value=op.value)
         return
     policy = wait.op.definition.retry  # type: ignore[attr-defined]  # what is in flight is an activity
     where = f"{loaded.record.id}/{op.position}"

@@ -287,11 +287,11 @@ class ListSchedules(Operation[list[ScheduleRecord]]):
 # --- from the engine itself ---------------------------------------------------------------------------------------
 
 
-@attrs.define(kw_only=True)
+@attrs.define
 class RecordActivity(Operation[None]):
     """An attempt of an activity has ended: `outcome` is its packed value, or its packed error.
 
-    Not frozen, which would triple the cost of making one, and every step makes one.
+    Neither frozen nor by keyword, which would triple the cost of making one, and every step makes one.
     """
 
     key: int

@@ -15,7 +15,7 @@ from durable.engine.endings import child_id_of, end_workflow, park
 from durable.engine.kinship import nobody_waits
 from durable.engine.operations import RunActivity, StopActivity
 from durable.engine.publishing import forget_known, store_progress
-from durable.engine.state import Loaded
+from durable.engine.state import FIRST_FLIGHT, Loaded
 from durable.engine.turn import Turn
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError
 from durable.ids import place
@@ -41,6 +41,9 @@ _UNREAD: Any = object()
 _log = logging.getLogger("durable")
 # The waits that have a row of their own.
 _REGISTERED = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
+# Names of their own for what every step asks for: to Python 3.11 a member of an enum is as dear as a call.
+_ACTIVITY = EntryKind.ACTIVITY
+_RUNNING, _SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED
 # What a NamedTuple does when it is called, without the call in between: every step makes two of them.
 new_tuple = tuple.__new__
 
@@ -142,7 +145,7 @@ def feed_retry(turn: Turn, loaded: Loaded, wait: WaitCondition, outcome: str, de
     entry = HistoryEntry(loaded.seq + 1, wait.position, wait.kind, wait.name, EntryStatus.RETRY, outcome, at, retry_at)
     loaded.session.feed(entry)
     loaded.seq = entry.seq
-    turn.state.batch.history.append((loaded.record.key, entry))
+    turn.state.batch.history.add(loaded.record.key, entry)
     if loaded.record.crashes:
         _acquit(turn, loaded)
     dispatch(turn, loaded, wait)
@@ -172,7 +175,7 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         # A wait may have been opened and withdrawn between two answers.
         if waits.get(wait.position) is not wait:
             continue
-        if wait.kind is EntryKind.ACTIVITY:
+        if wait.kind is _ACTIVITY:
             dispatch(turn, loaded, wait)
         elif wait.kind is EntryKind.EVENT:
             _register(turn, loaded, wait)
@@ -194,10 +197,10 @@ def _look_after_history(turn: Turn, loaded: Loaded) -> None:
         loaded.seq += 1
         at, told = max(turn.now, session.now), "true" if answer else "false"
         entry = HistoryEntry(loaded.seq, "", EntryKind.PATCH, change_id, EntryStatus.OK, told, at)
-        turn.state.batch.history.append((key, entry))
-    session.answers.clear()
+        turn.state.batch.history.add(key, entry)
+    session.answers = ()
     turn.state.chronicle.trim(key, session.trimmed)
-    session.trimmed.clear()
+    session.trimmed = frozenset()
 
 
 def _end(turn: Turn, loaded: Loaded, result: Completed | Failed | ContinueAs) -> None:
@@ -227,16 +230,17 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         return
     op = wait.op
     assert isinstance(op, ActivityCall)
-    round, position, attempt, mends = record.round, wait.position, wait.attempt, loaded.session.past.mends
-    flights[position] = (round, attempt)
-    call = (op.definition, wait.args, wait.kwargs)
-    turn.effects.append(new_tuple(RunActivity, (record.key, record.id, round, position, attempt, *call, mends)))
+    key, id, round, position, attempt = record.key, record.id, record.round, wait.position, wait.attempt
+    flights[position] = FIRST_FLIGHT if attempt == 1 and round == 0 else (round, attempt)
+    mends = loaded.session.past.mends
+    run = (key, id, round, position, attempt, op.definition, wait.args, wait.kwargs, mends)
+    turn.effects.append(new_tuple(RunActivity, run))
 
 
 def settle(turn: Turn, loaded: Loaded) -> None:
     """Bring the record in line with what the body waits for."""
     record = loaded.record
-    status = WorkflowStatus.RUNNING if loaded.session.open_activities else WorkflowStatus.SUSPENDED
+    status = _RUNNING if loaded.session.open_activities else _SUSPENDED
     wake_at = loaded.session.wake_at(turn.state.in_flight.get(record.key, ())) if loaded.session.timed else None
     if status is not record.status or wake_at != record.wake_at:
         turn.state.put(record.with_status(status, wake_at=wake_at), record)
@@ -258,7 +262,7 @@ def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
     finally:
         state.watch.leave()
     loaded.seq = entry.seq
-    state.batch.history.append((loaded.record.key, entry))
+    state.batch.history.add(loaded.record.key, entry)
     if entry.position in loaded.rows:
         _forget(turn, loaded, entry.position)
     if loaded.record.crashes:

@@ -46,8 +46,9 @@ class Loaded:
 
 
 # An activity that was handed to the loop: the round and attempt it was decided for. A plain pair of numbers, which the
-# garbage collector soon leaves alone: there is one for every activity that runs.
+# garbage collector soon leaves alone: there is one for every activity that runs. Nearly all of them are the same one.
 Flight = tuple[int, int]
+FIRST_FLIGHT: Flight = (0, 1)
 
 
 class Watch(Protocol):

@@ -16,7 +16,7 @@ from durable.clock import to_datetime
 from durable.errors import OperationMisused
 from durable.ids import digest, seed
 from durable.runner.ops import STEPPING
-from durable.runner.past import Past
+from durable.runner.past import NOTHING, Past
 
 
 @attrs.frozen(kw_only=True)
@@ -39,13 +39,13 @@ class Ambient:
         # The recorded time of the last thing the workflow learnt.
         self.now = now
         # What its history has said beforehand, and the entry that was fed last.
-        self.past = Past()
+        self.past = NOTHING
         self.fed = 0
         # Whether the body does now what it has never done before, or does again what is recorded.
         self.is_live = True
         # Whether the body is being closed; and the answers of `patched` that are not recorded yet.
         self.closing = 0
-        self.answers: list[tuple[str, bool]] = []
+        self.answers: tuple[tuple[str, bool], ...] = ()
         self._asked: dict[str, int] = {}
 
     def draw(self, kind: str, name: str) -> tuple[str, ...]:
@@ -69,9 +69,14 @@ class Ambient:
         if known is None:
             known = self.is_live
             if not self.closing:
-                self.past.patches[change_id] = known
-                self.answers.append((change_id, known))
+                self._answer(change_id, known)
         return known
+
+    def _answer(self, change_id: str, answer: bool) -> None:
+        if self.past is NOTHING:
+            self.past = Past()
+        self.past.patches[change_id] = answer
+        self.answers += ((change_id, answer),)
 
 
 def ambient(verb: str) -> Ambient:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import timedelta
 from typing import Any, Generic, TypeVar, get_args
 
@@ -37,7 +38,7 @@ class Event(Generic[T]):
         self.expire_after_us = None if expire_after is None else from_duration(f"event {name}", expire_after)
         self.label = f"event {name}: payload"
 
-    @property
+    @functools.cached_property
     def payload_type(self) -> Any:
         """The type in the subscript, or Any."""
         # `Event[T](...)` leaves its subscript here, after __init__ has run.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import logging
 from collections import deque
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 from durable.clock import later, to_datetime
 from durable.codec import Codec
@@ -18,16 +19,19 @@ from durable.records import EntryKind
 from durable.runner.children import Spawn
 from durable.runner.definitions import ActivityCall, ContinueRequested, WorkflowCall
 from durable.runner.determinism import Ambient, WorkflowInfo
-from durable.runner.fibers import Fiber, Group, WaitCondition, groups_around, source_line
-from durable.runner.loops import Loop, LoopState, Rounds, rounds_of
+from durable.runner.fibers import Fiber, Group, WaitCondition, source_line
+from durable.runner.loops import Loop, LoopState, rounds_of
 from durable.runner.misuse import foreign, not_taken
-from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Resume, Returned, Timer
+from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Returned, Timer
 from durable.runner.pauses import PauseOp
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
 
 _log = logging.getLogger("durable")
 # What starts a child. A tuple: `isinstance` takes three times as long with a union.
 _CALLS = (WorkflowCall, Spawn)
+# A name of its own, for every step: to Python 3.11 a member of an enum is as dear as a call.
+_ACTIVITY = EntryKind.ACTIVITY
+_NOTHING_TRIMMED: frozenset[int] = frozenset()
 
 
 class Interpreter(Ambient):
@@ -42,7 +46,9 @@ class Interpreter(Ambient):
         # How many of them are activities.
         self.open_activities = 0
         self.announced: Op[Any] | None = None
-        self.dropped: list[str] = []
+        self.answer: Any = None
+        # Empty values that all can share, here and below: the garbage collector comes by every list of every body.
+        self.dropped: tuple[str, ...] = ()
         # The fiber that is being stepped, or was last.
         self.stepped: Fiber | None = None
         # What was published since anybody looked, and after which entry.
@@ -51,18 +57,18 @@ class Interpreter(Ambient):
         self.has_spawned = False
         # Whether it has come by a loop, and the entries of finished rounds that nobody needs any more.
         self.has_loop = False
-        self.trimmed: set[int] = set()
+        self.trimmed: frozenset[int] = _NOTHING_TRIMMED
         self._codec = codec
-        self._ready: deque[tuple[Fiber, Outcome]] = deque()
-        self._token = Resume()
-        self._progress = Suspended()
-        self._withdrawn: list[WaitCondition] = []
+        # Fibers that can go on; what was opened and withdrawn since the last answer.
+        self._ready: deque[tuple[Fiber, Outcome]] | None = None
+        self._opened: list[WaitCondition] | None = None
+        self._withdrawn: list[WaitCondition] | None = None
         self._end: SessionResult | None = None
         self._cancel_reason: str | None = None
 
-    def withdrawn(self) -> tuple[WaitCondition, ...]:
+    def withdrawn(self) -> Sequence[WaitCondition]:
         """The waits that a body which has ended gave up on its way out."""
-        return tuple(self._withdrawn)
+        return self._withdrawn or ()
 
     def publish(self, value: object) -> None:
         """Keep a value to show. Raises `CodecError`."""
@@ -71,14 +77,6 @@ class Interpreter(Ambient):
             return
         coder = self._codec.coder(type(value), f"workflow {self.info.name}: progress")
         self.published = (self.fed, coder.pack(value)[0])
-
-    def _drawing(self) -> tuple[str, tuple[str, ...], dict[str, int]]:
-        """In a round of a loop draws follow from the round: those before it may not be run again."""
-        id, where, asked = super()._drawing()
-        for group in groups_around(self.stepped) if self.stepped is not None else ():
-            if isinstance(group, Rounds):
-                return id, (f"{group.position}.{group.course.round}",), group.course.asked
-        return id, where, asked
 
     def _advance(self, fiber: Fiber | None = None, outcome: Outcome | None = None) -> SessionResult:
         """Run a fiber, and all that become ready by it, until everything waits."""
@@ -94,12 +92,15 @@ class Interpreter(Ambient):
             STEPPING.reset(token)
         if self._end is not None:
             return self._end
-        progress = self._progress
-        self._progress = Suspended()
-        if self._withdrawn:
-            progress.withdrawn = tuple(self._withdrawn)
-            self._withdrawn.clear()
+        progress = Suspended(self._opened or (), self._withdrawn or ())
+        self._opened = self._withdrawn = None
         return progress
+
+    def _resume(self, fiber: Fiber, outcome: Outcome) -> None:
+        """Have a fiber go on when those before it wait."""
+        if self._ready is None:
+            self._ready = deque()
+        self._ready.append((fiber, outcome))
 
     def _step(self, fiber: Fiber, outcome: Outcome | None) -> None:
         """Run one fiber until it waits or ends."""
@@ -109,8 +110,8 @@ class Interpreter(Ambient):
                 if isinstance(outcome, Raised):
                     op = fiber.body.throw(outcome.error)
                 elif fiber.started:
-                    self._token.value = outcome.value
-                    op = fiber.body.send(self._token)
+                    self.answer = outcome.value
+                    op = fiber.body.send(self)
                 else:
                     fiber.started = True
                     op = fiber.body.send(None)
@@ -121,17 +122,14 @@ class Interpreter(Ambient):
                 self._finish(fiber, request)
                 return
             except BaseException as error:
-                self.dropped.clear()
+                self.dropped = ()
                 self._finish(fiber, Raised(foreign(self.info.name, error) or error))
                 return
             outcome = self._misuse() if self.dropped else self._take(fiber, op)
 
     def _misuse(self) -> Raised | None:
-        if not self.dropped:
-            return None
-        problem = "; ".join(self.dropped)
-        self.dropped.clear()
-        return Raised(OperationMisused(problem))
+        dropped, self.dropped = self.dropped, ()
+        return Raised(OperationMisused("; ".join(dropped))) if dropped else None
 
     def _take(self, fiber: Fiber, op: object) -> Outcome | None:
         """The fiber yielded something: the outcome if it is known at once, None if the fiber must wait."""
@@ -142,7 +140,8 @@ class Interpreter(Ambient):
         fiber.count += 1
         if isinstance(announced, Branches):
             return self._branch(fiber, announced, position)
-        wait = WaitCondition(position, cast("Leaf[Any]", announced), fiber, self.now)
+        assert isinstance(announced, Leaf), "an operation is a leaf, has branches, or wraps one that is announced"
+        wait = WaitCondition(position, announced, fiber, self.now)
         try:
             if isinstance(announced, ActivityCall):
                 coder = announced.definition.coder(self._codec)
@@ -153,7 +152,10 @@ class Interpreter(Ambient):
         except Exception as error:
             return Raised(error)
         fiber.wait = self.waits[position] = wait
-        self._progress.opened.append(wait)
+        if self._opened is None:
+            self._opened = [wait]
+        else:
+            self._opened.append(wait)
         return None
 
     def _prepare(self, wait: WaitCondition, op: Leaf[Any]) -> Outcome | None:
@@ -207,7 +209,7 @@ class Interpreter(Ambient):
     def _open(self, group: Group, limit: int | None) -> None:
         """Start up to so many more branches. Making one may run code of the body, which may misuse an operation."""
         for fiber in group.open(limit):
-            self._ready.append((fiber, self._misuse() or Returned(None)))
+            self._resume(fiber, self._misuse() or Returned(None))
 
     # --- endings --------------------------------------------------------------------------------------------------
 
@@ -242,11 +244,11 @@ class Interpreter(Ambient):
         for loser in group.fibers.values():
             self._close(loser)
         group.fiber.group = None
-        self._ready.append((group.fiber, verdict))
+        self._resume(group.fiber, verdict)
 
     def _drop(self, wait: WaitCondition) -> None:
         del self.waits[wait.position]
-        if wait.kind is EntryKind.ACTIVITY:
+        if wait.kind is _ACTIVITY:
             self.open_activities -= 1
         if self.timed:
             self.timed.pop(wait.position, None)
@@ -254,6 +256,8 @@ class Interpreter(Ambient):
 
     def _withdraw(self, wait: WaitCondition) -> None:
         self._drop(wait)
+        if self._withdrawn is None:
+            self._withdrawn = []
         self._withdrawn.append(wait)
 
     def _close(self, fiber: Fiber) -> None:
@@ -279,4 +283,4 @@ class Interpreter(Ambient):
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(fiber.body))
         finally:
             self.closing = 0
-            self.dropped.clear()
+            self.dropped = ()

@@ -1,8 +1,8 @@
 """What a workflow body can ask for, as values.
 
 An operation does nothing by itself. A body hands it to the session with `yield from op` (or `await op`), which is the
-only place in durable that yields; the session answers with a private token that is unwrapped here. Whoever iterates an
-operation elsewhere, or forgets to yield it, gets a sentence that says so.
+only place in durable that yields; the session sends itself back, and the answer is read from it here. Whoever iterates
+an operation elsewhere, or forgets to yield it, gets a sentence that says so.
 """
 
 from __future__ import annotations
@@ -44,21 +44,14 @@ class UseYieldFrom:
     """What a bare `yield op` evaluates to, for type checkers: nothing that anyone can use. Write `yield from op`."""
 
 
-class Resume(UseYieldFrom):
-    """Private: carries an operation's result from the session to `Op.__iter__`."""
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value: Any = None
-
-
 class Stepping(Protocol):
     """What an operation sees of the session that is stepping its body."""
 
     announced: Op[Any] | None
+    # What has come of the operation that was announced last.
+    answer: Any
     closing: int
-    dropped: list[str]
+    dropped: tuple[str, ...]
 
 
 # The session whose body runs right now in this thread, if any.
@@ -85,13 +78,13 @@ class Op(Generic[T_co]):
             if session.closing == 2:
                 raise SessionClosed
         session.announced = self
-        token = yield self
-        if type(token) is not Resume:
+        sent: object = yield self
+        if sent is not session:
             session.announced = None
             raise OperationMisused(
                 f"{caller()}: {self} is an operation, not a sequence: write 'yield from' (or 'await') before it"
             )
-        result: T_co = token.value
+        result: T_co = session.answer
         return result
 
     __await__ = __iter__
@@ -130,7 +123,7 @@ class Op(Generic[T_co]):
         else:
             return
         problem = f"{self} was created{where} but never yielded: did you forget 'yield from' (or 'await')?"
-        session.dropped.append(problem)
+        session.dropped += (problem,)
 
     def __repr__(self) -> str:
         return str(self)

@@ -173,6 +173,10 @@ class Past:
         return False
 
 
+# That of a body without a history. Thousands share it, and nobody changes it.
+NOTHING = Past()
+
+
 def effective(entries: Sequence[HistoryEntry]) -> list[HistoryEntry]:
     """A history as operators have left it: with results that were replaced, without what is void.
 

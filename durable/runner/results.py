@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -37,9 +38,9 @@ class Suspended:
     # Plain and slotted: every step makes one.
     __slots__ = ("opened", "withdrawn")
 
-    def __init__(self, opened: list[WaitCondition] | None = None) -> None:
-        self.opened: list[WaitCondition] = [] if opened is None else opened
-        self.withdrawn: tuple[WaitCondition, ...] = ()
+    def __init__(self, opened: Sequence[WaitCondition] = (), withdrawn: Sequence[WaitCondition] = ()) -> None:
+        self.opened = opened
+        self.withdrawn = withdrawn
 
 
 SessionResult: TypeAlias = Completed | Failed | ContinueAs | Suspended

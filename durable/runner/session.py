@@ -22,8 +22,8 @@ from durable.runner.children import ChildOp, ChildResult
 from durable.runner.definitions import ActivityCall, WorkflowCall, WorkflowDef
 from durable.runner.determinism import WorkflowInfo
 from durable.runner.events import EventOp
-from durable.runner.fibers import Fiber, WaitCondition, source_line
-from durable.runner.loops import LoopState, courses_around
+from durable.runner.fibers import Fiber, WaitCondition, groups_around, source_line
+from durable.runner.loops import LoopState, Rounds, courses_around
 from durable.runner.ops import STEPPING, Leaf, Outcome, Raised, Returned, Timer
 from durable.runner.past import NOTES, Past, Retried, RoundState
 from durable.runner.pauses import PauseOp
@@ -31,6 +31,11 @@ from durable.runner.results import Completed, SessionResult, Suspended
 from durable.runner.undo import Undoer, shield_of
 
 _UNREAD: Any = object()
+# Names of their own, for every step: to Python 3.11 a member of an enum is as dear as a call.
+_RETRY, _ERROR = EntryStatus.RETRY, EntryStatus.ERROR
+# What brings a result from outside. Tuples, here too: `isinstance` takes long with a union.
+_CALLS = (ActivityCall, WorkflowCall)
+_TYPED = (PauseOp, ChildResult)
 
 
 class WorkflowSessionRunner(Undoer):
@@ -65,21 +70,20 @@ class WorkflowSessionRunner(Undoer):
         for an outcome that cannot be read.
         """
         self.fed = entry.seq
-        if entry.kind is EntryKind.CANCEL:
-            return self._cancel(entry)
         wait = self.waits.get(entry.position)
         if wait is None or wait.kind is not entry.kind or wait.name != entry.name:
             return self._feed_aside(entry, wait)
         if self.has_loop:
             self._note(wait, entry)
-        if entry.status is EntryStatus.RETRY:
+        status = entry.status
+        if status is _RETRY:
             wait.attempt += 1
             wait.retry_at = entry.retry_at_us
             wait.error = entry.outcome
             self.timed[entry.position] = wait
             return Suspended()
         outcome: Outcome
-        if entry.status is EntryStatus.ERROR:
+        if status is _ERROR:
             outcome = Raised(unpack_error(entry.outcome))
             if entry.kind is EntryKind.CHILD:
                 # An operator may have it go on, though nobody waits for it any more.
@@ -148,15 +152,23 @@ class WorkflowSessionRunner(Undoer):
             fiber = fiber.owner.fiber if fiber.owner else None
         return None
 
+    def _drawing(self) -> tuple[str, tuple[str, ...], dict[str, int]]:
+        """In a round of a loop draws follow from the round: those before it may not be run again."""
+        id, where, asked = super()._drawing()
+        for group in groups_around(self.stepped) if self.stepped is not None else ():
+            if isinstance(group, Rounds):
+                return id, (f"{group.position}.{group.course.round}",), group.course.asked
+        return id, where, asked
+
     # --- reading entries ------------------------------------------------------------------------------------------
 
     def coder_of(self, op: Leaf[Any]) -> Coder | None:
         """The coder of an operation's result; None for one that brings no value from outside. Raises `CodecError`."""
-        if isinstance(op, ActivityCall | WorkflowCall):
+        if isinstance(op, _CALLS):
             return op.definition.coder(self._codec).result
         if isinstance(op, EventOp):
             return self._codec.coder(op.event.payload_type, op.event.label)
-        if isinstance(op, PauseOp | ChildResult):
+        if isinstance(op, _TYPED):
             return op.coder(self._codec)
         return None
 
@@ -177,12 +189,14 @@ class WorkflowSessionRunner(Undoer):
             trimmed = courses.pop(0).begin(entry.seq)
             for course in courses:
                 course.forget(trimmed)
-            self.trimmed |= trimmed
+            self.trimmed = self.trimmed | trimmed
         for course in courses:
             course.note((entry.seq,))
 
     def _feed_aside(self, entry: HistoryEntry, wait: WaitCondition | None) -> SessionResult:
-        """Take an entry that no wait asks for: a refused result, a retry, or the record of a step that is gone."""
+        """Take an entry that no wait asks for: a cancellation, a refused result, a retry, or a step that is gone."""
+        if entry.kind is EntryKind.CANCEL:
+            return self._cancel(entry)
         if entry.kind is EntryKind.REFUSAL and isinstance(self._end, Completed):
             return self._refuse(entry)
         if entry.kind in NOTES:
@@ -241,7 +255,7 @@ class WorkflowSessionRunner(Undoer):
             shield = shield_of(wait.fiber)
             if shield is None:
                 self._withdraw(wait)
-                self._ready.append((wait.fiber, Raised(Cancelled(self._cancel_reason))))
+                self._resume(wait.fiber, Raised(Cancelled(self._cancel_reason)))
             owner = (shield or wait.fiber).owner
             while owner is not None:
                 owner.is_cancelling = True

@@ -270,7 +270,7 @@ class Undoer(Interpreter):
             if error is not None:
                 report_undos(error, tally.failed)
         if verdict is not None and group.fiber.is_live:
-            self._ready.append((group.fiber, verdict))
+            self._resume(group.fiber, verdict)
 
     def _next(self, books: Books, scope: Scope, group: Group | None) -> bool:
         """Begin to undo the step of a scope that completed last; False when nothing is owed any more."""
@@ -287,7 +287,7 @@ class Undoer(Interpreter):
             books.running[fiber] = (scope, owed)
             for one in groups_around(fiber):
                 books.busy[one] = books.busy.get(one, 0) + 1
-            self._ready.append((fiber, Returned(None)))
+            self._resume(fiber, Returned(None))
             return True
         return False
 

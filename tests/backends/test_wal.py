@@ -29,7 +29,7 @@ def commits(backend: SqliteBackend, workflow: int, count: int) -> None:
     """Some commits of one entry of a history each."""
     for number in range(backend.last_batch() + 1, backend.last_batch() + 1 + count):
         batch = Batch(number=number, serial=1)
-        batch.history.append((workflow, HistoryEntry(number, "0", EntryKind.ACTIVITY, "a", EntryStatus.OK, "1", 1)))
+        batch.history.add(workflow, HistoryEntry(number, "0", EntryKind.ACTIVITY, "a", EntryStatus.OK, "1", 1))
         backend.commit(batch)
 
 

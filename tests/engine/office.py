@@ -67,7 +67,7 @@ class Office:
     def ask(self, *operations: Operation[Any]) -> list[Envelope]:
         """One batch."""
         envelopes = [self.letter(operation) for operation in operations]
-        self.coordinator.process(envelopes)
+        self.coordinator.process([*envelopes])
         return envelopes
 
     def run(self, *before: Envelope | None, behind: tuple[Envelope, ...] = ()) -> None:

@@ -28,7 +28,7 @@ def answer_not_recorded(planter: Planter) -> None:
     look_after = progress._look_after_history
 
     def _look_after_history(turn: Turn, loaded: Loaded) -> None:
-        loaded.session.answers.clear()
+        loaded.session.answers = ()
         look_after(turn, loaded)
 
     planter.replace(progress, _look_after_history)
@@ -41,8 +41,8 @@ def answered_yes_on_replay(planter: Planter) -> None:
     def patched(self: Ambient, change_id: str) -> bool:
         known = self.past.patches.get(change_id)
         if known is None:
-            known = self.past.patches[change_id] = True
-            self.answers.append((change_id, known))
+            known = True
+            self._answer(change_id, known)
         return known
 
     planter.replace(Ambient, patched)
@@ -55,8 +55,8 @@ def answered_no_by_a_new_run(planter: Planter) -> None:
     def patched(self: Ambient, change_id: str) -> bool:
         known = self.past.patches.get(change_id)
         if known is None:
-            known = self.past.patches[change_id] = False
-            self.answers.append((change_id, known))
+            known = False
+            self._answer(change_id, known)
         return known
 
     planter.replace(Ambient, patched)
@@ -68,7 +68,7 @@ def answered_anew_each_time(planter: Planter) -> None:
 
     def patched(self: Ambient, change_id: str) -> bool:
         known = self.past.patches.get(change_id, self.is_live)
-        self.answers.append((change_id, known))
+        self.answers += ((change_id, known),)
         return known
 
     planter.replace(Ambient, patched)

@@ -17,7 +17,7 @@ from durable.engine.state import Loaded, State
 from durable.engine.timers import TimerWindow
 from durable.engine.turn import Turn
 from durable.engine.views import RecoveryReport
-from durable.engine.watching import Watchers
+from durable.engine.watching import Observers, Watchers
 from durable.errors import StorageUnavailable
 from durable.records import ParkReason, WorkflowRecord, WorkflowStatus
 from tests.planted.planting import Planter, bug
@@ -31,7 +31,7 @@ def released_before_the_commit(planter: Planter) -> None:
     decide_and_release = WorkflowStateCoordinator.process
     commit = WorkflowStateCoordinator._commit
 
-    def process(self: WorkflowStateCoordinator, items: Sequence[Any]) -> None:
+    def process(self: WorkflowStateCoordinator, items: list[Any]) -> None:
         decide_and_release(self, items)
         commit(self)
 
@@ -126,10 +126,15 @@ def commit_torn(planter: Planter) -> None:
 def callers_forgotten(planter: Planter) -> None:
     """Who waits for the end of a workflow is told of it."""
 
-    def _forget_abandoned(self: WorkflowStateCoordinator) -> None:
-        self._watchers = Watchers()
+    forget = Watchers.forget_abandoned
 
-    planter.replace(WorkflowStateCoordinator, _forget_abandoned)
+    def forget_abandoned(self: Watchers[Any]) -> None:
+        if isinstance(self, Observers):
+            forget(self)
+        else:
+            self._waiting.clear()
+
+    planter.replace(Watchers, forget_abandoned)
 
 
 @bug("I29")

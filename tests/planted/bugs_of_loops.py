@@ -224,7 +224,7 @@ def next_round_trimmed_by_the_last(planter: Planter) -> None:
     """What a loop has trimmed says nothing about the next round of the workflow, which counts from 1 again."""
 
     def clear(self: Chronicle, key: int) -> None:
-        self.batch.history = [(owner, entry) for owner, entry in self.batch.history if owner != key]
+        self.batch.history = self.batch.history.without(key)
         self.batch.history_cleared.add(key)
 
     planter.replace(Chronicle, clear)
@@ -237,7 +237,7 @@ def some_rounds_stay_for_ever(planter: Planter) -> None:
 
     def _look_after_history(turn: Turn, loaded: Loaded) -> None:
         if loaded.session.trimmed and loaded.seq % 2:
-            loaded.session.trimmed.clear()
+            loaded.session.trimmed = frozenset()
         look_after(turn, loaded)
 
     planter.replace(progress, _look_after_history)

@@ -59,7 +59,7 @@ def answer_recorded_twice(planter: Planter) -> None:
         entry = HistoryEntry(
             loaded.seq, op.position, EntryKind.ACTIVITY, "again", EntryStatus.OK, op.outcome, loaded.session.now
         )
-        turn.state.batch.history.append((op.key, entry))
+        turn.state.batch.history.add(op.key, entry)
 
     planter.replace(lifecycle, decide_record_activity)
 

@@ -164,7 +164,7 @@ def saga_goes_on_before_it_is_undone(planter: Planter) -> None:
         if group in books.held and isinstance(verdict, Raised) and group.fiber.is_live:
             books.held[group] = None
             group.fiber.group = None
-            self._ready.append((group.fiber, verdict))
+            self._resume(group.fiber, verdict)
 
     planter.replace(Undoer, _go_on)
 

@@ -92,7 +92,7 @@ class Tale:
     def _trim(self) -> None:
         assert self.session.trimmed <= {entry.seq for entry in self.entries}, "what is gone is trimmed again"
         self.entries = [entry for entry in self.entries if entry.seq not in self.session.trimmed]
-        self.session.trimmed.clear()
+        self.session.trimmed = frozenset()
 
     def _state(self) -> WaitCondition | None:
         return next((wait for wait in self.session.waits.values() if wait.kind is EntryKind.LOOP), None)

@@ -46,7 +46,7 @@ def patch(seq: int, change_id: str, answer: bool) -> HistoryEntry:
 
 def answers(session: WorkflowSessionRunner) -> list[tuple[str, bool]]:
     """What is to be recorded of `patched`."""
-    return session.answers
+    return list(session.answers)
 
 
 # --- patched ----------------------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def check_failed_commit_writes_nothing(make: BackendFactory) -> None:
         same_id = _one_of_each(2)
         same_id.workflows_new[21] = workflow(21, id="taken")
         same_seq = _one_of_each(2)
-        same_seq.history.append((20, entry(0)))
+        same_seq.history.add(20, entry(0))
         unknown = _one_of_each(2)
         unknown.workflows_changed[22] = workflow(22)
         two_places = _one_of_each(2)
