@@ -65,7 +65,8 @@ def _entries(pairs: Entries | Iterable[tuple[int, HistoryEntry]]) -> Entries:
     return pairs if isinstance(pairs, Entries) else Entries(pairs)
 
 
-@attrs.define
+# Nothing is converted when a field is set anew: that would make every assignment a call.
+@attrs.define(on_setattr=attrs.setters.NO_OP)
 class Batch:
     """The net changes of one commit; a store applies what is dropped before what is put.
 
@@ -106,9 +107,9 @@ class Batch:
     def is_empty(self) -> bool:
         """Whether there is nothing to commit."""
         return not (
-            self.history
-            or self.workflows_new
+            self.workflows_new
             or self.workflows_changed
+            or self.history
             or self.workflows_purged
             or self.history_cleared
             or self.history_trimmed

@@ -49,8 +49,8 @@ _BUGS = (
 
 # The number must follow the last one of this incarnation. The serial never goes back: a key given out twice would mix
 # up two workflows.
-_BY = {column: f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE {column} = :value" for column in ("id", "key")}
-_HISTORY = f"SELECT {rows.HISTORY.select()} FROM history WHERE workflow = :key ORDER BY seq"
+_BY = {column: f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE {column} = ?" for column in ("id", "key")}
+_HISTORY = f"SELECT {rows.HISTORY.select()} FROM history WHERE workflow = ? ORDER BY seq"
 _FENCE = (
     "UPDATE meta SET batch = ?1, serial = max(serial, ?2), clean = ?3 WHERE id = 1 AND incarnation = ?4 AND batch = ?5"
 )
@@ -222,7 +222,7 @@ class SqliteBackend:
         return self._workflow("key", key)
 
     def history(self, key: int) -> list[HistoryEntry]:
-        return [rows.HISTORY.record(row) for row in self._rows(_HISTORY, {"key": key})]
+        return [rows.HISTORY.record(row) for row in self._rows(_HISTORY, (key,))]
 
     def find(self, query: Query[R]) -> Sequence[R]:
         select = queries.select(query)
@@ -242,10 +242,10 @@ class SqliteBackend:
         return cast(int, self._rows(sql, params)[0][0])
 
     def _workflow(self, column: str, value: str | int) -> WorkflowRecord | None:
-        found = self._rows(_BY[column], {"value": value})
+        found = self._rows(_BY[column], (value,))
         return rows.WORKFLOW.record(found[0]) if found else None
 
-    def _rows(self, sql: str, params: queries.Params) -> list[Row]:
+    def _rows(self, sql: str, params: queries.Params | Row) -> list[Row]:
         if self._connection is not None:
             # The short way first: what goes wrong is asked once more below, where errors are told in our words.
             try:

@@ -212,6 +212,7 @@ class WorkflowStateCoordinator:
         self._callers = []
         if release.answered or release.activities:
             self._release(release)
+        self.state.look_ahead()
 
     def _decide(self, turn: Turn, envelope: Envelope, release: Release) -> None:
         try:
@@ -252,16 +253,20 @@ class WorkflowStateCoordinator:
         taken = self._due(own)
         while self._next and len(taken) < own:
             taken.append(self._next.popleft())
-        try:
-            item = self._inbox.get_nowait() if taken or not wait else self._inbox.get(timeout=self.nap())
-            while item is not None:
-                taken.append(item)
-                if len(taken) >= 2 * limit:
-                    return taken
-                item = self._inbox.get_nowait()
-        except Empty:
-            return taken
-        self._stopping = True
+        inbox, may_wait = self._inbox, wait and not taken
+        # Asked and not told by `Empty`, which takes as long as a decision. Nobody else takes anything out.
+        while may_wait or not inbox.empty():
+            try:
+                item = inbox.get(timeout=self.nap()) if may_wait else inbox.get_nowait()
+            except Empty:
+                break
+            if item is None:
+                self._stopping = True
+                break
+            taken.append(item)
+            may_wait = False
+            if len(taken) >= 2 * limit:
+                break
         return taken
 
     def _due(self, limit: int) -> list[Envelope | Operation[Any]]:

@@ -143,8 +143,10 @@ def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> bool
     """Give a targeted event to the longest wait of its workflow."""
     loaded = turn.state.touch(target.key)
     rows = loaded.rows if loaded is not None else turn.state.post.waits_of(target.key)
-    matching = [row for row in rows.values() if (row.name, row.event_key) == (event.name, event.event_key)]
-    for row in sorted(matching, key=lambda row: row.serial):
+    matching = [row for row in rows.values() if row.name == event.name and row.event_key == event.event_key]
+    if len(matching) > 1:
+        matching.sort(key=lambda row: row.serial)
+    for row in matching:
         # Read again: an event that one wait cannot read parks the workflow.
         record = turn.state.by_key(target.key)
         if record is not None and _fits(record, row, event) and _hand_over(turn, record, row, event):
@@ -219,8 +221,10 @@ def _fits(record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool:
         return False
     if row.mode is DeliveryMode.AFTER_WAIT and event.serial <= row.serial:
         return False
+    if event.consume:
+        return True
     seen = next((row[2] for row in record.cursors if row[:2] == (event.name, event.event_key)), 0)
-    return event.consume or event.serial > seen
+    return event.serial > seen
 
 
 def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:

@@ -62,16 +62,16 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
     All of it is one decision, so no crash can come between a child's end and its parent's wake-up, and an event that
     arrives while a workflow ends is either taken or found here.
     """
-    state = turn.state
+    state, key = turn.state, record.key
     ended = record.with_status(status, finished_at=turn.now, wake_at=None, park_reason=None, park_detail=None, **ending)
-    loaded = state.loaded.get(record.key)
+    loaded = state.loaded.get(key)
     mail = loaded.mail if loaded is not None else None
     leave_work(turn, record)
     close_children(turn, record, loaded)
-    for position in loaded.rows if loaded is not None else state.post.waits_of(record.key):
-        state.post.drop_wait(record.key, position)
+    for position in loaded.rows if loaded is not None else state.post.waits_of(key):
+        state.post.drop_wait(key, position)
     state.put(ended, record)
-    state.unload(record.key)
+    state.unload(key)
     if mail != 0:
         _bury_mail(turn, record)
     turn.effects.append(Ended(ended))
@@ -95,8 +95,8 @@ def leave_work(turn: Turn, record: WorkflowRecord) -> None:
 
 def stop_activities(turn: Turn, record: WorkflowRecord) -> None:
     """Stop the activities that run for a workflow."""
-    for position, flight in turn.state.in_flight.pop(record.key, {}).items():
-        turn.effects.append(StopActivity(record.key, flight[0], position))
+    if flights := turn.state.in_flight.pop(record.key, None):
+        turn.effects += [StopActivity(record.key, flight[0], position) for position, flight in flights.items()]
 
 
 def child_id_of(record: WorkflowRecord, op: Any, position: str) -> str:

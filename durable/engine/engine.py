@@ -155,7 +155,7 @@ class WorkflowEngine:
         """
         if not isinstance(event, Event):
             raise WrongType("send_event", f"takes an Event, not {type(event).__name__}")
-        text, _ = self._core.codec.coder(event.payload_type, event.label).pack(payload)
+        text, _ = event.coder(self._core.codec).pack(payload)
         return await self._core.ask(
             SendEvent(
                 name=event.name,
@@ -222,6 +222,8 @@ def _definitions(workflows: Iterable[WorkflowDef[..., Any]]) -> list[WorkflowDef
 
 
 def _tags(tags: Iterable[str] | None) -> tuple[str, ...]:
+    if tags is None:
+        return ()
     if isinstance(tags, str):
         raise WrongType("tags", "must be several texts, not one: tags=[...]")
-    return tuple(dict.fromkeys(check_text("tag", tag) for tag in tags or ()))
+    return tuple(dict.fromkeys(check_text("tag", tag) for tag in tags))

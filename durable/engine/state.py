@@ -103,6 +103,8 @@ class State:
         self.codec = codec
         self.config = config
         self.batch = Batch()
+        # The next one, made while nobody waits for it.
+        self._spare: Batch | None = None
         self.serial = 0
         self.timers = TimerWindow(config.timer_window)
         self.loaded: OrderedDict[int, Loaded] = OrderedDict()
@@ -242,12 +244,16 @@ class State:
         """The batch is committed: open the next one, and let go of the bodies that were not used for longest."""
         for key in self.batch.workflows_purged:
             self._ended.pop(key, None)
-        self.batch = Batch()
+        self.batch, self._spare = self._spare or Batch(), None
         self._free.clear()
         self.post.next_batch(self.batch)
         self.chronicle.batch = self.timetable.batch = self.batch
         self._evict()
         self._let_go.clear()
+
+    def look_ahead(self) -> None:
+        """Nobody waits: make what the next commit will need, and forget what is remembered for too long."""
+        self._spare = self._spare or Batch()
         if len(self._ended) > min(_ENDED_MAX, self.config.max_loaded_workflows):
             self._ended.clear()
         if len(self._ids) > 2 * len(self.loaded) + 1000:

@@ -6,7 +6,9 @@ that name was asked for, so one more call never shifts the others.
 
 from __future__ import annotations
 
+import functools
 import uuid as _uuid
+from collections.abc import Callable
 from datetime import datetime
 from random import Random
 
@@ -34,8 +36,8 @@ class WorkflowInfo:
 class Ambient:
     """What the verbs below read from the session that is stepping; the session derives from it."""
 
-    def __init__(self, info: WorkflowInfo, now: int) -> None:
-        self.info = info
+    def __init__(self, describe: Callable[[], WorkflowInfo], now: int) -> None:
+        self._describe = describe
         # The recorded time of the last thing the workflow learnt.
         self.now = now
         # What its history has said beforehand, and the entry that was fed last.
@@ -47,6 +49,11 @@ class Ambient:
         self.closing = 0
         self.answers: tuple[tuple[str, bool], ...] = ()
         self._asked: dict[str, int] = {}
+
+    @functools.cached_property
+    def info(self) -> WorkflowInfo:
+        """Who the workflow is; few bodies ask."""
+        return self._describe()
 
     def draw(self, kind: str, name: str) -> tuple[str, ...]:
         """Texts that no other draw of this workflow shares."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from datetime import timedelta
 from typing import Any, Generic, TypeVar, get_args
 
 from durable.clock import from_duration
+from durable.codec import Codec, Coder
 from durable.errors import WrongType
 from durable.ids import check_text
 from durable.records import DeliveryMode, EntryKind
@@ -21,6 +21,8 @@ class Event(Generic[T]):
     `Event[Decision]("approval")`: the payload type stands in the subscript. With `consume_on_read=False` every waiter
     gets it, now and later, until it expires.
     """
+
+    _coder: tuple[Codec, Coder] | None = None
 
     def __init__(
         self,
@@ -38,12 +40,19 @@ class Event(Generic[T]):
         self.expire_after_us = None if expire_after is None else from_duration(f"event {name}", expire_after)
         self.label = f"event {name}: payload"
 
-    @functools.cached_property
+    @property
     def payload_type(self) -> Any:
         """The type in the subscript, or Any."""
         # `Event[T](...)` leaves its subscript here, after __init__ has run.
         arguments = get_args(getattr(self, "__orig_class__", None))
         return arguments[0] if arguments else Any
+
+    def coder(self, codec: Codec) -> Coder:
+        """The coder of its payload; remembered for the codec that asked last. Raises `CodecError`."""
+        known = self._coder
+        if known is None or known[0] is not codec:
+            known = self._coder = (codec, codec.coder(self.payload_type, self.label))
+        return known[1]
 
     def wait(self, key: str | None = None) -> EventOp[T]:
         """Wait for an event of this name, sent with the same key (or with none)."""

@@ -8,6 +8,7 @@ entries come from.
 from __future__ import annotations
 
 import enum
+import functools
 import traceback
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +34,12 @@ def session_of(
     """The session of a stored workflow, not started yet. Raises `UnknownWorkflow`, or `CodecError` for its input."""
     definition = workflows.get(record.name, record.version)
     args, kwargs = arguments or definition.coder(codec).unpack_arguments(record.input)
-    info = WorkflowInfo(
+    describe = functools.partial(_info_of, record)
+    return WorkflowSessionRunner(definition, args, kwargs, describe=describe, start_at=record.start_at, codec=codec)
+
+
+def _info_of(record: WorkflowRecord) -> WorkflowInfo:
+    return WorkflowInfo(
         id=record.id,
         name=record.name,
         version=record.version,
@@ -41,7 +47,6 @@ def session_of(
         created_at=to_datetime(record.created_at),
         tags=record.tags,
     )
-    return WorkflowSessionRunner(definition, args, kwargs, info=info, start_at=record.start_at, codec=codec)
 
 
 def parking_of(error: Exception) -> tuple[ParkReason, str]:

@@ -10,7 +10,7 @@ outside this object, which is then thrown away.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from durable.clock import LATEST, to_datetime
@@ -47,11 +47,11 @@ class WorkflowSessionRunner(Undoer):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         *,
-        info: WorkflowInfo,
+        describe: Callable[[], WorkflowInfo],
         start_at: int,
         codec: Codec,
     ) -> None:
-        super().__init__(info, start_at, codec)
+        super().__init__(describe, start_at, codec)
         self._call = (definition.fn, args, kwargs)
         self._root: Fiber | None = None
 
@@ -167,7 +167,7 @@ class WorkflowSessionRunner(Undoer):
         if isinstance(op, _CALLS):
             return op.definition.coder(self._codec).result
         if isinstance(op, EventOp):
-            return self._codec.coder(op.event.payload_type, op.event.label)
+            return op.event.coder(self._codec)
         if isinstance(op, _TYPED):
             return op.coder(self._codec)
         return None
