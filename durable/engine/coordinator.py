@@ -221,9 +221,7 @@ class WorkflowStateCoordinator:
             # The state may be half changed. Crash-only: throw it away and start again.
             raise
         except DurableError as error:
-            envelope.error = error
-            release.answered.append(envelope)
-            return
+            envelope.error, reply = error, None
         if isinstance(reply, Pending):
             self._watchers.add(reply.key, envelope)
         elif isinstance(reply, Watched):
@@ -248,8 +246,7 @@ class WorkflowStateCoordinator:
 
     def _take(self, *, wait: bool) -> list[Envelope | Operation[Any]]:
         """Everything that waits, up to the limit; timers and the engine's own operations come before new calls."""
-        limit = self._config.max_batch
-        own = min(limit, _OWN)
+        limit, own = self._config.max_batch, min(self._config.max_batch, _OWN)
         taken = self._due(own)
         while self._next and len(taken) < own:
             taken.append(self._next.popleft())
@@ -260,12 +257,10 @@ class WorkflowStateCoordinator:
                 item = inbox.get(timeout=self.nap()) if may_wait else inbox.get_nowait()
             except Empty:
                 break
-            if item is None:
-                self._stopping = True
-                break
-            taken.append(item)
-            may_wait = False
-            if len(taken) >= 2 * limit:
+            may_wait, self._stopping = False, item is None
+            if item is not None:
+                taken.append(item)
+            if self._stopping or len(taken) >= 2 * limit:
                 break
         return taken
 
@@ -273,8 +268,8 @@ class WorkflowStateCoordinator:
         state = self.state
         if (after := state.timers.refill_after()) is not None:
             state.timers.refill(self._backend.find(Timers(after=after, limit=self._config.timer_window)))
-        due = state.timers.pop_due(self._clock.now(), limit)
-        found: list[Envelope | Operation[Any]] = [when_due(key) for key in due]
+        found: list[Envelope | Operation[Any]] = []
+        found += [when_due(key) for key in state.timers.pop_due(self._clock.now(), limit)]
         if (now := self._clock.monotonic()) >= self._sweep_at:
             self._sweep_at = now + self._sweep_every
             found.append(SweepEvents())

@@ -160,16 +160,18 @@ def feed_cancel(turn: Turn, loaded: Loaded, reason: str) -> None:
 
 def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
     """Do what the body now asks for."""
-    _look_after_history(turn, loaded)
+    session = loaded.session
+    if session.answers or session.trimmed:
+        _look_after_history(turn, loaded)
     # Also on its way out a body has withdrawn waits: the children among them are to be cancelled.
-    for wait in result.withdrawn if isinstance(result, Suspended) else loaded.session.withdrawn():
+    for wait in result.withdrawn if isinstance(result, Suspended) else session.withdrawn():
         _withdraw(turn, loaded, wait)
-    if loaded.session.published is not None:
+    if session.published is not None:
         result = store_progress(turn, loaded, result)
     if not isinstance(result, Suspended):
         _end(turn, loaded, result)
         return
-    waits = loaded.session.waits
+    waits = session.waits
     is_passing = False
     for wait in result.opened:
         # A wait may have been opened and withdrawn between two answers.
@@ -191,8 +193,6 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
 def _look_after_history(turn: Turn, loaded: Loaded) -> None:
     """Record what `patched` has answered, and let go of the rounds of loops that nobody needs any more."""
     session, key = loaded.session, loaded.record.key
-    if not session.answers and not session.trimmed:
-        return
     for change_id, answer in session.answers:
         loaded.seq += 1
         at, told = max(turn.now, session.now), "true" if answer else "false"
@@ -239,9 +239,9 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 def settle(turn: Turn, loaded: Loaded) -> None:
     """Bring the record in line with what the body waits for."""
-    record = loaded.record
-    status = _RUNNING if loaded.session.open_activities else _SUSPENDED
-    wake_at = loaded.session.wake_at(turn.state.in_flight.get(record.key, ())) if loaded.session.timed else None
+    record, session = loaded.record, loaded.session
+    status = _RUNNING if session.open_activities else _SUSPENDED
+    wake_at = session.wake_at(turn.state.in_flight.get(record.key, ())) if session.timed else None
     if status is not record.status or wake_at != record.wake_at:
         turn.state.put(record.with_status(status, wake_at=wake_at), record)
 

@@ -6,13 +6,10 @@ that name was asked for, so one more call never shifts the others.
 
 from __future__ import annotations
 
-import functools
 import uuid as _uuid
-from collections.abc import Callable
 from datetime import datetime
 from random import Random
-
-import attrs
+from typing import NamedTuple
 
 from durable.clock import to_datetime
 from durable.errors import OperationMisused
@@ -21,23 +18,27 @@ from durable.runner.ops import STEPPING
 from durable.runner.past import NOTHING, Past
 
 
-@attrs.frozen(kw_only=True)
-class WorkflowInfo:
-    """Who the running workflow is."""
+class WorkflowInfo(NamedTuple):
+    """Who the running workflow is. A tuple: every body has one, and few ever look at it."""
 
     id: str
     name: str
-    version: int = 1
-    round: int = 0
-    created_at: datetime
+    version: int
+    round: int
+    created_us: int
     tags: tuple[str, ...] = ()
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was started."""
+        return to_datetime(self.created_us)
 
 
 class Ambient:
     """What the verbs below read from the session that is stepping; the session derives from it."""
 
-    def __init__(self, describe: Callable[[], WorkflowInfo], now: int) -> None:
-        self._describe = describe
+    def __init__(self, info: WorkflowInfo, now: int) -> None:
+        self.info = info
         # The recorded time of the last thing the workflow learnt.
         self.now = now
         # What its history has said beforehand, and the entry that was fed last.
@@ -49,11 +50,6 @@ class Ambient:
         self.closing = 0
         self.answers: tuple[tuple[str, bool], ...] = ()
         self._asked: dict[str, int] = {}
-
-    @functools.cached_property
-    def info(self) -> WorkflowInfo:
-        """Who the workflow is; few bodies ask."""
-        return self._describe()
 
     def draw(self, kind: str, name: str) -> tuple[str, ...]:
         """Texts that no other draw of this workflow shares."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from durable.clock import later, to_datetime
@@ -37,8 +37,8 @@ _NOTHING_TRIMMED: frozenset[int] = frozenset()
 class Interpreter(Ambient):
     """Fibers, their open waits, and what has come of them since the last answer."""
 
-    def __init__(self, describe: Callable[[], WorkflowInfo], start_at: int, codec: Codec) -> None:
-        super().__init__(describe, start_at)
+    def __init__(self, info: WorkflowInfo, start_at: int, codec: Codec) -> None:
+        super().__init__(info, start_at)
         # Open waits by position, in the order in which they were opened.
         self.waits: dict[str, WaitCondition] = {}
         # Those of them that have a deadline.

@@ -8,14 +8,12 @@ entries come from.
 from __future__ import annotations
 
 import enum
-import functools
 import traceback
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
-from durable.clock import to_datetime
 from durable.codec import Arguments, Codec
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, UnknownWorkflow
 from durable.records import HistoryEntry, ParkReason, WorkflowHistory, WorkflowRecord, WorkflowStatus
@@ -34,19 +32,8 @@ def session_of(
     """The session of a stored workflow, not started yet. Raises `UnknownWorkflow`, or `CodecError` for its input."""
     definition = workflows.get(record.name, record.version)
     args, kwargs = arguments or definition.coder(codec).unpack_arguments(record.input)
-    describe = functools.partial(_info_of, record)
-    return WorkflowSessionRunner(definition, args, kwargs, describe=describe, start_at=record.start_at, codec=codec)
-
-
-def _info_of(record: WorkflowRecord) -> WorkflowInfo:
-    return WorkflowInfo(
-        id=record.id,
-        name=record.name,
-        version=record.version,
-        round=record.round,
-        created_at=to_datetime(record.created_at),
-        tags=record.tags,
-    )
+    info = WorkflowInfo(record.id, record.name, record.version, record.round, record.created_at, record.tags)
+    return WorkflowSessionRunner(definition, args, kwargs, info=info, start_at=record.start_at, codec=codec)
 
 
 def parking_of(error: Exception) -> tuple[ParkReason, str]:

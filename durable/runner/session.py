@@ -10,7 +10,7 @@ outside this object, which is then thrown away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from durable.clock import LATEST, to_datetime
@@ -47,11 +47,11 @@ class WorkflowSessionRunner(Undoer):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         *,
-        describe: Callable[[], WorkflowInfo],
+        info: WorkflowInfo,
         start_at: int,
         codec: Codec,
     ) -> None:
-        super().__init__(describe, start_at, codec)
+        super().__init__(info, start_at, codec)
         self._call = (definition.fn, args, kwargs)
         self._root: Fiber | None = None
 

@@ -7,7 +7,7 @@ machine, commits, rows recorded, replays, and calls into the loop. Activities an
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -169,8 +169,10 @@ class Counted:
     def answer(self) -> Work:
         """All activities that were asked for come back at once."""
         work = self._begin()
-        running, self.running = self.running, []
-        for effect in running:
+        running, self.running = deque(self.running), []
+        while running:
+            # Gone with its answer, as it is in the loop.
+            effect = running.popleft()
             value = effect.args[0] + 1
             self.coordinator.submit(
                 RecordActivity(

@@ -18,6 +18,7 @@ from durable.runner.interpreter import Interpreter
 from durable.runner.loops import Course, Loop, Rounds
 from durable.runner.ops import Leaf, Outcome, Raised, Timer
 from durable.runner.past import Past, PastRounds, RoundState
+from durable.runner.session import WorkflowSessionRunner
 from tests.planted.planting import Planter, bug
 
 # --- states ---------------------------------------------------------------------------------------------------------
@@ -250,19 +251,19 @@ def some_rounds_stay_for_ever(planter: Planter) -> None:
 def draws_counted_over_all_rounds(planter: Planter) -> None:
     """What is drawn in a round does not depend on what earlier rounds have drawn, which may not be run again."""
 
-    def _drawing(self: Interpreter) -> tuple[str, tuple[str, ...], dict[str, int]]:
+    def _drawing(self: WorkflowSessionRunner) -> tuple[str, tuple[str, ...], dict[str, int]]:
         return Ambient._drawing(self)
 
-    planter.replace(Interpreter, _drawing)
+    planter.replace(WorkflowSessionRunner, _drawing)
 
 
 @bug("I5")
 def draws_the_same_in_every_round(planter: Planter) -> None:
     """What one round draws no other does."""
-    drawing = Interpreter._drawing
+    drawing = WorkflowSessionRunner._drawing
 
-    def _drawing(self: Interpreter) -> tuple[str, tuple[str, ...], dict[str, int]]:
+    def _drawing(self: WorkflowSessionRunner) -> tuple[str, tuple[str, ...], dict[str, int]]:
         id, where, asked = drawing(self)
         return id, tuple(one.rpartition(".")[0] for one in where), asked
 
-    planter.replace(Interpreter, _drawing)
+    planter.replace(WorkflowSessionRunner, _drawing)

@@ -58,8 +58,8 @@ approval = Event[str | None]("approval")
 
 def a_session(definition: WorkflowDef[Any, Any], *args: Any, id: str = "w-1", round: int = 0) -> WorkflowSessionRunner:
     """A session that has not started; its workflow was created at the new year."""
-    info = WorkflowInfo(id=id, name=definition.name, version=definition.version, round=round, created_at=NEW_YEAR)
-    return WorkflowSessionRunner(definition, args, {}, describe=lambda: info, start_at=START, codec=CODEC)
+    info = WorkflowInfo(id, definition.name, definition.version, round, START)
+    return WorkflowSessionRunner(definition, args, {}, info=info, start_at=START, codec=CODEC)
 
 
 def run(definition: WorkflowDef[Any, Any], *entries: HistoryEntry) -> SessionResult:

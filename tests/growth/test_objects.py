@@ -1,0 +1,65 @@
+"""How many objects the garbage collector comes by: one more for every step or every body is a regression.
+
+Counted and not timed. With a thousand workflows at once the collector took a fifth of all time before this was counted.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from durable.backends.base import Batch
+from tests.growth.counted import Counted, ten, waiter
+
+MANY = 300
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> Iterator[Counted]:
+    """A coordinator that has everything in memory which it makes once, and a collector that stands still."""
+    counted = Counted(tmp_path / "store.db")
+    counted.open()
+    counted.start([waiter(), ten(0)], "first-")
+    counted.answer()
+    gc.collect()
+    gc.disable()
+    yield counted
+    gc.enable()
+    counted.close()
+
+
+def test_a_body_that_waits_is_few_objects(counted: Counted) -> None:
+    """A workflow in memory is its record, its session, its body and its wait; nothing that is empty is kept for it."""
+    before = _objects()
+    counted.start((waiter() for _ in range(MANY)), "many-")
+    gc.collect()
+    each = (_objects() - before) / MANY
+    assert each < 15
+
+
+def test_a_step_adds_few_objects(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a step adds until its batch is committed is its entry and the next activity; the answer is gone by then."""
+    counted.start((ten(number) for number in range(MANY)), "many-")
+    counted.answer()
+    added: list[float] = []
+    commit = counted.backend.commit
+
+    def counting_commit(batch: Batch) -> None:
+        # The count of the youngest generation: what was made, less what is gone.
+        added.append((gc.get_count()[0] - before) / len(batch.history))
+        commit(batch)
+
+    monkeypatch.setattr(counted.backend, "commit", counting_commit)
+    gc.collect()
+    before = gc.get_count()[0]
+    counted.answer()
+    assert len(added) == 1
+    assert added[0] < 1.5
+
+
+def _objects() -> int:
+    """A number and not the objects: nobody wants to read all of them should the test fail."""
+    return len(gc.get_objects())
