@@ -77,8 +77,8 @@ class Batch:
     # The highest serial given out so far.
     serial: int = 0
     workflows_new: dict[int, WorkflowRecord] = attrs.field(factory=dict)
-    # Rows that exist already: everything but key, id, created_at, parent and tags may have changed; name, version and
-    # input only together with `history_cleared`.
+    # Rows that exist already: everything but key, id, created_at, parent and tags may have changed; name, version,
+    # input, start_digest, start_at, depth and round only together with `history_cleared`.
     workflows_changed: dict[int, WorkflowRecord] = attrs.field(factory=dict)
     # With their history, waits, mailbox and progress.
     workflows_purged: set[int] = attrs.field(factory=set)

@@ -124,6 +124,31 @@ def workflow_row(record: WorkflowRecord) -> Row:
     )
 
 
+# What changes while a workflow lives. The rest is said when it begins, or begins anew with an empty history.
+CHANGING = (
+    "status", "wake_at", "finished_at", "result", "error", "cancel_requested", "cancel_reason", "crashes",
+    "park_reason", "park_detail", "cursors",
+)  # fmt: skip
+
+
+def change_row(record: WorkflowRecord) -> Row:
+    """What changes of a workflow, in the order of `CHANGING`, and its key."""
+    return (
+        record.status._value_,
+        record.wake_at,
+        record.finished_at,
+        record.result,
+        record.error,
+        int(record.cancel_requested),
+        record.cancel_reason,
+        record.crashes,
+        None if record.park_reason is None else record.park_reason._value_,
+        record.park_detail,
+        to_json(record.cursors) if record.cursors else "[]",
+        record.key,
+    )
+
+
 def _workflow(row: Row) -> WorkflowRecord:
     reason, on_close = row[21], row[23]
     return WorkflowRecord(

@@ -66,20 +66,21 @@ _PUT_PROGRESS = rows.PROGRESS.insert("INSERT OR REPLACE")
 _PUT_SCHEDULE = schedules.SCHEDULE.insert("INSERT OR REPLACE")
 
 
-def _update_workflow(*left_out: str) -> str:
-    """The update of a workflow's row, with the same parameters as its insert: column n is ?n."""
-    never = {"key", "id", "created_at", "parent_key", "parent_place", "on_parent_close", "tags", *left_out}
+# For people who watch a row. Nobody here reads it, so whatever it holds must not make a commit fail.
+_REVISION = f"revision = (ifnull(revision, 0) + 1) & {(1 << 62) - 1}"
+# A column that is set anew, and stays as it is, still costs its time, and that of its index.
+_CHANGE_WORKFLOW = f"UPDATE workflow SET {', '.join(f'{one} = ?' for one in rows.CHANGING)}, {_REVISION} WHERE key = ?"
+
+
+def _restart_workflow() -> str:
+    """The update of a workflow that begins anew, with the same parameters as its insert: column n is ?n."""
+    never = {"key", "id", "created_at", "parent_key", "parent_place", "on_parent_close", "tags"}
     numbered = enumerate(rows.WORKFLOW.columns, start=1)
     changes = ", ".join(f"{column} = ?{number}" for number, column in numbered if column not in never)
-    # For people who watch a row. Nobody here reads it, so whatever it holds must not make a commit fail.
-    revision = f"(ifnull(revision, 0) + 1) & {(1 << 62) - 1}"
-    return f"UPDATE workflow SET {changes}, revision = {revision} WHERE key = ?1"
+    return f"UPDATE workflow SET {changes}, {_REVISION} WHERE key = ?1"
 
 
-# Name, version and input change only when a workflow continues as something else, and that clears its history. Setting
-# the name anew with every change of status would rewrite its index entry each time.
-_UPDATE_WORKFLOW = _update_workflow("name", "version", "input", "start_digest")
-_CONTINUE_WORKFLOW = _update_workflow()
+_RESTART_WORKFLOW = _restart_workflow()
 
 _PURGE = (
     "DELETE FROM workflow WHERE key = ?",
@@ -364,14 +365,12 @@ def _put(connection: sqlite3.Connection, batch: Batch) -> None:
 
 
 def _update_workflows(connection: sqlite3.Connection, batch: Batch) -> None:
-    continued: list[Row] = []
-    stayed: list[Row] = []
-    for key, record in batch.workflows_changed.items():
-        (continued if key in batch.history_cleared else stayed).append(rows.workflow_row(record))
-    changed = 0
-    for statement, parameters in ((_UPDATE_WORKFLOW, stayed), (_CONTINUE_WORKFLOW, continued)):
-        if parameters:
-            changed += connection.executemany(statement, parameters).rowcount
+    changed, anew = batch.workflows_changed.values(), batch.history_cleared
+    going_on = [rows.change_row(record) for record in changed if record.key not in anew]
+    count = connection.executemany(_CHANGE_WORKFLOW, going_on).rowcount if going_on else 0
+    if anew:
+        begun = [rows.workflow_row(record) for record in changed if record.key in anew]
+        count += connection.executemany(_RESTART_WORKFLOW, begun).rowcount if begun else 0
     # An update of a row that is not there says nothing by itself, and the change would be lost.
-    if changed != len(batch.workflows_changed):
+    if count != len(changed):
         raise InvariantViolated("a batch changes a workflow that is not stored")

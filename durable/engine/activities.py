@@ -191,7 +191,8 @@ class ActivityPool:
             if self._is_draining or not self._waiting:
                 break
             effect = self._waiting.popleft()
-            self._call_worker()
+            if not self._is_called:
+                self._call_worker()
             if not await self._run(worker, effect):
                 return False
             if count % _POLITE == 0:

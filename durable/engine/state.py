@@ -250,11 +250,11 @@ class State:
         self.chronicle.batch = self.timetable.batch = self.batch
         self._evict()
         self._let_go.clear()
-
-    def look_ahead(self) -> None:
-        """Nobody waits: make what the next commit will need, and forget what is remembered for too long."""
-        self._spare = self._spare or Batch()
         if len(self._ended) > min(_ENDED_MAX, self.config.max_loaded_workflows):
             self._ended.clear()
         if len(self._ids) > 2 * len(self.loaded) + 1000:
             self._ids = {loaded.record.id: key for key, loaded in self.loaded.items()}
+
+    def look_ahead(self) -> None:
+        """Make the batch that comes after the open one, now that nobody waits for it."""
+        self._spare = self._spare or Batch()

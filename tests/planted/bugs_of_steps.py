@@ -15,10 +15,10 @@ from durable.clock import SECOND
 from durable.engine import lifecycle, progress
 from durable.engine.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.operations import Effect, RecordActivity, RunActivity, StopActivity
-from durable.engine.state import Loaded
+from durable.engine.state import Loaded, State
 from durable.engine.timers import TimerWindow
 from durable.engine.turn import Turn
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord
 from durable.retry import Retry
 from durable.runner import determinism
 from durable.runner.determinism import Ambient
@@ -26,6 +26,20 @@ from durable.runner.fibers import WaitCondition
 from durable.runner.results import SessionResult
 from durable.runner.session import WorkflowSessionRunner
 from tests.planted.planting import Planter, bug
+
+# --- beginnings -----------------------------------------------------------------------------------------------------
+
+
+@bug("I3", seed=1)
+def beginning_moved(planter: Planter) -> None:
+    """When and as what a round has begun stays as it is while it goes on."""
+    store = State.put
+
+    def put(self: State, record: WorkflowRecord, before: WorkflowRecord) -> None:
+        store(self, attrs.evolve(record, start_at=before.start_at + (record.wake_at is not None)), before)
+
+    planter.replace(State, put)
+
 
 # --- answers --------------------------------------------------------------------------------------------------------
 

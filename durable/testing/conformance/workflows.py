@@ -111,6 +111,7 @@ def check_update(make: BackendFactory) -> None:
             **{name: getattr(first, name) for name in ("id", "created_at", "tags")},
             **{name: getattr(first, name) for name in ("parent_key", "parent_place", "on_parent_close")},
             **{name: getattr(first, name) for name in ("name", "version", "input", "start_digest")},
+            **{name: getattr(first, name) for name in ("start_at", "depth", "round")},
         )
         store.save(workflows_changed=by_key(changed))
         same(store.backend.workflow_by_key(1), changed)
@@ -120,12 +121,12 @@ def check_update(make: BackendFactory) -> None:
 
 
 def check_continued_workflow(make: BackendFactory) -> None:
-    """A workflow that continues as another changes name, version and input, and its history begins anew."""
+    """A workflow that continues as another may change in all that it began with, and its history begins anew."""
     with Store(make) as store:
         store.save(
             workflows_new=by_key(workflow(1), workflow(2)), history=[(1, entry(0)), (1, entry(1)), (2, entry(0))]
         )
-        continued = workflow(1, name="refund", version=2, input="[2]", round=1)
+        continued = workflow(1, name="refund", version=2, input="[2]", start_digest="d", start_at=7, depth=3, round=1)
         fresh = entry(0, outcome="9")
         store.save(workflows_changed=by_key(continued), history_cleared={1}, history=[(1, fresh)])
         same(store.backend.workflow("workflow-1"), continued)
