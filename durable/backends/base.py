@@ -31,19 +31,15 @@ from durable.schedule import ScheduleRecord
 R = TypeVar("R", covariant=True)
 
 
+@attrs.define
 class Entries:
     """New entries of histories, each with the key of its workflow, in the order in which they were decided.
 
     Two lists and no pairs: there is one for every step, and the garbage collector comes by each of them.
     """
 
-    __slots__ = ("_entries", "_keys")
-
-    def __init__(self, pairs: Iterable[tuple[int, HistoryEntry]] = ()) -> None:
-        self._keys: list[int] = []
-        self._entries: list[HistoryEntry] = []
-        for key, entry in pairs:
-            self.add(key, entry)
+    _keys: list[int] = attrs.field(factory=list)
+    _entries: list[HistoryEntry] = attrs.field(factory=list)
 
     def add(self, key: int, entry: HistoryEntry) -> None:
         """One more entry."""
@@ -52,7 +48,7 @@ class Entries:
 
     def without(self, key: int) -> Entries:
         """Those of all other workflows."""
-        return Entries((owner, entry) for owner, entry in self if owner != key)
+        return _entries((owner, entry) for owner, entry in self if owner != key)
 
     def __iter__(self) -> Iterator[tuple[int, HistoryEntry]]:
         return zip(self._keys, self._entries, strict=True)
@@ -62,7 +58,12 @@ class Entries:
 
 
 def _entries(pairs: Entries | Iterable[tuple[int, HistoryEntry]]) -> Entries:
-    return pairs if isinstance(pairs, Entries) else Entries(pairs)
+    if isinstance(pairs, Entries):
+        return pairs
+    made = Entries()
+    for key, entry in pairs:
+        made.add(key, entry)
+    return made
 
 
 # Nothing is converted when a field is set anew: that would make every assignment a call.

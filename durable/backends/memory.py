@@ -191,8 +191,8 @@ def _check_change(stored: WorkflowRecord | None, record: WorkflowRecord, *, cont
     if _fixed(stored) != _fixed(record):
         raise InvariantViolated(f"a batch changes who workflow {record.id!r} is")
     # Stores of tables do not even look at these columns otherwise; here the bug that relies on it is found.
-    if not continued and _code(stored) != _code(record):
-        raise InvariantViolated(f"a batch changes what workflow {record.id!r} runs and keeps its history")
+    if not continued and _begun(stored) != _begun(record):
+        raise InvariantViolated(f"a batch changes how workflow {record.id!r} has begun and keeps its history")
 
 
 def _fixed(record: WorkflowRecord) -> tuple[object, ...]:
@@ -200,8 +200,9 @@ def _fixed(record: WorkflowRecord) -> tuple[object, ...]:
     return (record.key, record.id, record.created_at, *parent, record.tags)
 
 
-def _code(record: WorkflowRecord) -> tuple[object, ...]:
-    return (record.name, record.version, record.input, record.start_digest)
+def _begun(record: WorkflowRecord) -> tuple[object, ...]:
+    code = (record.name, record.version, record.input, record.start_digest)
+    return (*code, record.start_at, record.depth, record.round)
 
 
 def _discard(places: dict[K, Any], place: K) -> None:

@@ -2,7 +2,7 @@
 
 A commit that makes a file longer has the file system write down the new length too, in a commit of its own: on ext4
 half the time of an fsync. SQLite writes its log over and over from the start once it has been checkpointed, so a
-service that has run for a while pays this no more; with zeros behind the log's end a young one does not either. Whoever
+service that has run for a while pays this no more; with zeros behind the log's end a young one hardly does. Whoever
 reads a log stops at the first frame with a wrong checksum, so the zeros say nothing.
 
 Knows one file and its length. Must not know what is in it.

@@ -184,13 +184,13 @@ class WorkflowStateCoordinator:
 
     def process(self, items: list[Envelope | Operation[Any]]) -> None:
         """Decide a batch, commit it, release it. What comes in an envelope has somebody who waits for the answer."""
+        self._callers = [item for item in items if isinstance(item, Envelope)]
         turn = Turn(self.state, self._clock.now())
         release = Release()
-        self._callers = [item for item in items if isinstance(item, Envelope)]
         if len(self._callers) > 1 and len(ids := _started(self._callers)) > 1:
             self.state.look_up(ids)
         lists: list[Envelope] = []
-        # Used up: what is decided is gone before the next one makes the garbage collector look at both.
+        # Used up: an answer of an activity is gone before the next one makes the garbage collector look at both.
         items.reverse()
         while items:
             item = items.pop()
@@ -209,9 +209,9 @@ class WorkflowStateCoordinator:
             self._decide(turn, one, release)
         release.answered += self._observers.take(told)
         self._apply(turn.effects, release)
-        self._callers = []
         if release.answered or release.activities:
             self._release(release)
+        self._callers = []
         self.state.look_ahead()
 
     def _decide(self, turn: Turn, envelope: Envelope, release: Release) -> None:
@@ -257,7 +257,7 @@ class WorkflowStateCoordinator:
                 item = inbox.get(timeout=self.nap()) if may_wait else inbox.get_nowait()
             except Empty:
                 break
-            may_wait, self._stopping = False, item is None
+            may_wait, self._stopping = False, self._stopping or item is None
             if item is not None:
                 taken.append(item)
             if self._stopping or len(taken) >= 2 * limit:

@@ -33,6 +33,7 @@ from durable.records import (
 from durable.runner.definitions import ActivityCall
 from durable.runner.events import EventOp
 from durable.runner.fibers import WaitCondition
+from durable.runner.interpreter import NOTHING_TRIMMED
 from durable.runner.replaying import is_first_run, parking_of, session_of
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
 from durable.runner.session import WorkflowSessionRunner
@@ -200,7 +201,7 @@ def _look_after_history(turn: Turn, loaded: Loaded) -> None:
         turn.state.batch.history.add(key, entry)
     session.answers = ()
     turn.state.chronicle.trim(key, session.trimmed)
-    session.trimmed = frozenset()
+    session.trimmed = NOTHING_TRIMMED
 
 
 def _end(turn: Turn, loaded: Loaded, result: Completed | Failed | ContinueAs) -> None:

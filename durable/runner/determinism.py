@@ -11,6 +11,8 @@ from datetime import datetime
 from random import Random
 from typing import NamedTuple
 
+import attrs
+
 from durable.clock import to_datetime
 from durable.errors import OperationMisused
 from durable.ids import digest, seed
@@ -18,27 +20,34 @@ from durable.runner.ops import STEPPING
 from durable.runner.past import NOTHING, Past
 
 
-class WorkflowInfo(NamedTuple):
-    """Who the running workflow is. A tuple: every body has one, and few ever look at it."""
+class Identity(NamedTuple):
+    """Who a workflow is, for its session. A tuple: every body has one, and few ever ask."""
 
     id: str
     name: str
     version: int
     round: int
-    created_us: int
+    created_at: int
     tags: tuple[str, ...] = ()
 
-    @property
-    def created_at(self) -> datetime:
-        """When it was started."""
-        return to_datetime(self.created_us)
+
+@attrs.frozen(kw_only=True)
+class WorkflowInfo:
+    """Who the running workflow is."""
+
+    id: str
+    name: str
+    version: int = 1
+    round: int = 0
+    created_at: datetime
+    tags: tuple[str, ...] = ()
 
 
 class Ambient:
     """What the verbs below read from the session that is stepping; the session derives from it."""
 
-    def __init__(self, info: WorkflowInfo, now: int) -> None:
-        self.info = info
+    def __init__(self, who: Identity, now: int) -> None:
+        self.who = who
         # The recorded time of the last thing the workflow learnt.
         self.now = now
         # What its history has said beforehand, and the entry that was fed last.
@@ -56,14 +65,14 @@ class Ambient:
         id, where, asked = self._drawing()
         times = asked.get(f"{kind} {name}", 0)
         asked[f"{kind} {name}"] = times + 1
-        return (id, str(self.info.round), kind, name, str(times), *where)
+        return (id, str(self.who.round), kind, name, str(times), *where)
 
     def _drawing(self) -> tuple[str, tuple[str, ...], dict[str, int]]:
         """From which id and place draws follow now, and how often which name was drawn there.
 
         What a fork has copied was drawn by another workflow.
         """
-        id = next((source for last, source in self.past.forks if self.fed < last), self.info.id)
+        id = next((source for last, source in self.past.forks if self.fed < last), self.who.id)
         return id, (), self._asked
 
     def patched(self, change_id: str) -> bool:
@@ -107,4 +116,5 @@ def random(name: str = "") -> Random:
 
 def info() -> WorkflowInfo:
     """Who this workflow is."""
-    return ambient("info").info
+    id, name, version, round, created_at, tags = ambient("info").who
+    return WorkflowInfo(id=id, name=name, version=version, round=round, created_at=to_datetime(created_at), tags=tags)

@@ -18,7 +18,7 @@ from durable.errors import Cancelled, OperationMisused, SessionClosed
 from durable.records import EntryKind
 from durable.runner.children import Spawn
 from durable.runner.definitions import ActivityCall, ContinueRequested, WorkflowCall
-from durable.runner.determinism import Ambient, WorkflowInfo
+from durable.runner.determinism import Ambient, Identity
 from durable.runner.fibers import Fiber, Group, WaitCondition, source_line
 from durable.runner.loops import Loop, LoopState, rounds_of
 from durable.runner.misuse import foreign, not_taken
@@ -31,14 +31,14 @@ _log = logging.getLogger("durable")
 _CALLS = (WorkflowCall, Spawn)
 # A name of its own, for every step: to Python 3.11 a member of an enum is as dear as a call.
 _ACTIVITY = EntryKind.ACTIVITY
-_NOTHING_TRIMMED: frozenset[int] = frozenset()
+NOTHING_TRIMMED: frozenset[int] = frozenset()
 
 
 class Interpreter(Ambient):
     """Fibers, their open waits, and what has come of them since the last answer."""
 
-    def __init__(self, info: WorkflowInfo, start_at: int, codec: Codec) -> None:
-        super().__init__(info, start_at)
+    def __init__(self, who: Identity, start_at: int, codec: Codec) -> None:
+        super().__init__(who, start_at)
         # Open waits by position, in the order in which they were opened.
         self.waits: dict[str, WaitCondition] = {}
         # Those of them that have a deadline.
@@ -47,8 +47,8 @@ class Interpreter(Ambient):
         self.open_activities = 0
         self.announced: Op[Any] | None = None
         self.answer: Any = None
-        # Empty values that all can share, here and below: the garbage collector comes by every list of every body.
-        self.dropped: tuple[str, ...] = ()
+        # No list without anything in it, here and below: the garbage collector comes by every list of every body.
+        self.dropped: list[str] | None = None
         # The fiber that is being stepped, or was last.
         self.stepped: Fiber | None = None
         # What was published since anybody looked, and after which entry.
@@ -57,7 +57,7 @@ class Interpreter(Ambient):
         self.has_spawned = False
         # Whether it has come by a loop, and the entries of finished rounds that nobody needs any more.
         self.has_loop = False
-        self.trimmed: frozenset[int] = _NOTHING_TRIMMED
+        self.trimmed: frozenset[int] = NOTHING_TRIMMED
         self._codec = codec
         # Fibers that can go on; what was opened and withdrawn since the last answer.
         self._ready: deque[tuple[Fiber, Outcome]] | None = None
@@ -75,7 +75,7 @@ class Interpreter(Ambient):
         if self.closing:
             # A body that is let go of has not got any further.
             return
-        coder = self._codec.coder(type(value), f"workflow {self.info.name}: progress")
+        coder = self._codec.coder(type(value), f"workflow {self.who.name}: progress")
         self.published = (self.fed, coder.pack(value)[0])
 
     def _advance(self, fiber: Fiber | None = None, outcome: Outcome | None = None) -> SessionResult:
@@ -122,20 +122,20 @@ class Interpreter(Ambient):
                 self._finish(fiber, request)
                 return
             except BaseException as error:
-                self.dropped = ()
-                self._finish(fiber, Raised(foreign(self.info.name, error) or error))
+                self.dropped = None
+                self._finish(fiber, Raised(foreign(self.who.name, error) or error))
                 return
             outcome = self._misuse() if self.dropped else self._take(fiber, op)
 
     def _misuse(self) -> Raised | None:
-        dropped, self.dropped = self.dropped, ()
+        dropped, self.dropped = self.dropped, None
         return Raised(OperationMisused("; ".join(dropped))) if dropped else None
 
     def _take(self, fiber: Fiber, op: object) -> Outcome | None:
         """The fiber yielded something: the outcome if it is known at once, None if the fiber must wait."""
         announced, self.announced = self.announced, None
         if op is not announced or announced is None:
-            return Raised(OperationMisused(not_taken(self.info.name, op, source_line(fiber.body))))
+            return Raised(OperationMisused(not_taken(self.who.name, op, source_line(fiber.body))))
         position = f"{fiber.prefix}{fiber.count}"
         fiber.count += 1
         if isinstance(announced, Branches):
@@ -276,11 +276,11 @@ class Interpreter(Ambient):
         except SessionClosed:
             pass
         except BaseException as error:
-            _log.error("workflow %s (%s) could not be closed in order: %r", self.info.id, self.info.name, error)
+            _log.error("workflow %s (%s) could not be closed in order: %r", self.who.id, self.who.name, error)
             if (getattr(fiber.body, "gi_frame", None) or getattr(fiber.body, "cr_frame", None)) is not None:
                 # It refuses to end. Collecting it would throw GeneratorExit into it again, at the latest when the
                 # process ends, and one that loops would never let it end: so it is never collected.
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(fiber.body))
         finally:
             self.closing = 0
-            self.dropped = ()
+            self.dropped = None

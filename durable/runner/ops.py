@@ -51,7 +51,7 @@ class Stepping(Protocol):
     # What has come of the operation that was announced last.
     answer: Any
     closing: int
-    dropped: tuple[str, ...]
+    dropped: list[str] | None
 
 
 # The session whose body runs right now in this thread, if any.
@@ -123,7 +123,9 @@ class Op(Generic[T_co]):
         else:
             return
         problem = f"{self} was created{where} but never yielded: did you forget 'yield from' (or 'await')?"
-        session.dropped += (problem,)
+        if session.dropped is None:
+            session.dropped = []
+        session.dropped.append(problem)
 
     def __repr__(self) -> str:
         return str(self)

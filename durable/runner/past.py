@@ -173,7 +173,7 @@ class Past:
         return False
 
 
-# That of a body without a history. Thousands share it, and nobody changes it.
+# That of a body without a history. Thousands share it, and nobody changes what it says.
 NOTHING = Past()
 
 

@@ -19,7 +19,7 @@ from durable.errors import CodecError, HistoryDiverged, InvariantViolated, Unkno
 from durable.records import HistoryEntry, ParkReason, WorkflowHistory, WorkflowRecord, WorkflowStatus
 from durable.registry import Registry
 from durable.runner.definitions import WorkflowDef
-from durable.runner.determinism import WorkflowInfo
+from durable.runner.determinism import Identity
 from durable.runner.results import Failed
 from durable.runner.session import WorkflowSessionRunner
 
@@ -32,8 +32,8 @@ def session_of(
     """The session of a stored workflow, not started yet. Raises `UnknownWorkflow`, or `CodecError` for its input."""
     definition = workflows.get(record.name, record.version)
     args, kwargs = arguments or definition.coder(codec).unpack_arguments(record.input)
-    info = WorkflowInfo(record.id, record.name, record.version, record.round, record.created_at, record.tags)
-    return WorkflowSessionRunner(definition, args, kwargs, info=info, start_at=record.start_at, codec=codec)
+    who = Identity(record.id, record.name, record.version, record.round, record.created_at, record.tags)
+    return WorkflowSessionRunner(definition, args, kwargs, who=who, start_at=record.start_at, codec=codec)
 
 
 def parking_of(error: Exception) -> tuple[ParkReason, str]:

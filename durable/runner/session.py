@@ -20,7 +20,7 @@ from durable.outcomes import unpack_error
 from durable.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.children import ChildOp, ChildResult
 from durable.runner.definitions import ActivityCall, WorkflowCall, WorkflowDef
-from durable.runner.determinism import WorkflowInfo
+from durable.runner.determinism import Identity
 from durable.runner.events import EventOp
 from durable.runner.fibers import Fiber, WaitCondition, groups_around, source_line
 from durable.runner.loops import LoopState, Rounds, courses_around
@@ -47,11 +47,11 @@ class WorkflowSessionRunner(Undoer):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         *,
-        info: WorkflowInfo,
+        who: Identity,
         start_at: int,
         codec: Codec,
     ) -> None:
-        super().__init__(info, start_at, codec)
+        super().__init__(who, start_at, codec)
         self._call = (definition.fn, args, kwargs)
         self._root: Fiber | None = None
 
@@ -241,7 +241,7 @@ class WorkflowSessionRunner(Undoer):
             asked = "nothing: the workflow has ended"
         else:
             asked = "nothing here; it waits for " + ", ".join(f"{one} at {one.position}" for one in self.waits.values())
-        return HistoryDiverged(self.info.id, entry.position, recorded, asked)
+        return HistoryDiverged(self.who.id, entry.position, recorded, asked)
 
     def _cancel(self, entry: HistoryEntry) -> SessionResult:
         """Raise `Cancelled` at every open wait; groups end when all their branches have cleaned up.

@@ -12,12 +12,13 @@ from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.errors import InvariantViolated, StoreFenced
 from durable.testing.conformance.kit import by_key, by_place, by_serial, event, wait, workflow
 
+FIXED: list[dict[str, Any]] = [{"id": "other"}, {"created_at": 5}, {"tags": ("new",)}]
+BEGUN: list[dict[str, Any]] = [{"name": "refund"}, {"input": "[9]"}, {"start_at": 9}, {"depth": 2}, {"round": 1}]
 
-@pytest.mark.parametrize(
-    "change", [{"id": "other"}, {"created_at": 5}, {"tags": ("new",)}, {"name": "refund"}, {"input": "[9]"}]
-)
+
+@pytest.mark.parametrize("change", [*FIXED, *BEGUN])
 def test_changes_that_a_batch_must_not_make(change: dict[str, Any]) -> None:
-    """Who a workflow is never changes, and what it runs only together with its history."""
+    """Who a workflow is never changes, and how it has begun only together with its history."""
     backend = MemoryBackend()
     backend.open("a")
     backend.commit(Batch(number=1, workflows_new=by_key(workflow(1))))

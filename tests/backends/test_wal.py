@@ -53,7 +53,24 @@ def test_log_that_is_long_enough_is_left_alone(tmp_path: Path, monkeypatch: pyte
     log = Log(str(tmp_path / "a.db"))
     log.lay_out()
     monkeypatch.setattr(Log, "_look", lambda _: pytest.fail("it was looked at"))
-    log.lay_out()
+    for _ in range(20):
+        log.lay_out()
+
+
+def test_log_is_looked_at_now_and_then(tmp_path: Path) -> None:
+    """One commit in eight looks whether the log was used up; the first does."""
+    file = tmp_path / "a.db-wal"
+    file.write_bytes(b"x")
+    log = Log(str(tmp_path / "a.db"))
+    lengths: list[int] = []
+    for _ in range(17):
+        log.lay_out()
+        lengths.append(file.stat().st_size)
+        # As if every commit made it longer.
+        with file.open("ab") as writer:
+            writer.write(bytes(10))
+    grown = [now - before > 10 for before, now in zip([1, *lengths], lengths, strict=False)]
+    assert [number for number, has_grown in enumerate(grown) if has_grown] == [0, 8, 16]
 
 
 def test_log_that_is_not_there(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from tests.planted.planting import Planter, bug
 # --- beginnings -----------------------------------------------------------------------------------------------------
 
 
-@bug("I3", seed=1)
+@bug("engine", seed=1)
 def beginning_moved(planter: Planter) -> None:
     """When and as what a round has begun stays as it is while it goes on."""
     store = State.put
@@ -244,7 +244,7 @@ def uuid_differs_on_replay(planter: Planter) -> None:
     count = itertools.count()
 
     def draw(self: Ambient, kind: str, name: str) -> tuple[str, ...]:
-        return (self.info.id, kind, name, str(next(count)))
+        return (self.who.id, kind, name, str(next(count)))
 
     planter.replace(Ambient, draw)
 

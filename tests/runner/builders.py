@@ -11,7 +11,7 @@ from durable.codec import Codec
 from durable.outcomes import pack_error
 from durable.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.definitions import WorkflowDef, activity
-from durable.runner.determinism import WorkflowInfo
+from durable.runner.determinism import Identity
 from durable.runner.events import Event
 from durable.runner.fibers import WaitCondition
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
@@ -58,8 +58,8 @@ approval = Event[str | None]("approval")
 
 def a_session(definition: WorkflowDef[Any, Any], *args: Any, id: str = "w-1", round: int = 0) -> WorkflowSessionRunner:
     """A session that has not started; its workflow was created at the new year."""
-    info = WorkflowInfo(id, definition.name, definition.version, round, START)
-    return WorkflowSessionRunner(definition, args, {}, info=info, start_at=START, codec=CODEC)
+    who = Identity(id, definition.name, definition.version, round, START)
+    return WorkflowSessionRunner(definition, args, {}, who=who, start_at=START, codec=CODEC)
 
 
 def run(definition: WorkflowDef[Any, Any], *entries: HistoryEntry) -> SessionResult:

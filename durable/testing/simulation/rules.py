@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import operator
 from collections.abc import Callable, Iterator
 
 from durable.backends.base import Batch
@@ -66,9 +65,6 @@ def after(ledger: Ledger, batch: Batch, key: int) -> WorkflowRecord:
     return batch.workflows_new.get(key) or batch.workflows_changed.get(key) or ledger.lives[key].record
 
 
-# How a round begins; stores write it only then.
-_begun = operator.attrgetter("name", "version", "input", "start_digest", "start_at", "depth")
-
 # --- before a commit is booked --------------------------------------------------------------------------------------
 
 
@@ -85,8 +81,6 @@ def i03_history_only_grows(ledger: Ledger, batch: Batch, now: int) -> None:
         before, is_new_round = life.record.round, record.key in batch.history_cleared
         if record.round < before or (record.round > before) != is_new_round:
             raise Violation("I3", f"{record.id}: round {before} to {record.round}, cleared: {is_new_round}")
-        if not is_new_round and _begun(record) != _begun(life.record):
-            raise Violation("I3", f"{record.id} has begun otherwise than was stored")
     for key in batch.history_cleared:
         if key not in batch.workflows_changed and key not in batch.workflows_new:
             raise Violation("I3", f"the history of workflow {key} is cleared, and nothing says why")
