@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import itertools
 import math
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from bench import stopwatch
 from bench.job import Job, Outcome
 from bench.plan import PEERS, WORKLOADS, Choice, Planned, plan
 from bench.runs import Runner
@@ -65,6 +67,15 @@ def test_workload_comes_to_figures(planned: Planned, tmp_path: Path) -> None:
     outcome = call(planned, planned.entry, tmp_path)
     check(planned, outcome.figures)
     assert outcome.settings
+
+
+def test_nothing_is_read_of_the_machine_between_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many events are sent one by one, the counters of the machine are read twice, around all of them."""
+    readings = itertools.count()
+    monkeypatch.setattr(stopwatch, "machine_cpu", lambda: float(next(readings)))
+    [planned] = [run for run in RUNS if (run.workload.name, run.case.name, run.contender) == ("W3", "alone", "durable")]
+    check(planned, call(planned, planned.entry, tmp_path).figures)
+    assert next(readings) == 2
 
 
 def test_workload_after_a_kill_comes_to_figures(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from durable.runner.combinators import gather, race
 from durable.runner.definitions import Durable, workflow
 from durable.runner.determinism import now
 from durable.runner.ops import Op, sleep
+from durable.runner.past import NOTHING
 from durable.runner.session import WorkflowSessionRunner
 from tests.runner.builders import (
     Declined,
@@ -73,6 +74,15 @@ def test_new_run_takes_the_new_code() -> None:
     session.feed(PAID)
     assert value_of(session.feed(PAID_TWICE)) == [True, True, True, True]
     assert answers(session) == [("first", True), ("second", True), ("third", True)]
+
+
+def test_what_one_run_has_answered_is_unknown_to_another() -> None:
+    """Bodies without a history share an empty past: each answers for itself, and has its own answer recorded."""
+    sessions = [a_session(asking, id=id) for id in ("w-1", "w-2")]
+    for session in sessions:
+        session.start()
+    assert [answers(session) for session in sessions] == [[("first", True)]] * 2
+    assert not NOTHING.patches
 
 
 @pytest.mark.parametrize(
