@@ -1,7 +1,12 @@
 # Everything a developer runs. The first target needs network once, to fill .venv; after that it is quick.
 
 PYTHON ?= python3
+# A Python that is named on the command line gets an environment of its own: make test PYTHON=python3.13
+ifeq ($(origin PYTHON),command line)
+VENV   := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || echo unknown)
+else
 VENV   := .venv
+endif
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PLOTS  := $(VENV)/.installed-plots
@@ -12,7 +17,7 @@ export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check ruff mypy basedpyright soak bench clean
+.PHONY: help demo test check ruff mypy basedpyright pythons soak bench clean
 
 help: ## show this list
 	@echo "durable: a workflow engine that is a library. Targets:"
@@ -21,11 +26,15 @@ help: ## show this list
 demo: $(STAMP) ## watch a workflow survive the death of its process
 	@$(BIN)/python -m examples.checkout_demo
 
-test: check ## check, then every test on asyncio and trio, then the coverage that is required
+test: check ## check, then every test on asyncio and trio, the coverage that is required, and one other Python
 	@echo "pytest"
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal --cov --cov-report=json:.coverage.json
 	@$(BIN)/python tests/coverage_gate.py .coverage.json
+	@$(BIN)/python -m tests.pythons --newest
 	@echo "passed: ruff, mypy, basedpyright, pytest on asyncio and trio, coverage"
+
+pythons: $(STAMP) ## the quick tests on each Python from 3.11 to 3.14 on the path or in pyenv
+	@$(BIN)/python -m tests.pythons
 
 check: $(STAMP) ## lint, format and types; changes nothing
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync ruff mypy basedpyright
@@ -43,7 +52,7 @@ mypy:
 
 basedpyright:
 	@echo "basedpyright"
-	@$(BIN)/basedpyright
+	@$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 soak: $(STAMP) ## try to break the engine for MINUTES=30, and print what it came to
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES)
@@ -51,8 +60,8 @@ soak: $(STAMP) ## try to break the engine for MINUTES=30, and print what it came
 bench: $(PLOTS) ## measure beside other engines, write docs/benchmarks.md; less of it: ARGS="--only W1 --peers none"
 	@$(BIN)/python -m bench --docs $(ARGS)
 
-clean: ## remove .venv and everything that tools have written
-	@rm -rf $(VENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+clean: ## remove .venv, its siblings and everything that tools have written
+	@rm -rf .venv .venv-* .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	@rm -rf bench/.peers bench/results
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

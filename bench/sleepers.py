@@ -18,7 +18,7 @@ from durable import WorkflowEngine
 HOUR = 3600.0
 LOOK_EVERY = 0.05
 ASLEEP = "SELECT 1 FROM workflow WHERE wake_at <= ? LIMIT 1"
-LATE = "SELECT finished_at - ?1 FROM workflow WHERE name = ?2 AND status = 'succeeded'"
+LATE = "SELECT finished_at - ? FROM workflow WHERE name = ? AND status = 'succeeded'"
 
 
 async def measure(job: Job) -> Outcome:

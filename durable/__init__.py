@@ -6,7 +6,8 @@ from durable.engine.config import EngineConfig
 from durable.engine.engine import WorkflowEngine
 from durable.engine.handle import WorkflowHandle
 from durable.engine.operations import Delivered, Queued
-from durable.engine.sync import SyncWorkflowEngine, SyncWorkflowHandle
+from durable.engine.sync import SyncWorkflowEngine
+from durable.engine.sync_groups import SyncWorkflowHandle
 from durable.engine.updates import WorkflowUpdate
 from durable.engine.views import Description, OwedUndo, RecoveryReport, ScheduleSummary, Waiting, WorkflowSummary
 from durable.errors import (
@@ -47,10 +48,19 @@ from durable.errors import (
     WorkflowTerminated,
     WrongType,
 )
-from durable.outcomes import failed_undos
-from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled, PauseExpired, PauseNotFound, WorkflowParked
+from durable.event_errors import EventNotFound, EventTypeMismatch
+from durable.letters import DeadLetter, DeadLetterReason, PendingEventInfo
+from durable.limit_errors import HelpersTooDeep, TooManyChildren, TooManyWaits
+from durable.outcomes import failed_undos, stored_traceback
+from durable.pause_errors import (
+    PauseAlreadyAnswered,
+    PauseCancelled,
+    PauseExpired,
+    PauseNotFound,
+    WorkflowParked,
+    WrongWorkflow,
+)
 from durable.records import (
-    DeadLetter,
     DeadLetterPolicy,
     DeliveryMode,
     EntryKind,
@@ -62,12 +72,13 @@ from durable.records import (
     ParkReason,
     WorkflowStatus,
 )
+from durable.registration_errors import DuplicateActivity
 from durable.repair_errors import CannotFork, CannotRepair, CannotRetry
 from durable.retry import Retry
 from durable.runner.changes import patched, removed
 from durable.runner.children import ChildHandle, spawn
 from durable.runner.combinators import AllFailed, Outcome, Won, fan_out, first_success, gather, race, settle
-from durable.runner.definitions import ActivityDef, Call, Durable, WorkflowDef, activity, call, workflow
+from durable.runner.definitions import ActivityDef, Call, Durable, WorkflowCall, WorkflowDef, activity, call, workflow
 from durable.runner.determinism import WorkflowInfo, info, now, random, uuid
 from durable.runner.events import Event
 from durable.runner.loops import Break, Continue, loop
@@ -104,9 +115,11 @@ __all__ = [
     "DeadLetter",
     "DeadLetterNotFound",
     "DeadLetterPolicy",
+    "DeadLetterReason",
     "Delivered",
     "DeliveryMode",
     "Description",
+    "DuplicateActivity",
     "DuplicateWorkflow",
     "Durable",
     "DurableError",
@@ -117,7 +130,10 @@ __all__ = [
     "EntryStatus",
     "Event",
     "EventConflict",
+    "EventNotFound",
+    "EventTypeMismatch",
     "FailedUndo",
+    "HelpersTooDeep",
     "HistoryDiverged",
     "HistoryEntry",
     "InvalidValue",
@@ -136,6 +152,7 @@ __all__ = [
     "PauseExpired",
     "PauseNotFound",
     "PayloadTooLarge",
+    "PendingEventInfo",
     "PendingEventsFull",
     "Queued",
     "Raised",
@@ -157,11 +174,14 @@ __all__ = [
     "SyncWorkflowEngine",
     "SyncWorkflowHandle",
     "TimedOut",
+    "TooManyChildren",
+    "TooManyWaits",
     "UnknownWorkflow",
     "UseYieldFrom",
     "Waiting",
     "Won",
     "WorkflowAlreadyExists",
+    "WorkflowCall",
     "WorkflowCancelled",
     "WorkflowDef",
     "WorkflowEngine",
@@ -176,6 +196,7 @@ __all__ = [
     "WorkflowTerminated",
     "WorkflowUpdate",
     "WrongType",
+    "WrongWorkflow",
     "__version__",
     "activity",
     "activity_info",
@@ -198,6 +219,7 @@ __all__ = [
     "sleep",
     "sleep_until",
     "spawn",
+    "stored_traceback",
     "uuid",
     "workflow",
 ]

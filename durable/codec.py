@@ -12,6 +12,7 @@ import collections.abc as abc
 import functools
 import inspect
 import math
+import re
 from collections.abc import Callable, Mapping
 from inspect import Parameter
 from types import GenericAlias
@@ -20,8 +21,9 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from cattrs import Converter
 from msgspec.json import decode, encode
 
-from durable.converter import is_open, make_converter, scalar_kinds, unwrap
+from durable.converter import STORABLE, Misfit, is_open, make_converter, scalar_kinds, unwrap
 from durable.errors import CodecError
+from durable.pydantic_types import SECRETS, secret_in
 from durable.sameness import SCALARS, difference, show
 
 V = TypeVar("V")
@@ -29,6 +31,8 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 # Both caches are emptied when they are full: functions and names may be made without end, `call(lambda: ...)` say.
 CACHED_MAX = 10_000
+# What the writer of JSON says of a class that it does not know.
+_NOT_JSON = re.compile(r"Encoding objects of type (\S+) is unsupported")
 # Scalars of which every value can be stored and none can change.
 _PLAIN = SCALARS - {str, float}
 
@@ -70,14 +74,15 @@ class Coder:
 
     def __init__(self, annotation: Any, where: str, converter: Converter) -> None:
         self.where = where
-        self._annotation = annotation = unwrap(annotation)
+        self._annotation = annotation
         try:
+            self._annotation = annotation = unwrap(annotation)
             # Values of these classes are their own JSON form: nothing to convert, and nothing that could get lost.
             self._quick = scalar_kinds(annotation)
             self._write = converter.get_unstructure_hook(annotation)
             self._read = converter.get_structure_hook(annotation)
         except Exception as error:
-            raise CodecError(where, f"{_name(annotation)} is no type that can be stored: {_brief(error)}") from error
+            raise CodecError(where, f"{_name(annotation)} cannot be stored: {_brief(error)}; {STORABLE}") from error
 
     def pack(self, value: Any) -> tuple[str, Any]:
         """The JSON text of a value, and the value as it will be read. Raises `CodecError` if it does not survive."""
@@ -89,9 +94,9 @@ class Coder:
             back = self._read(decode(text), self._annotation)
             problem = difference(value, back)
         except Exception as error:
-            raise CodecError(self.where, f"{show(value)} {self._misfit()}: {_brief(error)}") from error
+            raise CodecError(self.where, _secret(value) or self._misfit(value, error)) from error
         if problem is not None:
-            raise CodecError(self.where, f"{problem}; annotate it with the type that it has")
+            raise CodecError(self.where, _secret(value) or f"{problem}; annotate it with the type that it has")
         return text, back
 
     def unpack(self, text: str) -> Any:
@@ -103,12 +108,23 @@ class Coder:
         try:
             return self._read(data, self._annotation)
         except Exception as error:
-            raise CodecError(self.where, f"the stored {show(data)} {self._misfit()}: {_brief(error)}") from error
+            text = f"the stored {show(data)} does not fit {_name(self._annotation)}{_detail(error)}"
+            raise CodecError(self.where, text) from error
 
-    def _misfit(self) -> str:
+    def _misfit(self, value: Any, error: Exception) -> str:
+        """Why a value is refused, and what to do."""
         if is_open(self._annotation):
-            return "is not plain JSON, and no annotation says how to store it"
-        return f"does not fit {_name(self._annotation)}"
+            return f"{show(value)} is not plain JSON, and no annotation says how to store it{_detail(error)}"
+        problem = f"expected {_name(self._annotation)}, got {show(value)} ({type(value).__name__})"
+        detail = _detail(error)
+        if isinstance(error, AttributeError) or detail == f": {problem}":
+            # Of a value of another class it tells only what the writer stumbled over, or the same once more.
+            detail = ""
+        return f"{problem}{detail}; pass what the annotation says, or change the annotation"
+
+
+# Parameters that a call may leave out.
+_VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 class FunctionCoder:
@@ -127,11 +143,14 @@ class FunctionCoder:
         self._most = len(self._parameters) if simple else -1
         self._keys = {name: encode(name).decode() for name in self._parameters}
         self._least = sum(one.default is Parameter.empty for one in self._parameters.values())
+        # Whether a call that leaves an argument out would share something that can change with all other calls.
+        defaults = [one.default for one in self._parameters.values() if one.default is not Parameter.empty]
+        self._shares = not all(map(_is_constant, defaults))
 
     @functools.cached_property
     def result(self) -> Coder:
         """The coder of what the function returns in the end. Raises `CodecError` if it has none."""
-        annotation = self._hints.get("return", Any)
+        annotation = unwrap(self._hints.get("return", Any))
         if get_origin(annotation) in (abc.Generator, abc.Coroutine, abc.Awaitable):
             annotation = get_args(annotation)[-1]
         return self._codec.coder(annotation, f"{self._name}: result")
@@ -181,15 +200,18 @@ class FunctionCoder:
         """
         if kwargs or not self._least <= len(args) <= self._most:
             self._bind(args, kwargs)
-        if not kwargs or all(map(_is_constant, kwargs.values())):
+        if (not kwargs or all(map(_is_constant, kwargs.values()))) and not self._shares:
             for one in args:
                 # A number or None needs no closer look, and every step of every workflow comes by here.
                 if type(one) not in _PLAIN and not _is_constant(one):
                     break
             else:
                 return args, kwargs
-        bound = self._bind(args, kwargs)
-        return self._spread({name: self._coders[name].pack(value)[1] for name, value in bound.items()})
+        values = {name: self._coders[name].pack(value)[1] for name, value in self._given(args, kwargs).items()}
+        for name, parameter in self._parameters.items():
+            if name not in values:
+                values[name] = self._absent(parameter)
+        return self._spread(values)
 
     @functools.cached_property
     def _hints(self) -> dict[str, Any]:
@@ -214,15 +236,30 @@ class FunctionCoder:
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if not kwargs and len(args) == self._most:
             return dict(zip(self._parameters, args, strict=True))
+        bound = self._bound(args, kwargs)
+        bound.apply_defaults()
+        return bound.arguments
+
+    def _given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call by name, without those that were left out."""
+        return self._bound(args, kwargs).arguments
+
+    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{self._name}: {error}") from None
-        bound.apply_defaults()
-        return bound.arguments
+        # Python 3.13.0 takes f(first=1) for `def f(first, /, **more)`, and leaves `first` out.
+        for name, parameter in self._parameters.items():
+            if name not in bound.arguments and parameter.default is Parameter.empty and parameter.kind not in _VARIABLE:
+                raise TypeError(f"{self._name}: missing a required argument: {name!r}")
+        return bound
 
     def _absent(self, parameter: Parameter) -> Any:
-        """What a parameter is that the stored call does not know: the code is newer than the call."""
+        """What a parameter is that a call leaves out, or that a stored call does not know because the code is newer.
+
+        A fresh copy of its default: a list that one run has changed must not be what the next one begins with.
+        """
         if parameter.kind is Parameter.VAR_POSITIONAL:
             return ()
         if parameter.kind is Parameter.VAR_KEYWORD:
@@ -230,7 +267,13 @@ class FunctionCoder:
         if parameter.default is Parameter.empty:
             problem = f"parameter {parameter.name!r} has no default, and no value for it is stored"
             raise CodecError(self._name, problem)
-        return parameter.default
+        if _is_constant(parameter.default):
+            return parameter.default
+        try:
+            return self._coders[parameter.name].pack(parameter.default)[1]
+        except CodecError:
+            # A marker, or a client: nobody stores it, and it is what it is.
+            return parameter.default
 
     def _spread(self, values: Mapping[str, Any]) -> Arguments:
         if self._most >= 0:
@@ -302,7 +345,27 @@ def _decoded(where: str, text: str) -> Any:
 
 
 def _name(annotation: Any) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else show(annotation)
+    """An annotation as people write it."""
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        return annotation.__name__
+    return show(annotation).replace("typing.", "")
+
+
+def _secret(value: Any) -> str | None:
+    """Why a value is refused that has a secret in it."""
+    try:
+        kind = secret_in(value)
+    except Exception:
+        # A value that does not let itself be looked into.
+        return None
+    return None if kind is None else f"it holds a {kind}: {SECRETS}"
+
+
+def _detail(error: Exception) -> str:
+    """What an error adds to a refusal. The library underneath says nothing that helps."""
+    if isinstance(error, Misfit):
+        return f": {error}"
+    return "" if type(error).__module__.partition(".")[0] == "cattrs" else f": {_brief(error)}"
 
 
 def _brief(error: Exception) -> str:
@@ -312,4 +375,6 @@ def _brief(error: Exception) -> str:
         text = str(error)
     except Exception:
         text = "?"
+    if (unknown := _NOT_JSON.fullmatch(text)) is not None:
+        return f"{unknown[1]} is not JSON; {STORABLE}"
     return f"{type(error).__name__}: {text[:300]}"

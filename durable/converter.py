@@ -1,18 +1,18 @@
 """How a value becomes JSON data by its annotation, and comes back.
 
 `make_converter` is a cattrs converter. cattrs knows attrs classes, dataclasses, TypedDicts, enums, Literal, NewType and
-Annotated; the hooks here add the rest, exactly or not at all. This room knows types and JSON data. It must not know
-JSON text that is stored, functions, workflows or errors of durable: whatever goes wrong here is an ordinary exception
-that the codec turns into a `CodecError`.
+Annotated; the hooks here add the rest, exactly or not at all, and what nobody knows is left to pydantic, if it is
+loaded. This room knows types and JSON data. It must not know JSON text that is stored, functions, workflows or errors
+of durable: whatever goes wrong here is an ordinary exception that the codec turns into a `CodecError`.
 """
 
 from __future__ import annotations
 
 import base64
 import collections.abc as abc
-import sys
+import functools
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -36,13 +36,22 @@ import msgspec
 from cattrs import Converter
 from typing_extensions import is_typeddict
 
+from durable.aliases import is_alias, resolve
+from durable.pydantic_types import SECRETS, adapter_shape, is_model, is_secret, model_shape
 from durable.sameness import SCALARS, NoneType, show
+from durable.zones import read_datetime, read_time, write_datetime, write_time
 
 Write = Callable[[Any], Any]
 Read = Callable[[Any], Any]
 Shape = tuple[Write, Read]
 
 TAG, VALUE = "$type", "value"
+STORABLE = "use JSON types, a dataclass, an attrs class, an enum or a pydantic model"
+
+
+class Misfit(TypeError):
+    """A value does not have the type of its annotation; the text is for people."""
+
 
 _MICROSECOND = timedelta(microseconds=1)
 _LISTS = frozenset({list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable})
@@ -62,9 +71,11 @@ _READABLE: dict[type, frozenset[type]] = {
 
 
 def unwrap(annotation: Any) -> Any:
-    """The type that a NewType or an Annotated stands for."""
+    """The type that a NewType, an Annotated or an alias stands for."""
     while True:
-        if isinstance(annotation, NewType):
+        if is_alias(annotation):
+            annotation = resolve(annotation)
+        elif isinstance(annotation, NewType):
             annotation = annotation.__supertype__
         elif get_origin(annotation) is Annotated:
             annotation = annotation.__origin__
@@ -100,12 +111,6 @@ def _is_namedtuple(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields")
 
 
-def _is_pydantic(annotation: Any) -> bool:
-    # Never imported from here: a class of a library that nobody has loaded cannot turn up.
-    pydantic = sys.modules.get("pydantic")
-    return pydantic is not None and isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel)
-
-
 # --- shapes: how to write and read a value of one annotation ------------------------------------------------------
 
 
@@ -127,7 +132,7 @@ def _member(annotation: Any, converter: Converter) -> Shape:
 
 def _of(kind: type, data: Any) -> Any:
     if type(data) is not kind:
-        raise TypeError(f"{'an array' if kind is list else 'an object'} is expected, not {show(data)}")
+        raise Misfit(f"expected {'an array' if kind is list else 'an object'}, got {show(data)}")
     return data
 
 
@@ -192,7 +197,7 @@ def _typeddict_shape(annotation: Any, converter: Converter) -> Shape:
 
     def read(data: Any) -> Any:
         if not required <= _of(dict, data).keys():
-            raise TypeError(f"the key {min(required - data.keys())!r} is missing")
+            raise Misfit(f"the key {min(required - data.keys())!r} is missing")
         return {name: shapes.get(name, _AS_IT_IS)[1](one) for name, one in data.items()}
 
     return lambda value: {name: shapes.get(name, _AS_IT_IS)[0](one) for name, one in value.items()}, read
@@ -209,7 +214,7 @@ def _is_text(key: Any) -> bool:
 
 def _union_shape(annotation: Any, converter: Converter) -> Shape:
     """Scalars as they are; any other member as {"$type": its name, "value": ...}, by a table of this union alone."""
-    members = [unwrap(one) for one in get_args(annotation)]
+    members = list(dict.fromkeys(_members(annotation)))
     if any(map(is_open, members)):
         return _AS_IT_IS
     others = [one for one in members if one not in SCALARS and not _is_scalar_literal(one)]
@@ -233,7 +238,7 @@ def _union_shape(annotation: Any, converter: Converter) -> Shape:
         if is_raw(value):
             return value
         if type(value) not in writers:
-            raise TypeError(f"a {type(value).__name__} is no member of the union")
+            raise Misfit(f"{type(value).__name__} is not one of the types of the union")
         name, write = writers[type(value)]
         return {TAG: name, VALUE: write(value)}
 
@@ -241,6 +246,15 @@ def _union_shape(annotation: Any, converter: Converter) -> Shape:
         return data if is_raw(data) else readers[_of(dict, data)[TAG]](data[VALUE])
 
     return write_union, read_union
+
+
+def _members(union: Any) -> Iterator[Any]:
+    """The members of a union. One that is an alias of a union stands for all of its members."""
+    for one in map(unwrap, get_args(union)):
+        if _is_union(one):
+            yield from _members(one)
+        else:
+            yield one
 
 
 def _is_scalar_literal(annotation: Any) -> bool:
@@ -264,11 +278,23 @@ def _runtime_class(annotation: Any) -> type:
     return set if origin in (abc.Set, abc.MutableSet) else origin
 
 
-def _pydantic_shape(annotation: Any, _converter: Converter) -> Shape:
-    return (
-        lambda value: value.model_dump(mode="json", by_alias=True, round_trip=True),
-        annotation.model_validate,
-    )
+def _secret_shape(_annotation: Any, _converter: Converter) -> Shape:
+    def refuse(_: Any) -> Any:
+        raise Misfit(SECRETS)
+
+    return refuse, refuse
+
+
+def _alias_shape(building: set[Any], annotation: Any, converter: Converter) -> Shape:
+    if annotation in building:
+        # An alias that contains itself: by the time that a value comes, all of it is there.
+        shape = functools.cache(lambda: _member(resolve(annotation), converter))
+        return lambda value: shape()[0](value), lambda data: shape()[1](data)  # noqa: PLW0108  # not before it is used
+    building.add(annotation)
+    try:
+        return _member(resolve(annotation), converter)
+    finally:
+        building.discard(annotation)
 
 
 # --- the converter ------------------------------------------------------------------------------------------------
@@ -282,14 +308,15 @@ _SHAPES: tuple[tuple[Callable[[Any], bool], Callable[[Any, Converter], Shape]], 
     (_is_namedtuple, _namedtuple_shape),
     (is_typeddict, _typeddict_shape),
     (_is_union, _union_shape),
-    (_is_pydantic, _pydantic_shape),
+    (is_model, model_shape),
+    (is_secret, _secret_shape),
 )
 
 _TEXTS: tuple[tuple[type, Write, Read], ...] = (
     (bytes, lambda value: base64.b64encode(value).decode(), lambda data: base64.b64decode(data, validate=True)),
-    (datetime, datetime.isoformat, datetime.fromisoformat),
+    (datetime, write_datetime, read_datetime),
     (date, date.isoformat, date.fromisoformat),
-    (time, time.isoformat, time.fromisoformat),
+    (time, write_time, read_time),
     (timedelta, lambda value: value // _MICROSECOND, lambda data: timedelta(microseconds=data)),
     (UUID, str, UUID),
     (Decimal, str, Decimal),
@@ -298,15 +325,35 @@ _TEXTS: tuple[tuple[type, Write, Read], ...] = (
 
 def make_converter() -> Converter:
     """A converter with every hook that durable needs. Register your own on it and give it to `Codec`."""
-    converter = Converter(detailed_validation=False)
+    converter = Converter(
+        detailed_validation=False,
+        unstructure_fallback_factory=_unknown_write,
+        structure_fallback_factory=_unknown_read,
+    )
     for matches, shape in _SHAPES:
         _register(converter, matches, shape)
+    _register(converter, is_alias, functools.partial(_alias_shape, set()))
     for kind, write, read in _TEXTS:
         converter.register_unstructure_hook(kind, write)
         converter.register_structure_hook(kind, _reader(read))
     for kind in SCALARS:
         converter.register_structure_hook(kind, _scalar_reader(kind))
     return converter
+
+
+def _unknown_write(annotation: Any) -> Write:
+    """How to write a type that has no hook."""
+    shape = None if annotation in SCALARS else adapter_shape(annotation)
+    return (shape or _AS_IT_IS)[0]
+
+
+def _unknown_read(annotation: Any) -> Callable[[Any, Any], Any]:
+    """How to read a type that has no hook. Raises `TypeError`."""
+    shape = adapter_shape(annotation)
+    if shape is None:
+        name = annotation.__name__ if isinstance(annotation, type) else annotation
+        raise TypeError(f"{name} is not a type that can be stored")
+    return _reader(shape[1])
 
 
 def _register(converter: Converter, matches: Callable[[Any], bool], shape: Callable[[Any, Converter], Shape]) -> None:
@@ -326,7 +373,7 @@ def _scalar_reader(kind: type) -> Callable[[Any, Any], Any]:
             return data
         if type(data) not in readable:
             hint = " (NaN and Infinity cannot be stored)" if kind is float and data is None else ""
-            raise TypeError(f"{show(data)} ({type(data).__name__}) is no {kind.__name__}{hint}")
+            raise Misfit(f"expected {kind.__name__}, got {show(data)} ({type(data).__name__}){hint}")
         # cattrs asks here for subclasses too, an IntEnum for example.
         return annotation(data)
 

@@ -13,6 +13,8 @@ from typing import ClassVar
 
 import attrs
 
+from durable import statuses
+
 
 class DurableError(Exception):
     """The base of every error that durable raises on purpose. `says` is its message, with the names of its fields."""
@@ -121,25 +123,17 @@ class WorkflowNotFound(DurableError, LookupError):
 
 @attrs.frozen(slots=False)
 class WorkflowAlreadyExists(DurableError):
-    """The id belongs to a workflow with another name or other arguments."""
+    """The id belongs to a workflow that was started with another call, other tags or another delay."""
 
     workflow_id: str
     name: str
+    difference: str = "the id is taken"
 
-    says = (
-        "workflow {workflow_id!r} exists already as {name!r} with another name or other arguments: "
-        "use another id, or start it with the same call"
-    )
+    says = "workflow {workflow_id!r} exists already as {name!r}: {difference}; use another id, or repeat the same call"
 
 
-@attrs.frozen(slots=False)
-class WorkflowTerminated(DurableError):
-    """The workflow has ended, so it can take nothing more."""
-
-    workflow_id: str
-    status: str
-
-    says = "workflow {workflow_id!r} has ended ({status}) and takes nothing more"
+class WorkflowTerminated(statuses.EndedWorkflow, DurableError):
+    """The workflow has ended, with this `status`, so it can take nothing more."""
 
 
 @attrs.frozen(slots=False)
@@ -166,15 +160,16 @@ class WorkflowCancelled(DurableError):
 
 @attrs.frozen(slots=False)
 class PendingEventsFull(DurableError):
-    """Too many events of this name wait to be taken; this one was not accepted."""
+    """Too many events wait in the mailbox of a workflow, or untargeted under a name; this one was not accepted."""
 
     name: str
     limit: int
+    mailbox: str | None = None
 
-    says = (
-        "{limit} events named {name!r} are pending already (max_pending_events): nothing was stored; "
-        "let workflows take some, or send again later"
-    )
+    def __str__(self) -> str:
+        place = f"events named {self.name!r}" if self.mailbox is None else f"events for workflow {self.mailbox!r}"
+        what = f"{self.limit} {place} are pending already (max_pending_events): nothing was stored"
+        return f"{what}; let workflows take some, or send again later"
 
 
 @attrs.frozen(slots=False)
@@ -355,7 +350,7 @@ class StorageUnavailable(StorageError):
 
 @attrs.frozen(slots=False)
 class StoreUnusable(StorageError):
-    """This path or URL cannot hold a store, or holds one that is damaged; nothing was changed."""
+    """This path cannot hold a store or a backup, or its file is damaged or was taken away; nothing was changed."""
 
     store: str
     problem: str

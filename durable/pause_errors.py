@@ -58,12 +58,27 @@ class PauseCancelled(DurableError):
 
 @attrs.frozen(slots=False)
 class WorkflowParked(DurableError):
-    """The workflow is set aside, so it can take no answer now; the pause stays open."""
+    """The workflow is set aside until its code or its data fits again: it has no result yet and takes no answer now."""
 
     workflow_id: str
     detail: str
 
     says = (
-        "workflow {workflow_id!r} is parked and takes no answer now; the pause stays open, answer again when the "
-        "workflow goes on. It is parked because: {detail}"
+        "workflow {workflow_id!r} is parked, and nothing of it is lost. Put right what is named below; it continues "
+        "after the next start or engine.runs.retry, and an open pause can be answered then. "
+        "result(wait_if_parked=True) waits for that. It is parked because: {detail}"
+    )
+
+
+@attrs.frozen(slots=False)
+class WrongWorkflow(DurableError):
+    """A handle was made for one workflow, and its id belongs to another."""
+
+    workflow_id: str
+    name: str
+    expected: str
+
+    says = (
+        "workflow {workflow_id!r} runs {name!r}, not {expected!r}: "
+        "pass the id of a {expected!r} run to handle(), or the workflow that this id belongs to"
     )

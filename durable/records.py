@@ -19,29 +19,8 @@ import attrs
 from durable.clock import to_datetime
 from durable.errors import InvariantViolated
 from durable.ids import place
-
-
-class WorkflowStatus(enum.Enum):
-    """Where a workflow is in its life."""
-
-    RUNNING = "running"
-    SUSPENDED = "suspended"
-    PARKED = "parked"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-    # Whether nothing can happen to the workflow any more. Said of each below: every decision asks, and a property is a
-    # call each time.
-    is_terminal: bool
-
-    # By identity, as enums are compared: the hash of their names is computed in Python, at every look into a table.
-    __hash__ = object.__hash__
-
-
-_ENDS = frozenset({WorkflowStatus.SUCCEEDED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED})
-for _status in WorkflowStatus:
-    _status.is_terminal = _status in _ENDS
+from durable.statuses import ENDS as _ENDS
+from durable.statuses import WorkflowStatus as WorkflowStatus
 
 # Which status may follow which. What has ended stays as it is, unless an operator retries it; a child that was
 # cancelled with its parent then begins anew.
@@ -63,11 +42,24 @@ class ParkReason(enum.Enum):
     CRASHED = "crashed"
 
 
+class CancelCause(enum.Enum):
+    """Why a workflow is cancelled. Stored, so that no code ever compares the words of a reason."""
+
+    REQUESTED = "requested"
+    PARENT_ENDED = "parent_ended"
+    NOT_AWAITED = "not_awaited"
+
+
 class OnParentClose(enum.Enum):
     """What becomes of a spawned child when its parent ends, however it ends."""
 
     KEEP = "keep"
     CANCEL = "cancel"
+
+
+# How positions name the branches of `race` and `first_success`: by number all of them, or by key those that have one.
+# A run keeps the form that it began with: ids of children, pauses and idempotency keys are made of positions.
+BY_NUMBER, BY_KEY = 0, 1
 
 
 # Without slots: a changed copy is then one copied dict, ten times cheaper than `attrs.evolve`.
@@ -101,13 +93,21 @@ class WorkflowRecord:
     round: int = 0
     tags: tuple[str, ...] = ()
     cancel_requested: bool = False
+    # Asked for while the code was missing: `Cancelled` is raised as soon as the body can be rebuilt.
+    cancel_pending: bool = False
     cancel_reason: str | None = None
+    # Who asked for it last; None while nobody has.
+    cancel_cause: CancelCause | None = None
     # Unclean stops since it last made progress.
     crashes: int = 0
     park_reason: ParkReason | None = None
     park_detail: str | None = None
-    # The serial of the last broadcast taken, by event name and key, so that none is taken twice.
+    # The same as `TakenBroadcast`, as older stores hold it. Moved there when the workflow takes its next broadcast.
     cursors: tuple[tuple[str, str, int], ...] = ()
+    # Never stored: its row cannot be read, and this is what can be of it.
+    is_damaged: bool = False
+    # `BY_NUMBER` for what older versions have stored.
+    position_format: int = BY_NUMBER
 
     def with_status(self, status: WorkflowStatus, **changes: Any) -> WorkflowRecord:
         """This record in another status. Raises `InvariantViolated` where the transition table has no such step."""
@@ -257,7 +257,8 @@ class PendingEvent:
     """An event that nobody has taken yet.
 
     `target` is the key of the workflow whose mailbox it lies in, None for the untargeted queue. `unstarted` is the id
-    of a workflow that does not exist yet. A broadcast (`consume=False`) stays until it expires.
+    of a workflow that does not exist yet. A broadcast (`consume=False`) stays until it expires; `taken` says that
+    somebody has taken it, so that it no longer counts as pending.
     """
 
     serial: int
@@ -269,29 +270,19 @@ class PendingEvent:
     sent_at: int
     expires_at: int | None = None
     consume: bool = True
+    # From when its retention counts: when it was sent, or became untargeted.
+    since: int = attrs.field(default=attrs.Factory(lambda event: event.sent_at, takes_self=True))
+    taken: bool = False
 
 
 @attrs.frozen(kw_only=True)
-class DeadLetter:
-    """A targeted event that its workflow never took. `id` is the serial of the event."""
+class TakenBroadcast:
+    """The last broadcast of a name and key that a workflow has taken, so that it takes none twice."""
 
-    id: int
+    workflow_key: int
     name: str
-    event_key: str = ""
-    workflow_id: str
-    payload: str
-    sent_at_us: int
-    died_at_us: int
-
-    @property
-    def sent_at(self) -> datetime:
-        """When it was sent."""
-        return to_datetime(self.sent_at_us)
-
-    @property
-    def died_at(self) -> datetime:
-        """When its workflow ended."""
-        return to_datetime(self.died_at_us)
+    event_key: str
+    serial: int
 
 
 @attrs.frozen(kw_only=True)

@@ -14,6 +14,8 @@ from durable.errors import DurableError, InvalidValue, NonRetryable, RetryAfter,
 from durable.ids import seed
 
 Duration = timedelta | float
+# The first and the longest delay of the default policy, in seconds.
+_FIRST, _CAP = 0.1, 300.0
 
 
 def _attempts(_policy: object, _field: object, value: object) -> None:
@@ -45,14 +47,32 @@ def _classes(_policy: object, _field: object, value: object) -> None:
         raise WrongType("Retry.retry_on", "must be an exception class or a tuple of them")
 
 
+def _default_cap(policy: Any) -> Duration:
+    """The longest delay where none is given: five minutes, or the first delay if that is longer."""
+    first: Duration = policy.first_delay
+    return first if from_duration("Retry.first_delay", first) > _CAP * SECOND else _CAP
+
+
+def _cap(policy: Any, field: Any, value: Any) -> None:
+    longest, first = from_duration(f"Retry.{field.name}", value), from_duration("Retry.first_delay", policy.first_delay)
+    # A cap below the first delay of the default policy is no contradiction: only the cap was given.
+    if first > longest and policy.first_delay != _FIRST:
+        seconds = f"is {first / SECOND:g} s, longer than max_delay={longest / SECOND:g} s"
+        raise InvalidValue("Retry.first_delay", f"{seconds}: raise max_delay, or leave it out")
+
+
 @attrs.frozen(kw_only=True)
 class Retry:
-    """How often and when a failed activity is tried again. `max_attempts` counts the first attempt."""
+    """How often and when a failed activity is tried again. `max_attempts` counts the first attempt.
+
+    Delays grow from `first_delay` by `factor` up to `max_delay`. A `first_delay` of more than 300 s lifts the default
+    `max_delay`. What an activity asks for with `RetryAfter` is not capped.
+    """
 
     max_attempts: int | None = attrs.field(default=3, validator=_attempts)
-    first_delay: Duration = attrs.field(default=0.1, validator=_duration)
+    first_delay: Duration = attrs.field(default=_FIRST, validator=_duration)
     factor: float = attrs.field(default=2.0, validator=_number(1.0, 1000.0))
-    max_delay: Duration = attrs.field(default=300.0, validator=_duration)
+    max_delay: Duration = attrs.field(default=attrs.Factory(_default_cap, takes_self=True), validator=_cap)
     jitter: float = attrs.field(default=0.1, validator=_number(0.0, 1.0))
     retry_on: type[Exception] | tuple[type[Exception], ...] = attrs.field(default=Exception, validator=_classes)
 

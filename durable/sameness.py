@@ -10,11 +10,13 @@ import functools
 import math
 import reprlib
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, time
 from itertools import chain
 from typing import Any
 
 import attrs
+
+from durable.zones import is_nameless, write_datetime, write_time
 
 NoneType = type(None)
 SCALARS: frozenset[type] = frozenset({bool, int, float, str, NoneType})
@@ -29,7 +31,7 @@ def difference(given: Any, back: Any) -> str | None:
         return None if (kind, type(back)) in _PROMOTIONS and given == back else _became(given, back)
     if kind in SCALARS:
         return None if given == back else _became(given, back)
-    names = _field_names(kind)  # type: ignore[arg-type]  # mypy takes a class for unhashable
+    names = field_names(kind)  # type: ignore[arg-type]  # mypy takes a class for unhashable
     pairs: Iterable[tuple[Any, Any]]
     if names is not None:
         pairs = [(getattr(given, name), getattr(back, name)) for name in names]
@@ -38,14 +40,21 @@ def difference(given: Any, back: Any) -> str | None:
             return _became(given, back)
         pairs = _pairs(kind, given, back)
     else:
-        # Two zones may have one offset, and an hour that the clocks repeat equals nothing outside its zone.
-        same = given.isoformat() == back.isoformat() if kind is datetime else given == back
-        return None if same else _became(given, back)
+        return None if _is_same(kind, given, back) else _became(given, back)
     for one, other in pairs:
         problem = difference(one, other)
         if problem is not None:
             return problem
     return None
+
+
+def _is_same(kind: type, given: Any, back: Any) -> bool:
+    if kind in (datetime, time) and is_nameless(given):
+        return False
+    if kind is datetime:
+        # Two zones may have one offset, and an hour that the clocks repeat equals nothing outside its zone.
+        return write_datetime(given) == write_datetime(back)
+    return write_time(given) == write_time(back) if kind is time else bool(given == back)
 
 
 def _pairs(kind: type, given: Any, back: Any) -> Iterable[tuple[Any, Any]]:
@@ -58,7 +67,7 @@ def _pairs(kind: type, given: Any, back: Any) -> Iterable[tuple[Any, Any]]:
 
 
 @functools.lru_cache(maxsize=10_000)
-def _field_names(kind: type) -> tuple[str, ...] | None:
+def field_names(kind: type) -> tuple[str, ...] | None:
     """The fields of an attrs class or a dataclass; those that are neither arguments nor compared are caches."""
     if attrs.has(kind):
         return tuple(one.name for one in attrs.fields(kind) if one.init or one.eq)

@@ -5,6 +5,8 @@ ActivityDef
 ActivityFailed
 ActivityInfo
 ActivityTimedOut
+TooManyChildren
+TooManyWaits
 AllFailed
 Break
 Call
@@ -23,9 +25,11 @@ Continue
 DeadLetter
 DeadLetterNotFound
 DeadLetterPolicy
+DeadLetterReason
 Delivered
 DeliveryMode
 Description
+DuplicateActivity
 DuplicateWorkflow
 Durable
 DurableError
@@ -36,7 +40,10 @@ EntryKind
 EntryStatus
 Event
 EventConflict
+EventNotFound
+EventTypeMismatch
 FailedUndo
+HelpersTooDeep
 HistoryDiverged
 HistoryEntry
 InvalidValue
@@ -55,6 +62,7 @@ PauseCancelled
 PauseExpired
 PauseNotFound
 PayloadTooLarge
+PendingEventInfo
 PendingEventsFull
 Queued
 Raised
@@ -81,6 +89,7 @@ UseYieldFrom
 Waiting
 Won
 WorkflowAlreadyExists
+WorkflowCall
 WorkflowCancelled
 WorkflowDef
 WorkflowEngine
@@ -95,6 +104,7 @@ WorkflowSummary
 WorkflowTerminated
 WorkflowUpdate
 WrongType
+WrongWorkflow
 __version__
 activity
 activity_info
@@ -117,6 +127,7 @@ settle
 sleep
 sleep_until
 spawn
+stored_traceback
 uuid
 workflow
 """.split()

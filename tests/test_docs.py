@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import signal
+import subprocess
 import sys
 import types
 from collections.abc import Iterator
@@ -53,19 +55,40 @@ RUNNABLE = [block for block in blocks() if block.info == "python"]
 
 @pytest.mark.parametrize("block", RUNNABLE, ids=lambda block: f"{block.page}:{block.line}")
 def test_example_runs(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A code block runs by itself, in an empty directory."""
-    # As in a process of its own: no workflow of another block is known, and errors are found by their module's name.
-    monkeypatch.setattr(REGISTRY, "_known", {})
-    module = types.ModuleType("docs_block")
-    monkeypatch.setitem(sys.modules, "docs_block", module)
+    """A code block runs by itself in an empty directory, and once more in the directory that it leaves behind."""
     monkeypatch.chdir(tmp_path)
-    code = "\n" * (block.line - 1) + block.code
-    exec(compile(code, block.page, "exec", dont_inherit=True), vars(module))
+    code = compile("\n" * (block.line - 1) + block.code, block.page, "exec", dont_inherit=True)
+    for _ in range(2):
+        # As in a process of its own: no workflow of another block is known, errors are found by their module's name.
+        monkeypatch.setattr(REGISTRY, "_known", {})
+        module = types.ModuleType("docs_block")
+        monkeypatch.setitem(sys.modules, "docs_block", module)
+        exec(code, vars(module))
+
+
+PROGRAMS = [block for block in blocks() if re.fullmatch(r"python \w+\.py", block.info)]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda block: f"{block.page}:{block.line}")
+def test_program_prints_what_the_page_shows(program: Block, tmp_path: Path) -> None:
+    """A program that is to be saved and run, perhaps killed and run again, prints what stands on the page below it."""
+    name = program.info.removeprefix("python ")
+    (tmp_path / name).write_text(program.code)
+    shown = next(block for block in blocks() if (block.page, block.info) == (program.page, "console"))
+    printed = ""
+    for _ in range(shown.code.count(f"$ python {name}\n")):
+        command = [sys.executable, "-u", name]
+        ended = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, timeout=25, check=False)
+        killed = "Killed\n" if ended.returncode == -signal.SIGKILL else ""
+        printed += f"$ python {name}\n{ended.stdout}{killed}"
+    assert printed == shown.code
 
 
 def test_fragments_are_rare() -> None:
     """Nearly every piece of Python in the documents is run."""
-    others = [block for block in blocks() if "python" in block.info and block.info != "python"]
+    others = [
+        block for block in blocks() if "python" in block.info and block.info != "python" and block not in PROGRAMS
+    ]
     assert all(block.info == "python notest" for block in others)
     assert len(others) <= FRAGMENTS_MAX < len(RUNNABLE)
 
@@ -116,6 +139,8 @@ def shown(value: object) -> str:
             return f"`{name}`"
         case float():
             return f"{value:g} s"
+        case None:
+            return "None"
         case _:
             return f"{value:,}"
 

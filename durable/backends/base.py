@@ -10,123 +10,28 @@ resolved by asking for the last number, and an engine that was superseded cannot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
+from durable.backends.batch import Batch as Batch
+from durable.backends.batch import Entries as Entries
+from durable.letters import DeadLetter
 from durable.records import (
-    DeadLetter,
     EventWait,
     HistoryEntry,
     OpenPause,
     PendingEvent,
     Progress,
     SentEvent,
+    TakenBroadcast,
     WorkflowRecord,
     WorkflowStatus,
 )
 from durable.schedule import ScheduleRecord
 
 R = TypeVar("R", covariant=True)
-
-
-@attrs.define
-class Entries:
-    """New entries of histories, each with the key of its workflow, in the order in which they were decided.
-
-    Two lists and no pairs: there is one for every step, and the garbage collector comes by each of them.
-    """
-
-    _keys: list[int] = attrs.field(factory=list)
-    _entries: list[HistoryEntry] = attrs.field(factory=list)
-
-    def add(self, key: int, entry: HistoryEntry) -> None:
-        """One more entry."""
-        self._keys.append(key)
-        self._entries.append(entry)
-
-    def without(self, key: int) -> Entries:
-        """Those of all other workflows."""
-        return _entries((owner, entry) for owner, entry in self if owner != key)
-
-    def __iter__(self) -> Iterator[tuple[int, HistoryEntry]]:
-        return zip(self._keys, self._entries, strict=True)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-
-def _entries(pairs: Entries | Iterable[tuple[int, HistoryEntry]]) -> Entries:
-    if isinstance(pairs, Entries):
-        return pairs
-    made = Entries()
-    for key, entry in pairs:
-        made.add(key, entry)
-    return made
-
-
-# Nothing is converted when a field is set anew: that would make every assignment a call.
-@attrs.define(on_setattr=attrs.setters.NO_OP)
-class Batch:
-    """The net changes of one commit; a store applies what is dropped before what is put.
-
-    Within a batch nothing is both put and dropped, and the engine reads through it as an overlay over the store.
-    """
-
-    number: int = 0
-    # The highest serial given out so far.
-    serial: int = 0
-    workflows_new: dict[int, WorkflowRecord] = attrs.field(factory=dict)
-    # Rows that exist already: everything but key, id, created_at, parent and tags may have changed; name, version,
-    # input, start_digest, start_at, depth and round only together with `history_cleared`.
-    workflows_changed: dict[int, WorkflowRecord] = attrs.field(factory=dict)
-    # With their history, waits, mailbox and progress.
-    workflows_purged: set[int] = attrs.field(factory=set)
-    # Workflows whose stored history goes, before the entries below are added.
-    history_cleared: set[int] = attrs.field(factory=set)
-    history: Entries = attrs.field(factory=Entries, converter=_entries)
-    # (workflow, seq): entries that nobody needs any more. They go last: some may be among those above.
-    history_trimmed: set[tuple[int, int]] = attrs.field(factory=set)
-    waits_put: dict[tuple[int, str], EventWait] = attrs.field(factory=dict)
-    waits_dropped: set[tuple[int, str]] = attrs.field(factory=set)
-    # Keyed by serial. A put may replace a stored event (a mailbox that becomes known, a letter that is sent again).
-    events_put: dict[int, PendingEvent] = attrs.field(factory=dict)
-    events_dropped: set[int] = attrs.field(factory=set)
-    letters_put: dict[int, DeadLetter] = attrs.field(factory=dict)
-    letters_dropped: set[int] = attrs.field(factory=set)
-    sent_put: dict[str, SentEvent] = attrs.field(factory=dict)
-    sent_dropped: set[str] = attrs.field(factory=set)
-    # By workflow; a put replaces what is stored.
-    progress_put: dict[int, Progress] = attrs.field(factory=dict)
-    # A put replaces the schedule of the same key, and one of the same name under another key.
-    schedules_put: dict[int, ScheduleRecord] = attrs.field(factory=dict)
-    schedules_dropped: set[int] = attrs.field(factory=set)
-    # Said by the last commit of an orderly stop.
-    clean_stop: bool = False
-
-    def is_empty(self) -> bool:
-        """Whether there is nothing to commit."""
-        return not (
-            self.workflows_new
-            or self.workflows_changed
-            or self.history
-            or self.workflows_purged
-            or self.history_cleared
-            or self.history_trimmed
-            or self.waits_put
-            or self.waits_dropped
-            or self.events_put
-            or self.events_dropped
-            or self.letters_put
-            or self.letters_dropped
-            or self.sent_put
-            or self.sent_dropped
-            or self.progress_put
-            or self.schedules_put
-            or self.schedules_dropped
-            or self.clean_stop
-        )
 
 
 class Query(Generic[R]):
@@ -191,13 +96,38 @@ class OpenPauses(Query[OpenPause]):
 
 @attrs.frozen(kw_only=True)
 class EventsFor(Query[PendingEvent]):
-    """Pending events of one name and key: of a mailbox, or untargeted (`target=None`; never the unstarted), FIFO."""
+    """Pending events of one name and key: of a mailbox, or untargeted (`target=None`; never the unstarted), FIFO.
+
+    Either those that one workflow takes, or broadcasts.
+    """
 
     name: str
     event_key: str
     target: int | None
+    consume: bool = True
     after_serial: int = 0
     limit: int
+
+
+@attrs.frozen(kw_only=True)
+class PendingEvents(Query[PendingEvent]):
+    """Pending events by serial, ascending, after one; or just the one with this serial. Filters are optional."""
+
+    serial: int | None = None
+    name: str | None = None
+    target: int | None = None
+    unstarted: str | None = None
+    after: int = 0
+    limit: int = 1
+
+
+@attrs.frozen(kw_only=True)
+class Taken(Query[TakenBroadcast]):
+    """Which broadcasts a workflow has taken, in no order; or only the last one of a name and key."""
+
+    workflow_key: int
+    name: str | None = None
+    event_key: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -211,19 +141,20 @@ class Mailbox(Query[PendingEvent]):
 
 @attrs.frozen(kw_only=True)
 class StaleEvents(Query[PendingEvent]):
-    """Events that expired at or before an instant, and those without a mailbox that were sent before another."""
+    """Events that expired at or before an instant, and those outside a mailbox that are kept since before another."""
 
     expired_at: int
-    sent_before: int
+    since_before: int
     limit: int
 
 
 @attrs.frozen(kw_only=True)
 class Letters(Query[DeadLetter]):
-    """Dead letters by id, ascending; or just the one with this id."""
+    """Dead letters by id, ascending; just the one with this id; or those that died before an instant, oldest first."""
 
     id: int | None = None
     after: int = 0
+    died_before: int | None = None
     limit: int = 1
 
 
@@ -260,11 +191,61 @@ class Schedules(Query[ScheduleRecord]):
     limit: int = 1
 
 
+@attrs.frozen
+class Suspects(Query[tuple[int, int]]):
+    """(key, crashes) of the workflows on trial, ascending."""
+
+
+@attrs.frozen
+class Background:
+    """What is shown of a workflow and does not stand in its own row: its parent's id, and its progress as JSON."""
+
+    workflow_key: int
+    parent_id: str | None
+    progress: str | None
+
+
+@attrs.frozen
+class Backgrounds(Query[Background]):
+    """The backgrounds of some workflows, in no order. One question for a whole page."""
+
+    workflow_keys: tuple[int, ...]
+
+
+@attrs.frozen
+class ChildIds(Query[str]):
+    """The ids of the children of a workflow, whatever has become of them, the newest first."""
+
+    parent_key: int
+    limit: int
+
+
+@attrs.frozen
+class HistoryLength:
+    """How many entries the history of a workflow has."""
+
+    workflow_key: int
+
+
 @attrs.frozen(kw_only=True)
 class PendingCount:
-    """How many pending events have this name; with None, how many are kept for ids that are not started yet."""
+    """How many events are pending: untargeted under a name, in a mailbox, or for an id that is not started yet.
 
-    name: str | None
+    Under a name a broadcast that was taken does not count, or, with `taken`, only those do. With nothing given: how
+    many are kept for ids that are not started yet.
+    """
+
+    name: str | None = None
+    taken: bool = False
+    target: int | None = None
+    unstarted: str | None = None
+
+
+class Mark(Protocol):
+    """Two cells for a number each: a list, or a window into memory."""
+
+    def __getitem__(self, index: int, /) -> int: ...
+    def __setitem__(self, index: int, value: int, /) -> None: ...
 
 
 @attrs.frozen(kw_only=True)
@@ -275,6 +256,12 @@ class Opened:
     serial: int
     # Whether the last engine stopped in order (also True for a new store).
     clean: bool
+    # The workflow whose body ran when the last engine died; 0 if none did, or if the store cannot tell.
+    marked: int = 0
+    # The engine writes the key of a workflow into the first cell before it runs the body, and 0 when no body runs. The
+    # second says whether a body was marked whose workflow was not stored. Both outlive the process, not the machine,
+    # and cost no commit.
+    mark: Mark = attrs.field(factory=lambda: [0, 0], eq=False)
 
 
 class Backend(Protocol):
@@ -312,6 +299,23 @@ class Backend(Protocol):
         """The rows that answer a question."""
         ...
 
-    def count(self, query: Workflows | PendingCount) -> int:
+    def count(self, query: Workflows | PendingCount | HistoryLength) -> int:
         """How many rows answer (a limit and a cursor do not count)."""
+        ...
+
+
+@runtime_checkable
+class FileStore(Protocol):
+    """What a store in a file offers besides. A backend need not have these methods."""
+
+    def check(self) -> None:
+        """Raise `StoreUnusable` if its files were deleted, moved or replaced since it was opened."""
+        ...
+
+    def shrink(self) -> bool:
+        """Give a little room that is not used back to the file system; whether there is more."""
+        ...
+
+    def backup(self, target: str, *, overwrite: bool, is_stopped: Callable[[], bool]) -> None:
+        """Copy the store to a file, from any thread, until `is_stopped`. Raises a `StorageError` or `EngineClosed`."""
         ...

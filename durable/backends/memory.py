@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import attrs
 from sortedcontainers import SortedDict, SortedSet
 
 from durable.backends.base import (
+    Backgrounds,
     Batch,
+    ChildIds,
     Children,
-    EventsFor,
-    Letters,
-    Mailbox,
+    HistoryLength,
     Opened,
     OpenPauses,
     PendingCount,
@@ -26,61 +26,53 @@ from durable.backends.base import (
     Query,
     R,
     Schedules,
-    Sent,
-    StaleEvents,
+    Suspects,
     TakenIds,
     Timers,
     WaitsFor,
     WaitsOf,
     Workflows,
 )
+from durable.backends.memory_mail import MAIL_ANSWERS, MemoryMail, discard, rows
 from durable.backends.memory_schedules import MemorySchedules
 from durable.backends.tied import Tied
+from durable.backends.view_queries import backgrounds_of, child_ids_of
 from durable.errors import InvariantViolated, StoreFenced
 from durable.records import (
-    DeadLetter,
     EventWait,
     HistoryEntry,
     OpenPause,
-    PendingEvent,
     Progress,
-    SentEvent,
     WorkflowRecord,
 )
 
 _STORE = "memory://"
-K = TypeVar("K")
-# Name, key, mailbox, id that is not started yet: the events of one queue.
-_Queue = tuple[str, str, int | None, str | None]
 
 
-def _rows() -> SortedDict[int, Any]:
+def _counts() -> SortedDict[int, int]:
     return SortedDict()
 
 
 @attrs.define(eq=False)
-class MemoryStore:
+class MemoryStore(MemoryMail):
     """The rows, which any number of `MemoryBackend` handles may share."""
 
     incarnation: str = ""
     batch: int = 0
     serial: int = 0
     clean: bool = True
-    workflows: SortedDict[int, WorkflowRecord] = attrs.Factory(_rows)
+    workflows: SortedDict[int, WorkflowRecord] = attrs.Factory(rows)
     keys: dict[str, int] = attrs.field(factory=dict)
     timers: SortedSet[tuple[int, int]] = attrs.field(factory=SortedSet)
     history: dict[int, dict[int, HistoryEntry]] = attrs.field(factory=dict)
     # Waits by workflow and position, and the same ones by event and serial.
     waits: dict[int, dict[str, EventWait]] = attrs.field(factory=dict)
     waiting: dict[tuple[str, str], SortedDict[tuple[Any, ...], EventWait]] = attrs.field(factory=dict)
-    # Events by serial, and the same ones by queue and by mailbox (a workflow's key, or an id without a workflow).
-    events: SortedDict[int, PendingEvent] = attrs.Factory(_rows)
-    queues: dict[_Queue, SortedDict[int, PendingEvent]] = attrs.field(factory=dict)
-    boxes: dict[int | str | None, SortedDict[int, PendingEvent]] = attrs.field(factory=dict)
-    letters: SortedDict[int, DeadLetter] = attrs.Factory(_rows)
-    sent: dict[str, SentEvent] = attrs.field(factory=dict)
     progress: dict[int, Progress] = attrs.field(factory=dict)
     tied: Tied = attrs.field(factory=Tied)
+    suspects: SortedDict[int, int] = attrs.Factory(_counts)
+    # It outlives a process, like the rows.
+    mark: list[int] = attrs.field(factory=lambda: [0, 0])
     schedules: MemorySchedules = attrs.Factory(lambda store: MemorySchedules(store.timers), takes_self=True)
 
     # --- a commit: check all of it, then do all of it ---------------------------------------------------------------
@@ -96,8 +88,8 @@ class MemoryStore:
             if taken - gone:
                 raise InvariantViolated(f"workflow {record.id!r} (key {key}) is stored already")
         for key, record in batch.workflows_changed.items():
-            _check_change(self.workflows.get(key), record, continued=key in batch.history_cleared)
-        emptied = gone | batch.history_cleared
+            _check_change(self.workflows.get(key), record, continued=key in batch.restarted)
+        emptied = gone | batch.restarted
         new: set[tuple[int, int]] = set()
         for key, entry in batch.history:
             if (key, entry.seq) in new or (key not in emptied and entry.seq in self.history.get(key, ())):
@@ -129,14 +121,9 @@ class MemoryStore:
             self._drop_wait(key, position)
             self.waits.setdefault(key, {})[position] = wait
             self.waiting.setdefault((wait.name, wait.event_key), SortedDict())[wait.serial, key, position] = wait
-        for serial, event in batch.events_put.items():
-            self._drop_event(serial)
-            self.events[serial] = event
-            self.queues.setdefault(_queue(event), SortedDict())[serial] = event
-            self.boxes.setdefault(_box(event), SortedDict())[serial] = event
-        self.letters.update(batch.letters_put)
-        self.sent.update(batch.sent_put)
+        self.put_mail(batch)
         self.progress.update(batch.progress_put)
+        self.suspects.update(batch.suspects_put)
         self.schedules.apply(batch)
 
     def _drop(self, batch: Batch) -> None:
@@ -149,18 +136,13 @@ class MemoryStore:
             self.progress.pop(key, None)
             for position in list(self.waits.get(key, ())):
                 self._drop_wait(key, position)
-            for serial in list(self.boxes.get(key, ())):
-                self._drop_event(serial)
-        for key in batch.workflows_purged | batch.history_cleared:
+        for key in batch.workflows_purged | batch.restarted:
             self.history.pop(key, None)
         for key, position in batch.waits_dropped:
             self._drop_wait(key, position)
-        for serial in batch.events_dropped:
-            self._drop_event(serial)
-        for id in batch.letters_dropped:
-            self.letters.pop(id, None)
-        for event_id in batch.sent_dropped:
-            self.sent.pop(event_id, None)
+        for key in batch.suspects_dropped | batch.workflows_purged:
+            self.suspects.pop(key, None)
+        self.drop_mail(batch)
 
     def _drop_timer(self, key: int) -> None:
         record = self.workflows.get(key)
@@ -170,19 +152,10 @@ class MemoryStore:
     def _drop_wait(self, key: int, position: str) -> None:
         wait = self.waits.get(key, {}).pop(position, None)
         if wait is not None:
-            _discard(self.waits, key)
+            discard(self.waits, key)
             place = (wait.name, wait.event_key)
             del self.waiting[place][wait.serial, key, position]
-            _discard(self.waiting, place)
-
-    def _drop_event(self, serial: int) -> None:
-        event = self.events.pop(serial, None)
-        if event is not None:
-            queue, box = _queue(event), _box(event)
-            del self.queues[queue][serial]
-            _discard(self.queues, queue)
-            del self.boxes[box][serial]
-            _discard(self.boxes, box)
+            discard(self.waiting, place)
 
 
 def _check_change(stored: WorkflowRecord | None, record: WorkflowRecord, *, continued: bool) -> None:
@@ -202,21 +175,7 @@ def _fixed(record: WorkflowRecord) -> tuple[object, ...]:
 
 def _begun(record: WorkflowRecord) -> tuple[object, ...]:
     code = (record.name, record.version, record.input, record.start_digest)
-    return (*code, record.start_at, record.depth, record.round)
-
-
-def _discard(places: dict[K, Any], place: K) -> None:
-    """Forget a place that holds nothing any more; keys of events come from users, so empty places would pile up."""
-    if not places[place]:
-        del places[place]
-
-
-def _queue(event: PendingEvent) -> _Queue:
-    return (event.name, event.event_key, event.target, event.unstarted)
-
-
-def _box(event: PendingEvent) -> int | str | None:
-    return event.unstarted if event.target is None else event.target
+    return (*code, record.start_at, record.depth, record.round, record.position_format)
 
 
 class MemoryBackend:
@@ -231,7 +190,7 @@ class MemoryBackend:
 
     def open(self, incarnation: str) -> Opened:
         store = self._store
-        opened = Opened(serial=store.serial, clean=store.clean)
+        opened = Opened(serial=store.serial, clean=store.clean, marked=store.mark[0], mark=store.mark)
         store.incarnation = self._incarnation = incarnation
         store.batch = 0
         store.clean = False
@@ -271,13 +230,13 @@ class MemoryBackend:
             raise InvariantViolated(f"no store can answer {type(query).__name__}")
         return answer(store, query)
 
-    def count(self, query: Workflows | PendingCount) -> int:
+    def count(self, query: Workflows | PendingCount | HistoryLength) -> int:
         store = self._opened()
+        if isinstance(query, HistoryLength):
+            return len(store.history.get(query.workflow_key, ()))
         if isinstance(query, Workflows):
             return sum(_matches(query, record) for record in store.workflows.values())
-        if query.name is None:
-            return sum(event.unstarted is not None for event in store.events.values())
-        return sum(event.name == query.name for event in store.events.values())
+        return store.count_pending(query)
 
     def _opened(self) -> MemoryStore:
         if self._incarnation is None:
@@ -289,28 +248,20 @@ class MemoryBackend:
 
 
 def _matches(query: Workflows, record: WorkflowRecord) -> bool:
+    before, ended = query.finished_before, record.finished_at
     return (
         (not query.statuses or record.status in query.statuses)
         and (query.name is None or record.name == query.name)
         and (query.tag is None or query.tag in record.tags)
         and (query.created_since is None or record.created_at >= query.created_since)
-        and (query.finished_before is None or _is_before(record.finished_at, query.finished_before))
+        and (before is None or (ended is not None and ended < before))
     )
-
-
-def _is_before(instant: int | None, limit: int) -> bool:
-    return instant is not None and instant < limit
 
 
 def _workflows(store: MemoryStore, query: Workflows) -> list[WorkflowRecord]:
     first, last = (None, query.after) if query.newest_first else (query.after, None)
     keys = store.workflows.irange(first, last, (False, False), query.newest_first)
-    found = (record for record in map(store.workflows.__getitem__, keys) if _matches(query, record))
-    return list(islice(found, query.limit))
-
-
-def _taken_ids(store: MemoryStore, query: TakenIds) -> list[str]:
-    return [id for id in dict.fromkeys(query.ids) if id in store.keys]
+    return list(islice((one for one in map(store.workflows.__getitem__, keys) if _matches(query, one)), query.limit))
 
 
 def _timers(store: MemoryStore, query: Timers) -> list[tuple[int, int]]:
@@ -321,12 +272,6 @@ def _timers(store: MemoryStore, query: Timers) -> list[tuple[int, int]]:
 def _waits_of(store: MemoryStore, query: WaitsOf) -> list[EventWait]:
     waits = store.waits.get(query.workflow_key, {})
     return [waits[position] for position in sorted(waits)]
-
-
-def _after(rows: SortedDict[int, R] | None, after: int, limit: int) -> list[R]:
-    if rows is None:
-        return []
-    return [rows[serial] for serial in islice(rows.irange(after, inclusive=(False, False)), limit)]
 
 
 def _waits_for(store: MemoryStore, query: WaitsFor) -> list[EventWait]:
@@ -347,54 +292,22 @@ def _open_pauses(store: MemoryStore, query: OpenPauses) -> list[OpenPause]:
     return list(islice(found, query.limit))
 
 
-def _events_for(store: MemoryStore, query: EventsFor) -> list[PendingEvent]:
-    queue = store.queues.get((query.name, query.event_key, query.target, None))
-    return _after(queue, query.after_serial, query.limit)
-
-
-def _mailbox(store: MemoryStore, query: Mailbox) -> list[PendingEvent]:
-    box = query.unstarted if query.target is None else query.target
-    # None is where the untargeted events lie; that is nobody's mailbox.
-    return [] if box is None else _after(store.boxes.get(box), 0, query.limit)
-
-
-def _stale_events(store: MemoryStore, query: StaleEvents) -> list[PendingEvent]:
-    def stale(event: PendingEvent) -> bool:
-        expired = event.expires_at is not None and event.expires_at <= query.expired_at
-        return expired or (event.target is None and event.sent_at < query.sent_before)
-
-    return list(islice(filter(stale, store.events.values()), query.limit))
-
-
-def _letters(store: MemoryStore, query: Letters) -> list[DeadLetter]:
-    if query.id is not None:
-        return [store.letters[query.id]] if query.id in store.letters else []
-    return _after(store.letters, query.after, query.limit)
-
-
-def _sent(store: MemoryStore, query: Sent) -> list[SentEvent]:
-    found = store.sent.values() if query.event_id is None else filter(None, [store.sent.get(query.event_id)])
-    old = [sent for sent in found if query.before is None or sent.at < query.before]
-    return sorted(old, key=lambda sent: (sent.at, sent.event_id))[: query.limit]
-
-
 # The key of each row is the type that its function takes; the cast says so once.
 _ANSWERS = cast(
     dict[type[Query[Any]], Callable[[MemoryStore, Query[Any]], list[Any]]],
     {
         Workflows: _workflows,
-        TakenIds: _taken_ids,
+        TakenIds: lambda store, query: [id for id in dict.fromkeys(query.ids) if id in store.keys],
         Timers: _timers,
         WaitsOf: _waits_of,
         WaitsFor: _waits_for,
         OpenPauses: _open_pauses,
-        EventsFor: _events_for,
-        Mailbox: _mailbox,
-        StaleEvents: _stale_events,
-        Letters: _letters,
-        Sent: _sent,
+        **MAIL_ANSWERS,
         Children: lambda store, query: [store.workflows[key] for key in store.tied.of(query.parent_key)],
         ProgressOf: lambda store, query: [one for one in [store.progress.get(query.workflow_key)] if one is not None],
         Schedules: lambda store, query: store.schedules.find(query),
+        Suspects: lambda store, _query: list(store.suspects.items()),
+        Backgrounds: lambda store, query: backgrounds_of(store.workflows, store.progress, query),
+        ChildIds: lambda store, query: child_ids_of(map(store.workflows.__getitem__, reversed(store.workflows)), query),
     },
 )

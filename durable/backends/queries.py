@@ -11,20 +11,26 @@ from typing import Any, cast
 
 import attrs
 
-from durable.backends import rows, schedules
+from durable.backends import mail_rows, rows, schedules
 from durable.backends.base import (
+    Backgrounds,
+    ChildIds,
     Children,
     EventsFor,
+    HistoryLength,
     Letters,
     Mailbox,
     OpenPauses,
     PendingCount,
+    PendingEvents,
     ProgressOf,
     Query,
     R,
     Schedules,
     Sent,
     StaleEvents,
+    Suspects,
+    Taken,
     TakenIds,
     Timers,
     WaitsFor,
@@ -33,6 +39,7 @@ from durable.backends.base import (
 )
 from durable.backends.schema import INDEXED_STATUSES, IS_TIED, status_is
 from durable.backends.tables import Table
+from durable.backends.view_queries import BACKGROUND, BACKGROUNDS_SQL, CHILD_IDS_SQL, HISTORY_LENGTH_SQL
 from durable.errors import InvariantViolated
 
 Params = dict[str, Any]
@@ -57,16 +64,31 @@ def select(query: Query[R]) -> Select:
     return make(query)
 
 
-def count(query: Workflows | PendingCount) -> tuple[str, Params]:
+def count(query: Workflows | PendingCount | HistoryLength) -> tuple[str, Params]:
     """The statement that counts the rows of a question; a limit and a cursor do not count."""
+    if isinstance(query, HistoryLength):
+        return HISTORY_LENGTH_SQL, {"workflow": query.workflow_key}
     if isinstance(query, PendingCount):
-        if query.name is None:
-            return "SELECT count(*) FROM pending_event WHERE unstarted IS NOT NULL", {}
-        return "SELECT count(*) FROM pending_event WHERE name = :name", {"name": query.name}
+        return _pending_count(query)
     source, _, terms, params = _workflow_filter(query)
     # OR and not IN: SQLite does not see that an IN lies within the condition of the partial index.
     terms += [f"({' OR '.join(map(status_is, query.statuses))})"] if query.statuses else []
     return f"SELECT count(*) FROM {source}{_where(terms)}", params
+
+
+def _pending_count(query: PendingCount) -> tuple[str, Params]:
+    params: Params = {}
+    if query.name is not None:
+        # The two NULLs are the condition of the index.
+        term = "name = :name AND taken = :taken AND target IS NULL AND unstarted IS NULL"
+        params = {"name": query.name, "taken": int(query.taken)}
+    elif query.target is not None:
+        term, params = "target = :target", {"target": query.target}
+    elif query.unstarted is not None:
+        term, params = "unstarted = :unstarted", {"unstarted": query.unstarted}
+    else:
+        term = "unstarted IS NOT NULL"
+    return f"SELECT count(*) FROM pending_event WHERE {term}", params
 
 
 def _where(terms: list[str]) -> str:
@@ -169,15 +191,40 @@ def _events_for(query: EventsFor) -> Select:
     sql = (
         # IS and not =: the untargeted queue has NULL here.
         f"SELECT {rows.EVENT.select()} FROM pending_event WHERE name = :name AND event_key = :event_key "
-        "AND target IS :target AND unstarted IS NULL AND serial > :after ORDER BY serial LIMIT :limit"
+        "AND target IS :target AND unstarted IS NULL AND consume = :consume AND serial > :after "
+        "ORDER BY serial LIMIT :limit"
     )
     params = {
         "name": query.name,
         "event_key": query.event_key,
         "target": query.target,
+        "consume": int(query.consume),
         "after": query.after_serial,
     }
     return Select(rows.EVENT, sql, params, query.limit)
+
+
+def _pending_events(query: PendingEvents) -> Select:
+    if query.serial is not None:
+        sql = f"SELECT {rows.EVENT.select()} FROM pending_event WHERE serial = :serial LIMIT :limit"
+        return Select(rows.EVENT, sql, {"serial": query.serial}, query.limit)
+    wanted = {"target": query.target, "unstarted": query.unstarted, "name": query.name}
+    params: Params = {column: value for column, value in wanted.items() if value is not None}
+    terms = [f"{column} = :{column}" for column in params]
+    if "name" in params:
+        # The unary plus: in the order of the page, and not by an index that would have to be sorted.
+        terms[-1] = f"+{terms[-1]}"
+    terms.append("serial > :after")
+    sql = f"SELECT {rows.EVENT.select()} FROM pending_event{_where(terms)} ORDER BY serial LIMIT :limit"
+    return Select(rows.EVENT, sql, {**params, "after": query.after}, query.limit)
+
+
+def _taken(query: Taken) -> Select:
+    wanted = {"workflow": query.workflow_key, "name": query.name, "event_key": query.event_key}
+    params: Params = {column: value for column, value in wanted.items() if value is not None}
+    terms = [f"{column} = :{column}" for column in params]
+    sql = f"SELECT {mail_rows.TAKEN.select()} FROM broadcast_taken{_where(terms)} LIMIT :limit"
+    return Select(mail_rows.TAKEN, sql, params, None)
 
 
 def _mailbox(query: Mailbox) -> Select:
@@ -192,18 +239,22 @@ def _stale_events(query: StaleEvents) -> Select:
         f"SELECT {rows.EVENT.select()} FROM pending_event WHERE serial IN ("
         "SELECT serial FROM (SELECT serial FROM pending_event WHERE expires_at <= :expired_at "
         "ORDER BY expires_at LIMIT :limit) "
-        "UNION SELECT serial FROM (SELECT serial FROM pending_event WHERE target IS NULL AND sent_at < :sent_before "
-        "ORDER BY sent_at LIMIT :limit)"
+        "UNION SELECT serial FROM (SELECT serial FROM pending_event WHERE target IS NULL AND since < :since_before "
+        "ORDER BY since LIMIT :limit)"
         ") ORDER BY serial LIMIT :limit"
     )
-    params = {"expired_at": query.expired_at, "sent_before": query.sent_before}
+    params = {"expired_at": query.expired_at, "since_before": query.since_before}
     return Select(rows.EVENT, sql, params, query.limit)
 
 
 def _letters(query: Letters) -> Select:
+    columns = mail_rows.LETTER.select()
+    if query.died_before is not None:
+        sql = f"SELECT {columns} FROM dead_letter WHERE died_at < :before ORDER BY died_at LIMIT :limit"
+        return Select(mail_rows.LETTER, sql, {"before": query.died_before}, query.limit)
     term, value = ("id > :id", query.after) if query.id is None else ("id = :id", query.id)
-    sql = f"SELECT {rows.LETTER.select()} FROM dead_letter WHERE {term} ORDER BY id LIMIT :limit"
-    return Select(rows.LETTER, sql, {"id": value}, query.limit)
+    sql = f"SELECT {columns} FROM dead_letter WHERE {term} ORDER BY id LIMIT :limit"
+    return Select(mail_rows.LETTER, sql, {"id": value}, query.limit)
 
 
 def _sent(query: Sent) -> Select:
@@ -221,8 +272,18 @@ def _sent(query: Sent) -> Select:
 
 def _children(query: Children) -> Select:
     columns = rows.WORKFLOW.select()
-    sql = f"SELECT {columns} FROM workflow WHERE parent_key = :parent AND {IS_TIED} ORDER BY key LIMIT :limit"
+    # Told which index: the one of all children would lead through those that have ended, too.
+    source = "workflow INDEXED BY workflow_child"
+    sql = f"SELECT {columns} FROM {source} WHERE parent_key = :parent AND {IS_TIED} ORDER BY key LIMIT :limit"
     return Select(rows.WORKFLOW, sql, {"parent": query.parent_key}, None)
+
+
+def _child_ids(query: ChildIds) -> Select:
+    return Select(rows.ID, CHILD_IDS_SQL, {"parent": query.parent_key}, query.limit)
+
+
+def _backgrounds(query: Backgrounds) -> Select:
+    return Select(BACKGROUND, BACKGROUNDS_SQL, {"keys": rows.to_json(query.workflow_keys)}, None)
 
 
 def _progress_of(query: ProgressOf) -> Select:
@@ -238,6 +299,10 @@ def _schedules(query: Schedules) -> Select:
     return Select(schedules.SCHEDULE, sql, params, query.limit)
 
 
+def _suspects(_query: Suspects) -> Select:
+    return Select(rows.SUSPECT, f"SELECT {rows.SUSPECT.select()} FROM suspect ORDER BY workflow LIMIT :limit", {}, None)
+
+
 # The key of each row is the type that its function takes; the cast says so once.
 _SELECTS = cast(
     dict[type[Query[Any]], Callable[[Query[Any]], Select]],
@@ -249,12 +314,17 @@ _SELECTS = cast(
         WaitsFor: _waits_for,
         OpenPauses: _open_pauses,
         EventsFor: _events_for,
+        PendingEvents: _pending_events,
+        Taken: _taken,
         Mailbox: _mailbox,
         StaleEvents: _stale_events,
         Letters: _letters,
         Sent: _sent,
         Children: _children,
+        ChildIds: _child_ids,
+        Backgrounds: _backgrounds,
         ProgressOf: _progress_of,
         Schedules: _schedules,
+        Suspects: _suspects,
     },
 )

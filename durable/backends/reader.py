@@ -6,6 +6,7 @@ to read one workflow as it is at one moment. Must not know what its readers are 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -15,8 +16,8 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from durable.backends import rows, schema, storefile
-from durable.errors import CodecError, StorageUnavailable, StoreUnusable
+from durable.backends import generation, owner, rows, schema, storefile
+from durable.errors import CodecError, StorageUnavailable, StoreInUse, StoreUnusable
 from durable.records import WorkflowHistory, WorkflowStatus
 
 _log = logging.getLogger("durable")
@@ -133,6 +134,8 @@ class StoreReader:
         if self._connection is None:
             self._seen = marks
             has_wal = marks[-1]
+            if has_wal:
+                self._check_log()
             uri = f"{pathlib.Path(self._real).as_uri()}?mode=ro{'' if has_wal else '&immutable=1'}"
             self._is_immutable = not has_wal
             connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=5.0)
@@ -144,6 +147,11 @@ class StoreReader:
                 raise
             self._connection = connection
         return self._connection
+
+    def _check_log(self) -> None:
+        # An engine of this process has checked that itself, and would lose its locks if we opened and closed the file.
+        with contextlib.suppress(StoreInUse), owner.unowned(self._real):
+            generation.check_log(self._path, self._real)
 
     def _check(self, connection: sqlite3.Connection) -> None:
         schema.check(connection, self._path)

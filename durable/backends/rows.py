@@ -15,7 +15,7 @@ from typing import TypeVar
 from durable.backends.tables import Row, Table
 from durable.ids import check_text
 from durable.records import (
-    DeadLetter,
+    CancelCause,
     DeliveryMode,
     EntryKind,
     EntryStatus,
@@ -46,6 +46,7 @@ _KINDS = _by_value(EntryKind)
 _OUTCOMES = _by_value(EntryStatus)
 _MODES = _by_value(DeliveryMode)
 _CLOSES = _by_value(OnParentClose)
+_CAUSES = _by_value(CancelCause)
 
 
 def to_json(value: Iterable[object]) -> str:
@@ -79,8 +80,9 @@ def _is_cursor(value: object) -> bool:
     return isinstance(value, list) and [type(part) for part in value] == [str, str, int]
 
 
-# What `ids.place` makes: a position, after the number of the round unless that is the first.
-_PLACE = re.compile(r"(\d{1,18}:)?[\d.]+", re.ASCII)
+# What `ids.place` makes: a position, after the number of the round unless that is the first. In a position stand
+# numbers, the names of branches as `positions.branch_label` writes them, and the mark of an undo.
+_PLACE = re.compile(r"(\d{1,18}:)?[\w.%~]+", re.ASCII)
 
 
 def _place(text: str | None) -> str | None:
@@ -114,20 +116,23 @@ def workflow_row(record: WorkflowRecord) -> Row:
         record.depth,
         record.round,
         to_json(record.tags) if record.tags else "[]",
-        int(record.cancel_requested),
+        # 0 nobody has asked, 1 the body has been told, 2 it has not been told yet.
+        record.cancel_requested + record.cancel_pending,
         record.cancel_reason,
         record.crashes,
         None if record.park_reason is None else record.park_reason._value_,
         record.park_detail,
         None if record.on_parent_close is None else record.on_parent_close._value_,
         to_json(record.cursors) if record.cursors else "[]",
+        record.position_format,
+        None if record.cancel_cause is None else record.cancel_cause._value_,
     )
 
 
 # What changes while a workflow lives. The rest is said when it begins, or begins anew with an empty history.
 CHANGING = (
     "status", "wake_at", "finished_at", "result", "error", "cancel_requested", "cancel_reason", "crashes",
-    "park_reason", "park_detail", "cursors",
+    "park_reason", "park_detail", "cursors", "cancel_cause",
 )  # fmt: skip
 
 
@@ -139,18 +144,19 @@ def change_row(record: WorkflowRecord) -> Row:
         record.finished_at,
         record.result,
         record.error,
-        int(record.cancel_requested),
+        record.cancel_requested + record.cancel_pending,
         record.cancel_reason,
         record.crashes,
         None if record.park_reason is None else record.park_reason._value_,
         record.park_detail,
         to_json(record.cursors) if record.cursors else "[]",
+        None if record.cancel_cause is None else record.cancel_cause._value_,
         record.key,
     )
 
 
 def _workflow(row: Row) -> WorkflowRecord:
-    reason, on_close = row[21], row[23]
+    reason, on_close, cause = row[21], row[23], row[26]
     return WorkflowRecord(
         key=row[0],
         # An id that came in by hand is checked like one that comes in by the API: an empty one once made another
@@ -173,12 +179,15 @@ def _workflow(row: Row) -> WorkflowRecord:
         round=row[16],
         tags=_tags(row[17]),
         cancel_requested=bool(row[18]),
+        cancel_pending=row[18] > 1,
         cancel_reason=row[19],
         crashes=row[20],
         park_reason=None if reason is None else _REASONS[reason],
         park_detail=row[22],
         on_parent_close=None if on_close is None else _CLOSES[on_close],
         cursors=_cursors(row[24]),
+        position_format=row[25],
+        cancel_cause=None if cause is None else _CAUSES[cause],
     )
 
 
@@ -187,7 +196,8 @@ WORKFLOW = Table(
     "key:count id:text name:text version:count status:text input:text start_digest:text created_at:instant "
     "start_at:instant wake_at:instant? finished_at:instant? result:text? error:text? parent_key:count? "
     "parent_place:text? depth:count round:count tags:text cancel_requested:int cancel_reason:text? crashes:count "
-    "park_reason:text? park_detail:text? on_parent_close:text? cursors:text",
+    "park_reason:text? park_detail:text? on_parent_close:text? cursors:text position_format:count "
+    "cancel_cause:text?",
     ("id",),
     _workflow,
 )
@@ -277,11 +287,13 @@ def event_row(event: PendingEvent) -> Row:
         event.sent_at,
         event.expires_at,
         int(event.consume),
+        event.since,
+        int(event.taken),
     )
 
 
 def _event(row: Row) -> PendingEvent:
-    serial, name, event_key, target, unstarted, payload, sent_at, expires_at, consume = row
+    serial, name, event_key, target, unstarted, payload, sent_at, expires_at, consume, since, taken = row
     return PendingEvent(
         serial=serial,
         name=name,
@@ -292,6 +304,8 @@ def _event(row: Row) -> PendingEvent:
         sent_at=sent_at,
         expires_at=expires_at,
         consume=bool(consume),
+        since=since,
+        taken=bool(taken),
     )
 
 
@@ -299,43 +313,9 @@ EVENT = Table(
     "pending_event",
     # An expiry may lie beyond the calendar: it means never.
     "serial:count name:text event_key:text target:count? unstarted:text? payload:text sent_at:instant expires_at:int? "
-    "consume:int",
+    "consume:int since:instant taken:int",
     ("serial",),
     _event,
-)
-
-
-def letter_row(letter: DeadLetter) -> Row:
-    """The row of a dead letter."""
-    return (
-        letter.id,
-        letter.name,
-        letter.event_key,
-        letter.workflow_id,
-        letter.payload,
-        letter.sent_at_us,
-        letter.died_at_us,
-    )
-
-
-def _letter(row: Row) -> DeadLetter:
-    id, name, event_key, workflow_id, payload, sent_at, died_at = row
-    return DeadLetter(
-        id=id,
-        name=name,
-        event_key=event_key,
-        workflow_id=workflow_id,
-        payload=payload,
-        sent_at_us=sent_at,
-        died_at_us=died_at,
-    )
-
-
-LETTER = Table(
-    "dead_letter",
-    "id:count name:text event_key:text workflow_id:text payload:text sent_at:instant died_at:instant",
-    ("id",),
-    _letter,
 )
 
 
@@ -363,6 +343,14 @@ def _progress(row: Row) -> Progress:
 
 
 PROGRESS = Table("progress", "workflow:count round:count seq:count value:text at:instant", ("workflow",), _progress)
+
+
+def _suspect(row: Row) -> tuple[int, int]:
+    key, crashes = row
+    return (key, crashes)
+
+
+SUSPECT = Table("suspect", "workflow:count crashes:count", ("workflow",), _suspect)
 
 
 def _timer(row: Row) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from durable.records import OnParentClose, WorkflowStatus
 if TYPE_CHECKING:
     from sqlite_utils import Database, Migrations
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 8
 # "Durb": tells our files from any other SQLite file, also for `file(1)`.
 APPLICATION_ID = 0x44757262
 
@@ -205,6 +205,64 @@ _SPAWNING = (
     """,
 )
 
+# How long an event is kept counts from `since`. A broadcast that was taken no longer counts as pending. Dead letters
+# say why they died, and may have no workflow. Which broadcasts a workflow has taken stands in rows of their own.
+_MAIL = (
+    "ALTER TABLE pending_event ADD COLUMN since INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE pending_event ADD COLUMN taken INTEGER NOT NULL DEFAULT 0",
+    # Whether an old broadcast was taken is unknown. It must not keep senders out.
+    "UPDATE pending_event SET since = sent_at, taken = 1 - consume",
+    "DROP INDEX pending_event_sent",
+    "DROP INDEX pending_event_queue",
+    "CREATE INDEX pending_event_since ON pending_event (since) WHERE target IS NULL",
+    "CREATE INDEX pending_event_queue ON pending_event (name, target, unstarted, event_key, consume)",
+    # The last two columns are always NULL. With them, a count reads nothing but the index.
+    "CREATE INDEX pending_event_open ON pending_event (name, taken, target, unstarted) "
+    "WHERE target IS NULL AND unstarted IS NULL",
+    """
+    CREATE TABLE dead_letter_5 (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        event_key TEXT NOT NULL,
+        workflow_id TEXT,
+        payload TEXT NOT NULL,
+        sent_at INTEGER NOT NULL,
+        died_at INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        detail TEXT,
+        status TEXT,
+        broadcast INTEGER NOT NULL
+    ) STRICT
+    """,
+    "INSERT INTO dead_letter_5 SELECT *, 'workflow ended', NULL, NULL, 0 FROM dead_letter",
+    "DROP TABLE dead_letter",
+    "ALTER TABLE dead_letter_5 RENAME TO dead_letter",
+    "CREATE INDEX dead_letter_died ON dead_letter (died_at)",
+    """
+    CREATE TABLE broadcast_taken (
+        workflow INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        event_key TEXT NOT NULL,
+        serial INTEGER NOT NULL,
+        PRIMARY KEY (workflow, name, event_key)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX broadcast_taken_event ON broadcast_taken (name, event_key, serial)",
+)
+
+
+# Who runs on trial after an unclean stop. Usually empty.
+_SUSPECTS = "CREATE TABLE suspect (workflow INTEGER PRIMARY KEY, crashes INTEGER NOT NULL) STRICT"
+
+
+_CANCEL_CAUSES = """
+    UPDATE workflow SET cancel_cause = CASE
+        WHEN parent_key IS NOT NULL AND cancel_reason LIKE 'parent % has ended' THEN 'parent_ended'
+        WHEN parent_key IS NOT NULL AND cancel_reason LIKE 'workflow % no longer waits for it' THEN 'not_awaited'
+        ELSE 'requested' END
+    WHERE cancel_requested > 0
+"""
+
 
 def _migrations() -> Migrations:
     """All migrations, in order."""
@@ -233,6 +291,27 @@ def _migrations() -> Migrations:
     def m004_schedules(db: Database) -> None:
         for statement in _SCHEDULES:
             db.execute(statement)
+
+    @migrations()
+    def m005_mail(db: Database) -> None:
+        for statement in _MAIL:
+            db.execute(statement)
+
+    @migrations()
+    def m006_suspects(db: Database) -> None:
+        db.execute(_SUSPECTS)
+
+    @migrations()
+    def m007_views_and_positions(db: Database) -> None:
+        # All children of a workflow, for people; the index above has those that end with it only.
+        db.execute("CREATE INDEX workflow_parent ON workflow (parent_key) WHERE parent_key IS NOT NULL")
+        db.execute("ALTER TABLE workflow ADD COLUMN position_format INTEGER NOT NULL DEFAULT 0")
+
+    @migrations()
+    def m008_cancel_cause(db: Database) -> None:
+        # Until then the words of the reason said it.
+        db.execute("ALTER TABLE workflow ADD COLUMN cancel_cause TEXT")
+        db.execute(_CANCEL_CAUSES)
 
     return migrations
 

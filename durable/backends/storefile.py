@@ -11,7 +11,7 @@ import pathlib
 import sqlite3
 import stat
 
-from durable.backends import owner, schema
+from durable.backends import generation, owner, schema
 from durable.errors import StorageError, StorageUnavailable, StoreUnusable
 
 _MAGIC = b"SQLite format 3\0"
@@ -53,10 +53,17 @@ def _check_file(path: str, real: str, found: os.stat_result) -> None:
     # Root may write to anything, so os.access says yes; a file without any write bit is meant to stay as it is.
     if not os.access(real, os.R_OK | os.W_OK) or not found.st_mode & 0o222:
         raise StoreUnusable(path, "there is no permission to write to it")
+    if found.st_nlink > 1:
+        # SQLite's log is named after the database: under another name a log with commits would not be seen.
+        problem = f"it has {found.st_nlink} hard links, and its log belongs to one name only"
+        parent = os.path.dirname(real)
+        fix = f"find the others with 'find {parent} -samefile {real}' and remove them, or copy the file"
+        raise StoreUnusable(path, f"{problem}; {fix}")
     if found.st_size == 0 or _is_cut_off(real):
         return
     if _start(real, len(_MAGIC)) != _MAGIC:
         raise StoreUnusable(path, "it is a file, but not an SQLite database")
+    generation.check_log(path, real)
     _check_database(path, real)
 
 

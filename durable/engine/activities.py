@@ -7,28 +7,30 @@ Lives on the loop and owns no state of any workflow. It takes effects from the c
 from __future__ import annotations
 
 import itertools
-import math
+import logging
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from typing import Any
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
-import anyio.to_thread
 import attrs
 
 from durable.clock import SECOND
-from durable.codec import Codec, payload_size
+from durable.codec import Codec
+from durable.engine.attempts import Attempts, Name, grace
 from durable.engine.bridge import Waiter
 from durable.engine.config import EngineConfig
-from durable.engine.operations import RecordActivity, RunActivity, StopActivity
-from durable.errors import ActivityFailed, ActivityTimedOut, OperationMisused, PayloadTooLarge
+from durable.engine.operations import BeginAttempt, RecordActivity, RunActivity, StopActivity
+from durable.errors import ActivityTimedOut, OperationMisused
 from durable.ids import place
-from durable.outcomes import pack_error
 from durable.runner.ops import IN_ACTIVITY
 
+_log = logging.getLogger("durable")
+# How often a drain says what it waits for, in seconds, and how many activities it names.
+_TELL_EVERY = 5.0
+_NAMED = 3
 # How many activities a worker runs before it lets the rest of the loop have a turn, and how many workers are kept.
 _POLITE = 50
 _IDLE_MAX = 100
@@ -39,6 +41,8 @@ class ActivityInfo:
     """Who runs this activity. `idempotency_key` is the same for every attempt, whatever crashes in between."""
 
     workflow_id: str
+    workflow_name: str
+    activity: str
     position: str
     attempt: int
     idempotency_key: str
@@ -51,13 +55,12 @@ def activity_info() -> ActivityInfo:
         raise OperationMisused("activity_info() works only inside an activity")
     return ActivityInfo(
         workflow_id=effect.workflow_id,
+        workflow_name=effect.workflow_name,
+        activity=effect.definition.name,
         position=effect.position,
         attempt=effect.attempt,
         idempotency_key=f"{effect.workflow_id}/{place(effect.round, effect.position)}",
     )
-
-
-_Name = tuple[int, int, str]
 
 
 class Worker:
@@ -81,24 +84,20 @@ class ActivityPool:
     def __init__(
         self,
         tasks: anyio.abc.TaskGroup,
-        report: Callable[[RecordActivity], None],
+        report: Callable[[RecordActivity | BeginAttempt], None],
         codec: Codec,
         config: EngineConfig,
         *,
         waiter: Callable[[], Waiter],
+        is_cancelled: Callable[[], bool],
     ) -> None:
         self._tasks = tasks
         self._waiter = waiter
         self._report = report
-        self._codec = codec
         self._limit = config.max_running_activities
-        self._max_payload = config.max_payload_bytes
-        # Held while somebody waits for the thread. A thread that nobody waits for any more cannot be stopped, but it
-        # must not take the place of those that are waited for; hence the second, unlimited one for the hand-over.
-        self._threads = anyio.CapacityLimiter(config.max_threads)
-        self._unlimited = anyio.CapacityLimiter(math.inf)
+        self._attempts = Attempts(report, codec, config, is_cancelled)
         self._waiting: deque[RunActivity] = deque()
-        self._running: dict[_Name, anyio.CancelScope] = {}
+        self._running: dict[Name, tuple[anyio.CancelScope, RunActivity]] = {}
         # Scopes that were cancelled because nobody wants the answer; the others that are cut off have timed out. By
         # scope and not by name: an activity that is slow to stop may have a successor of the same name.
         self._unwanted: set[anyio.CancelScope] = set()
@@ -110,6 +109,13 @@ class ActivityPool:
         self._is_called = False
         self._is_draining = False
         self._all_gone = anyio.Event()
+        self._patience = anyio.CancelScope()
+
+    def running_positions(self, key: int, round: int) -> frozenset[str]:
+        """Where activities of a workflow run now; one that waits for a worker or for a thread does not."""
+        waiting = self._attempts.short_of_threads
+        names = (name for name in self._running if name[:2] == (key, round) and name not in waiting)
+        return frozenset(position for _, _, position in names)
 
     def has_worker(self) -> bool:
         """Whether a worker is free or on its way, so that `apply` need not start a task."""
@@ -117,7 +123,7 @@ class ActivityPool:
 
     def apply(self, effects: list[RunActivity | StopActivity]) -> None:
         """Take what the coordinator has released."""
-        stopped: set[_Name] = set()
+        stopped: set[Name] = set()
         for effect in effects:
             name = (effect.key, effect.round, effect.position)
             if isinstance(effect, RunActivity):
@@ -139,12 +145,31 @@ class ActivityPool:
         self._waiting.clear()
         for worker in self._idle:
             worker.wake()
-        for patience in (seconds, 1.0):
-            if self._workers:
-                with anyio.move_on_after(patience):
-                    await self._all_gone.wait()
+        try:
+            await self._let_finish(seconds)
+        finally:
+            # Also when asyncio's own cancel() ends the wait: the task group waits for whoever still runs.
             for name in list(self._running):
                 self._cancel(name)
+            self._attempts.close()
+        if self._workers:
+            with anyio.move_on_after(1.0):
+                await self._all_gone.wait()
+
+    def hurry(self) -> None:
+        """Let what runs have no more time."""
+        self._patience.cancel()
+
+    async def _let_finish(self, seconds: float) -> None:
+        """Wait until all workers have left, and say who is waited for: a person may wait for the service to end."""
+        self._patience.deadline = until = anyio.current_time() + seconds
+        with self._patience:
+            while self._workers:
+                left = until - anyio.current_time()
+                if self._running and left > 0:
+                    _log.info("%s", _waiting_for([effect for _, effect in self._running.values()], left))
+                with anyio.move_on_after(_TELL_EVERY):
+                    await self._all_gone.wait()
 
     def _call_worker(self) -> None:
         """Have one more worker look at what waits, unless one is on its way."""
@@ -160,13 +185,13 @@ class ActivityPool:
     def _start_worker(self) -> None:
         self._tasks.start_soon(self._work)
 
-    def _forget(self, names: set[_Name]) -> None:
+    def _forget(self, names: set[Name]) -> None:
         """Take what is to be stopped out of the queue; all at once, or a great gather that fails holds up the loop."""
         self._waiting = deque(one for one in self._waiting if (one.key, one.round, one.position) not in names)
         names.clear()
 
-    def _cancel(self, name: _Name) -> None:
-        scope = self._running[name]
+    def _cancel(self, name: Name) -> None:
+        scope, _ = self._running[name]
         self._unwanted.add(scope)
         scope.cancel()
 
@@ -217,78 +242,44 @@ class ActivityPool:
         scope = worker.scope if timeout is None else anyio.CancelScope()
         context = copy_context()
         token = IN_ACTIVITY.set(effect)
-        self._running[name] = scope
+        self._running[name] = running = (scope, effect)
         answer: RecordActivity | None = None
         is_wanted = True
         try:
             if timeout is None:
-                answer = await self._attempt(effect, scope)
+                answer = await self._attempts.run(effect, scope)
             else:
                 with scope:
-                    answer = await self._attempt(effect, scope)
+                    answer = await self._attempts.run(effect, scope)
+                    if effect.definition.is_async and anyio.current_time() > scope.deadline + grace(timeout):
+                        self._attempts.warn_of_blocking(effect.definition.name)
+                        answer = None
         finally:
             IN_ACTIVITY.reset(token)
-            if self._running.get(name) is scope:
+            if self._running.get(name) is running:
                 del self._running[name]
+            if self._attempts.short_of_threads:
+                # It was cancelled before it had a thread.
+                self._attempts.short_of_threads.discard(name)
             if scope in self._unwanted:
                 is_wanted = False
                 self._unwanted.discard(scope)
         if is_wanted:
             if answer is None and timeout is not None:
-                answer = self._failed(effect, ActivityTimedOut(effect.definition.name, timeout / SECOND))
+                answer = self._attempts.failed(effect, ActivityTimedOut(effect.definition.name, timeout / SECOND))
             if answer is not None:
                 self._report(answer)
         # A cancellation that came too late for this activity must not hit the next one, and context variables that it
         # has set must not reach the next one: such a worker is not used again.
         return not worker.scope.cancel_called and _is_same(copy_context(), context)
 
-    async def _attempt(self, effect: RunActivity, scope: anyio.CancelScope) -> RecordActivity:
-        definition = effect.definition
-        try:
-            if definition.is_async:
-                if definition.timeout_us is not None:
-                    _set_deadline(effect, scope)
-                value = await definition.fn(*effect.args, **effect.kwargs)
-            else:
-                value = await self._in_thread(effect, scope)
-            text, value = definition.coder(self._codec).result.pack(value)
-            if (size := payload_size(text)) > self._max_payload:
-                raise PayloadTooLarge(f"{definition.label}: result", size, self._max_payload)
-        except anyio.get_cancelled_exc_class() as error:
-            # Really cancelled, or an activity that lets a CancelledError of its own making escape?
-            await anyio.lowlevel.checkpoint_if_cancelled()
-            return self._failed(effect, error)
-        except KeyboardInterrupt:
-            # On the loop this is the person at the keyboard, not the activity.
-            raise
-        except BaseException as error:
-            return self._failed(effect, error)
-        return RecordActivity(
-            effect.key, effect.round, effect.position, effect.attempt, text, value, mends=effect.mends
-        )
 
-    async def _in_thread(self, effect: RunActivity, scope: anyio.CancelScope) -> Any:
-        def call() -> Any:
-            try:
-                return effect.definition.fn(*effect.args, **effect.kwargs)
-            except (KeyboardInterrupt, GeneratorExit) as error:
-                # No signal arrives in a worker thread, so the activity itself has raised it. A GeneratorExit that
-                # was carried into the loop would close the task that waits for it.
-                raise ActivityFailed(f"builtins.{type(error).__name__}", str(error)) from error
-
-        async with self._threads:
-            # Not before: an attempt that waits for a thread has not begun.
-            _set_deadline(effect, scope)
-            return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._unlimited)
-
-    def _failed(self, effect: RunActivity, error: BaseException) -> RecordActivity:
-        key, round, position, attempt = effect.key, effect.round, effect.position, effect.attempt
-        return RecordActivity(key, round, position, attempt, pack_error(error), error=error, mends=effect.mends)
-
-
-def _set_deadline(effect: RunActivity, scope: anyio.CancelScope) -> None:
-    if effect.definition.timeout_us is not None:
-        scope.deadline = anyio.current_time() + effect.definition.timeout_us / SECOND
+def _waiting_for(running: list[RunActivity], seconds: float) -> str:
+    """What a drain says while it waits."""
+    names = [f"{effect.definition.name} of workflow {effect.workflow_id}" for effect in running[:_NAMED]]
+    more = f" and {len(running) - _NAMED} more" if len(running) > _NAMED else ""
+    activities = "1 activity" if len(running) == 1 else f"{len(running)} activities"
+    return f"shutting down: waiting up to {seconds:.0f} s for {activities}: {', '.join(names)}{more}"
 
 
 def _is_same(one: Context, other: Context) -> bool:

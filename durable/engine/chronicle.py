@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from durable.backends.base import Backend, Batch
+from durable.backends.base import Backend, Batch, HistoryLength
 from durable.records import HistoryEntry
 
 
@@ -26,12 +26,20 @@ class Chronicle:
     def of(self, key: int) -> list[HistoryEntry]:
         """All that is recorded of a workflow."""
         batch = self.batch
-        stored = [] if key in batch.history_cleared else self._backend.history(key)
+        stored = [] if key in batch.restarted else self._backend.history(key)
         if key in self._let_go or key in self._loaded:
             stored += [entry for owner, entry in batch.history if owner == key]
         if batch.history_trimmed:
             stored = [entry for entry in stored if (key, entry.seq) not in batch.history_trimmed]
         return stored
+
+    def length(self, key: int) -> int:
+        """How many entries are recorded of a workflow, without reading them."""
+        batch = self.batch
+        length = 0 if key in batch.restarted else self._backend.count(HistoryLength(key))
+        if key in self._let_go or key in self._loaded:
+            length += sum(owner == key for owner, _ in batch.history)
+        return length - sum(owner == key for owner, _ in batch.history_trimmed)
 
     def add(self, key: int, entries: Iterable[HistoryEntry]) -> None:
         """Add to the history of a workflow that is not in memory."""
@@ -48,4 +56,4 @@ class Chronicle:
         self.batch.history = self.batch.history.without(key)
         # The next round counts from 1 again, perhaps in this very batch: nothing of it must be trimmed.
         self.batch.history_trimmed = {(owner, entry) for owner, entry in self.batch.history_trimmed if owner != key}
-        self.batch.history_cleared.add(key)
+        self.batch.restarted.add(key)

@@ -10,35 +10,33 @@ a restart recovers.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
-from queue import Empty, SimpleQueue
 from typing import Any
 
 import attrs
 
-from durable.backends.base import Backend, Batch, Timers
+from durable.backends.base import Backend
 from durable.clock import SECOND, Clock, from_duration
 from durable.codec import Codec
 from durable.engine.config import EngineConfig
-from durable.engine.decisions import decide_in, follow_up
+from durable.engine.decisions import decide_in
+from durable.engine.inbox import Envelope, Inbox
+from durable.engine.journal import Tell
 from durable.engine.operations import (
     Effect,
-    Ended,
     Follow,
     Operation,
     RunActivity,
     StartWorkflow,
     StopActivity,
-    SweepEvents,
-    when_due,
 )
+from durable.engine.patience import commit_again
 from durable.engine.questions import Pending
-from durable.engine.recovery import admit_suspect
+from durable.engine.recovery import begin_trials, hold_trials
 from durable.engine.state import State
 from durable.engine.turn import Turn
+from durable.engine.upkeep import Upkeep
 from durable.engine.watching import Observers, Watched, Watchers
 from durable.errors import DurableError, EngineClosed, InvariantViolated, StorageError, StorageUnavailable
 from durable.registry import Registry
@@ -52,18 +50,6 @@ _NAP = 5.0
 _OWN = 50
 # A tuple: `isinstance` takes three times as long with a union.
 _FOR_THE_LOOP = (RunActivity, StopActivity)
-
-
-@attrs.define(eq=False)
-class Envelope:
-    """An operation on its way, and the answer on its way back to the caller, whom `wake` tells."""
-
-    operation: Operation[Any]
-    wake: Callable[[], None]
-    reply: Any = None
-    error: BaseException | None = None
-    # A caller that no longer waits (a timeout) says so here, and is forgotten.
-    is_abandoned: bool = False
 
 
 @attrs.define(eq=False)
@@ -95,41 +81,19 @@ class WorkflowStateCoordinator:
         self._config = config
         self._clock = clock
         self._release = release
-        self._inbox: SimpleQueue[Envelope | Operation[Any] | None] = SimpleQueue()
-        self._next: deque[Operation[Any]] = deque()
         # Those who wait for the batch that is being decided; if it cannot be committed they must be told.
         self._callers: list[Envelope] = []
         # Who waits for the end of a workflow, and who for any change.
         self._watchers: Watchers[Envelope] = Watchers()
         self._observers: Observers[Envelope] = Observers()
         self._patience = from_duration("commit_patience", config.commit_patience) / SECOND
-        self._sweep_every = from_duration("sweep_every", config.sweep_every) / SECOND
+        self._upkeep = Upkeep(backend, clock)
         self._batch_number = 0
-        self._sweep_at = 0.0
-        self._stopping = False
-        self._clean = False
-
-    # --- from any thread ------------------------------------------------------------------------------------------
-
-    def submit(self, item: Envelope | Operation[Any]) -> None:
-        """Put an operation into the queue, in an envelope if somebody waits for the answer."""
-        self._inbox.put(item)
-
-    def refuse_rest(self, end: BaseException | None) -> list[Envelope]:
-        """Everything that is queued, with why it is refused. Once more by whoever has seen the last release: calls may
-        have come in since."""
-        refused: list[Envelope] = []
-        with contextlib.suppress(Empty):
-            while True:
-                if isinstance(item := self._inbox.get_nowait(), Envelope):
-                    item.error = end or EngineClosed()
-                    refused.append(item)
-        return refused
-
-    def stop(self) -> None:
-        """End after what is queued now, and mark the stop as clean."""
-        self._clean = True
-        self._inbox.put(None)
+        self._inbox = inbox = Inbox(self.state, clock, config, self._forget_abandoned)
+        # From any thread: put an operation into the queue, and end after what is queued.
+        self.submit, self.stop, self.refuse_rest = inbox.submit, inbox.stop, inbox.refuse_rest
+        # Whether something is queued or due, and how long nothing will be.
+        self.has_work, self.nap = inbox.has_work, inbox.nap
 
     # --- the thread -----------------------------------------------------------------------------------------------
 
@@ -137,18 +101,27 @@ class WorkflowStateCoordinator:
         """Take the store. Raises a `StorageError`."""
         opened = self._backend.open(incarnation)
         self.state.serial = opened.serial
-        self.state.trials.unclean = not opened.clean
-        self.state.trials.opened_at = self._clock.now()
-        self.state.trials.opened_serial = opened.serial
-        self._sweep_at = self._clock.monotonic()
+        self.state.mark = opened.mark
+        self._inbox.open()
+        # Before anything runs: what runs next may take this process down as well.
+        try:
+            turn = Turn(self.state, self._clock.now())
+            begin_trials(turn, opened)
+            self._commit()
+        except BaseException:
+            self._backend.close()
+            raise
+        # Only now: a crash that was not counted must be known to the next engine.
+        self.state.mark[0], self.state.mark[1] = 0, int(self.state.trials.stores_first)
+        self._apply(turn.effects, Release())
 
     def run(self) -> None:
         """Work until told to stop, or until the store is lost."""
         end: BaseException | None = None
         try:
-            while not self._stopping:
+            while not self._inbox.is_stopping:
                 self._work(wait=True)
-            if self._clean:
+            if self._inbox.is_clean:
                 self.state.batch.clean_stop = True
                 self._commit()
         except BaseException as error:
@@ -157,29 +130,14 @@ class WorkflowStateCoordinator:
         self._leave(end)
 
     def work_off(self) -> int:
-        """One batch of what is queued and due now, without waiting for more; how many operations that was.
-
-        For whoever has no thread to spare: `run` is the same with naps in between.
-        """
+        """One batch of what is queued and due now; how many operations. `run` does this, with naps in between."""
         return self._work(wait=False)
 
-    def has_work(self) -> bool:
-        """Whether something is queued or due now."""
-        timer = self.state.timers.next()
-        is_due = timer <= self._clock.now() if timer is not None else self.state.timers.refill_after() is not None
-        return is_due or bool(self._next) or not self._inbox.empty()
-
-    def nap(self) -> float:
-        """How many seconds may pass before there is something to do, unless something is put into the queue."""
-        next_timer = self.state.timers.next()
-        if next_timer is None:
-            return _NAP
-        return min(_NAP, max(0.0, (next_timer - self._clock.now()) / SECOND))
-
     def _work(self, *, wait: bool) -> int:
-        taken = self._take(wait=wait)
+        taken = self._inbox.take(wait=wait and not self._upkeep.has_more)
         count = len(taken)
         self.process(taken)
+        self._upkeep.tidy(is_idle=not count)
         return count
 
     def process(self, items: list[Envelope | Operation[Any]]) -> None:
@@ -200,11 +158,13 @@ class WorkflowStateCoordinator:
                 lists.append(item)
             else:
                 self._decide(turn, item, release)
-        if self.state.trials.unclean:
-            admit_suspect(turn)
-            follow_up(turn)
+        if self.state.trials.next() is not None:
+            hold_trials(turn)
+        self.state.mark[0] = 0
         told = self._observers.look(turn)
         self._commit()
+        # Nothing is acknowledged that went into a file which is no longer there.
+        self._upkeep.check()
         for one in lists:
             self._decide(turn, one, release)
         release.answered += self._observers.take(told)
@@ -236,46 +196,13 @@ class WorkflowStateCoordinator:
             if isinstance(effect, _FOR_THE_LOOP):
                 release.activities.append(effect)
             elif isinstance(effect, Follow):
-                self._next.append(effect.operation)
-            elif isinstance(effect, Ended):
-                for envelope in self._watchers.pop(effect.record.key):
+                self._inbox.follow(effect.operation)
+            elif isinstance(effect, Tell):
+                effect.write()
+            else:
+                for envelope in self._watchers.pop(effect.record):
                     envelope.reply = effect.record
                     release.answered.append(envelope)
-
-    # --- taking work ----------------------------------------------------------------------------------------------
-
-    def _take(self, *, wait: bool) -> list[Envelope | Operation[Any]]:
-        """Everything that waits, up to the limit; timers and the engine's own operations come before new calls."""
-        limit, own = self._config.max_batch, min(self._config.max_batch, _OWN)
-        taken = self._due(own)
-        while self._next and len(taken) < own:
-            taken.append(self._next.popleft())
-        inbox, may_wait = self._inbox, wait and not taken
-        # Asked and not told by `Empty`, which takes as long as a decision. Nobody else takes anything out.
-        while may_wait or not inbox.empty():
-            try:
-                item = inbox.get(timeout=self.nap()) if may_wait else inbox.get_nowait()
-            except Empty:
-                break
-            may_wait, self._stopping = False, self._stopping or item is None
-            if item is not None:
-                taken.append(item)
-            if self._stopping or len(taken) >= 2 * limit:
-                break
-        return taken
-
-    def _due(self, limit: int) -> list[Envelope | Operation[Any]]:
-        state = self.state
-        if (after := state.timers.refill_after()) is not None:
-            state.timers.refill(self._backend.find(Timers(after=after, limit=self._config.timer_window)))
-        found: list[Envelope | Operation[Any]] = []
-        found += [when_due(key) for key in state.timers.pop_due(self._clock.now(), limit)]
-        if (now := self._clock.monotonic()) >= self._sweep_at:
-            self._sweep_at = now + self._sweep_every
-            found.append(SweepEvents())
-            self._watchers.forget_abandoned()
-            self._observers.forget_abandoned()
-        return found
 
     # --- commit ---------------------------------------------------------------------------------------------------
 
@@ -289,28 +216,13 @@ class WorkflowStateCoordinator:
         try:
             self._backend.commit(batch)
         except StorageUnavailable as error:
-            self._commit_again(batch, error)
+            commit_again(self._backend, batch, error, clock=self._clock, patience=self._patience)
         self._batch_number += 1
         self.state.next_batch()
 
-    def _commit_again(self, batch: Batch, error: StorageUnavailable) -> None:
-        """Try for a while what has failed once. A failed commit may have happened: the batch number tells."""
-        # Told once: a full disk is not made better by a log that grows.
-        _log.warning("a commit failed and is tried again for up to %.0f s: %s", self._patience, error)
-        began = self._clock.monotonic()
-        pause = 0.02
-        while True:
-            if self._clock.monotonic() + pause > began + self._patience:
-                raise error
-            self._clock.sleep(pause)
-            pause = min(pause * 2, 5.0)
-            try:
-                if self._backend.last_batch() < batch.number:
-                    self._backend.commit(batch)
-                break
-            except StorageUnavailable as again:
-                error = again
-        _log.warning("the store takes commits again, after %.1f s", self._clock.monotonic() - began)
+    def _forget_abandoned(self) -> None:
+        self._watchers.forget_abandoned()
+        self._observers.forget_abandoned()
 
     # --- the end --------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,8 @@ from durable.codec import Codec
 from durable.engine.activities import ActivityPool
 from durable.engine.bridge import LoopBridge
 from durable.engine.config import EngineConfig
-from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinator
+from durable.engine.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.inbox import Envelope
 from durable.engine.operations import AwaitChange, AwaitEnd, Operation, RunActivity, StopActivity
 from durable.engine.watchdog import Watchdog
 from durable.errors import EngineClosed, EngineForked, OperationMisused
@@ -32,6 +33,7 @@ from durable.runner.definitions import WorkflowDef
 from durable.runner.ops import STEPPING, caller
 
 _log = logging.getLogger("durable")
+OPEN_ALREADY = "this engine is open already: use the one that 'async with' gave you"
 P = ParamSpec("P")
 A = TypeVar("A")
 S = TypeVar("S")
@@ -82,36 +84,46 @@ class Core:
     _opened: anyio.Event | None = None
     _gone: anyio.Event | None = None
     _is_over: bool = False
+    # The pool of an engine that is being closed, and whether its activities get no more time.
+    _draining: ActivityPool | None = None
+    _is_hurried: bool = False
     _activities: list[RunActivity | StopActivity] = attrs.field(factory=list)
     _arrived: anyio.Event | None = None
     _failure: BaseException | None = None
 
     def check_closed(self) -> None:
-        """Raises `OperationMisused` if the engine is open: it can be entered only once at a time."""
+        """Raises `OperationMisused` if the engine is open: it can be entered only once at a time; or `EngineForked`."""
+        if self.is_forked():
+            raise EngineForked(self._pid)
         if self._is_taken:
-            raise OperationMisused("this engine is open already: use the one that 'async with' gave you")
+            raise OperationMisused(OPEN_ALREADY)
 
-    async def open(self, tasks: anyio.abc.TaskGroup) -> None:
+    def is_forked(self) -> bool:
+        """Whether this is a child of the process that has opened the engine: its thread does not exist here."""
+        return self._pid != 0 and self._pid != os.getpid()
+
+    async def open(self, tasks: anyio.abc.TaskGroup, is_cancelled: Callable[[], bool]) -> None:
         """Start the thread and have it take the store. Raises a `StorageError`."""
         await self._open()
         self._is_open = True
         assert self._coordinator is not None
         assert self._bridge is not None
         submit, waiter = self._coordinator.submit, self._bridge.waiter
-        self._pool = ActivityPool(tasks, submit, self.codec, self.config, waiter=waiter)
+        self._pool = ActivityPool(tasks, submit, self.codec, self.config, waiter=waiter, is_cancelled=is_cancelled)
         tasks.start_soon(self._start_activities, self._pool)
 
     async def _open(self) -> None:
         bridge = self._bridge = LoopBridge()
         self._opened, self._gone, self._arrived = anyio.Event(), anyio.Event(), anyio.Event()
-        self._is_over = False
+        self._is_over = self._is_hurried = False
+        self._activities, self._draining = [], None
         self._coordinator = WorkflowStateCoordinator(
             self.backend,
             self.registry,
             codec=self.codec,
             config=self.config,
             clock=self.clock,
-            release=lambda release: self._warn_if_lost(bridge.post(self._receive, release)),
+            release=lambda release: _warn_if_lost(bridge.post(self._receive, release)),
         )
         self._room = anyio.Semaphore(self.config.max_inbox, fast_acquire=True)
         self._pid = os.getpid()
@@ -126,8 +138,11 @@ class Core:
             with anyio.CancelScope(shield=True):
                 await self._opened.wait()
         except BaseException:
-            # A bare asyncio task.cancel(), as of asyncio.timeout, gets through the shield.
+            # A bare asyncio task.cancel(), as of asyncio.timeout, gets through the shield. Whoever opens the store next
+            # should find it free, unless opening it takes long.
             self._coordinator.stop()
+            with anyio.move_on_after(1.0, shield=True):
+                await self._gone.wait()
             raise
         if self._failure is not None:
             raise self._failure
@@ -157,14 +172,20 @@ class Core:
         self.check_open()
         return self._answer(operation)
 
-    async def close(self, drain: float) -> None:
+    def running_positions(self, key: int, round: int) -> frozenset[str]:
+        """Where activities of a workflow run in this process now."""
+        return frozenset() if self._pool is None else self._pool.running_positions(key, round)
+
+    async def close(self, drain: float | None = None) -> None:
         """Take no more work, let activities finish, leave. Harmless when repeated."""
         pool, self._pool = self._pool, None
-        if pool is None:
+        if pool is None or self.is_forked():
             return
         self._is_open = False
+        seconds = self.drain_seconds(None) if drain is None else drain
         assert self._coordinator is not None
         assert self._gone is not None
+        self._draining = pool
         with anyio.CancelScope(shield=True):
             if self._is_over:
                 # The store is lost: no answer can be recorded any more.
@@ -172,11 +193,11 @@ class Core:
                 return
             self._closed = EngineClosed()
             try:
-                await pool.drain(drain)
+                await pool.drain(0.0 if self._is_hurried else seconds)
             finally:
                 # Also when asyncio's own cancel() gets through the shield: the thread holds the store until it is told.
                 self._coordinator.stop()
-            with anyio.move_on_after(max(drain, 1.0)):
+            with anyio.move_on_after(max(seconds, 1.0)):
                 await self._gone.wait()
         if not self._gone.is_set():
             # Nothing more is taken from it, or the task group would wait for it without end.
@@ -185,9 +206,15 @@ class Core:
                 self._arrived.set()
             _log.error("the coordinator did not come back in time; what was acknowledged is stored, a restart recovers")
 
+    def hurry(self) -> None:
+        """Let running activities have no more time: whoever closes the engine is in a hurry."""
+        self._is_hurried = True
+        if self._draining is not None:
+            self._draining.hurry()
+
     def check_open(self) -> None:
         """Raises `EngineForked`, `EngineClosed`, or `OperationMisused` in a loop that is not the engine's."""
-        if self._pid and self._pid != os.getpid():
+        if self.is_forked():
             raise EngineForked(self._pid)
         if not self._is_open:
             raise self._closed
@@ -245,10 +272,6 @@ class Core:
             arrived, self._activities = self._activities, []
             pool.apply(arrived)
 
-    def _warn_if_lost(self, arrived: bool) -> None:
-        if not arrived:
-            _log.warning("the event loop has ended before the engine was shut down; a restart recovers")
-
     # --- in the coordinator's thread ------------------------------------------------------------------------------
 
     def _run_thread(self, coordinator: WorkflowStateCoordinator, bridge: LoopBridge) -> None:
@@ -280,10 +303,16 @@ class Core:
         if failure is not None:
             self._is_taken = False
             self._bridge.close()
+            if self._gone is not None:
+                self._gone.set()
         self._opened.set()
 
     def drain_seconds(self, drain: object) -> float:
         """How long a shutdown waits."""
-        return (
-            from_duration("drain", self.config.drain) if drain is None else from_duration("shutdown: drain", drain)
-        ) / SECOND
+        what, duration = ("drain", self.config.drain) if drain is None else ("shutdown: drain", drain)
+        return from_duration(what, duration) / SECOND
+
+
+def _warn_if_lost(arrived: bool) -> None:
+    if not arrived:
+        _log.warning("the event loop has ended before the engine was shut down; a restart recovers")

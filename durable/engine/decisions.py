@@ -7,41 +7,50 @@ from typing import Any
 
 from durable.engine import (
     delivery,
+    describing,
     forking,
     lifecycle,
     looping,
     pauses,
+    pending,
     publishing,
     questions,
     recovery,
     repairs,
+    retention,
     retrying,
     schedules,
     spawning,
     watching,
 )
 from durable.engine import operations as ops
+from durable.engine.kinship import reason_of
+from durable.engine.long_decisions import decide_check_waits, put_off
+from durable.engine.mail_operations import CheckWaits, ListEvents, ListLetters, RemoveEvent, RemoveLetter, ReplayLetter
 from durable.engine.progress import load
 from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.engine.state import State
 from durable.engine.turn import Decision, Turn
 from durable.errors import CodecError
-from durable.records import EntryKind, WorkflowStatus
+from durable.records import CancelCause, EntryKind, WorkflowRecord, WorkflowStatus
 
 _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.StartWorkflow: lifecycle.decide_start_workflow,
     ops.RecordActivity: lifecycle.decide_record_activity,
+    ops.BeginAttempt: recovery.decide_begin_attempt,
     ops.WakeWorkflow: lifecycle.decide_wake_workflow,
     ops.ResumeWorkflow: lifecycle.decide_resume_workflow,
     ops.CancelWorkflow: lifecycle.decide_cancel_workflow,
     ops.TerminateWorkflow: lifecycle.decide_terminate_workflow,
     ops.SendEvent: delivery.decide_send_event,
-    ops.ListLetters: delivery.decide_list_letters,
-    ops.ReplayLetter: delivery.decide_replay_letter,
-    ops.RemoveLetter: delivery.decide_remove_letter,
-    ops.SweepEvents: delivery.decide_sweep_events,
+    CheckWaits: decide_check_waits,
+    ListEvents: pending.decide_list_events,
+    RemoveEvent: pending.decide_remove_event,
+    ListLetters: pending.decide_list_letters,
+    ReplayLetter: pending.decide_replay_letter,
+    RemoveLetter: pending.decide_remove_letter,
+    ops.SweepEvents: pending.decide_sweep_events,
     ops.ListPauses: pauses.decide_list_pauses,
-    ops.FindPause: pauses.decide_find_pause,
     ops.ResumePause: pauses.decide_resume_pause,
     ops.CancelPause: pauses.decide_cancel_pause,
     ops.RecoverWorkflows: recovery.decide_recover_workflows,
@@ -50,8 +59,9 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.ListWorkflows: questions.decide_list_workflows,
     ops.CountWorkflows: questions.decide_count_workflows,
     ops.ReadHistory: questions.decide_read_history,
-    ops.DescribeWorkflow: questions.decide_describe_workflow,
+    ops.DescribeWorkflow: describing.decide_describe_workflow,
     ops.PurgeWorkflows: questions.decide_purge_workflows,
+    retention.ExpireWorkflows: retention.decide_expire_workflows,
     RetryWorkflow: retrying.decide_retry_workflow,
     ForkWorkflow: forking.decide_fork_workflow,
     FindStep: repairs.decide_find_step,
@@ -77,8 +87,6 @@ def decide(state: State, op: ops.Operation[Any], now: int) -> Decision[Any]:
 
 def decide_in(turn: Turn, op: ops.Operation[Any]) -> Any:
     """Decide one more operation of a batch; the reply."""
-    if turn.state.trials.unclean and isinstance(op, ops.WakeWorkflow) and recovery.must_wait(turn, op):
-        return None
     reply = _DECISIONS[type(op)](turn, op)
     if turn.checks or turn.cancels or turn.offers:
         follow_up(turn)
@@ -86,10 +94,14 @@ def decide_in(turn: Turn, op: ops.Operation[Any]) -> Any:
 
 
 def follow_up(turn: Turn) -> None:
-    """Work off what follows from a decision."""
+    """Work off what follows from a decision. One that grows long goes on in the next batch."""
+    left = turn.state.config.max_steps_per_decision
     while turn.checks or turn.wakes or turn.cancels or turn.offers:
-        if turn.checks:
+        if turn.checks and left > 0:
+            left -= 1
             _check(turn, *turn.checks.popleft())
+        elif turn.checks:
+            put_off(turn)
         elif turn.wakes:
             lifecycle.fire_due(turn, turn.wakes.popleft())
         elif turn.cancels:
@@ -98,15 +110,17 @@ def follow_up(turn: Turn) -> None:
             delivery.reoffer(turn, turn.offers.popleft())
 
 
-def _cancel_child(turn: Turn, id: str, parent_key: int, where: str, reason: str) -> None:
+def _cancel_child(turn: Turn, id: str, parent: WorkflowRecord, where: str, cause: CancelCause) -> None:
     try:
         child = turn.state.find(id)
     except CodecError:
         # A child whose row is damaged cannot be cancelled; that must not keep its parent from ending.
         return
     # An id that the workflow has chosen may be a stranger's.
-    if child is not None and (child.parent_key, child.parent_place) == (parent_key, where):
-        lifecycle.cancel_workflow(turn, child, reason)
+    is_own = child is not None and (child.parent_key, child.parent_place) == (parent.key, where)
+    # One that is being cancelled cleans up in its own time: only a person, or a body that says so, cancels it again.
+    if child is not None and is_own and not child.cancel_requested:
+        lifecycle.cancel_workflow(turn, child, reason_of(cause, parent), cause)
 
 
 def _check(turn: Turn, key: int, position: str) -> None:

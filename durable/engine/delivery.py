@@ -1,49 +1,53 @@
 """Pure decisions: events find those who wait for them, or are kept.
 
 A wait is never registered while an event that it may take is pending, and an event is never kept while somebody waits
-who may take it; both are looked up in the decision that would break the rule.
+who may take it; both are looked up in the decision that would break the rule. An event that its waiter cannot read
+becomes a dead letter, and the waiter keeps waiting.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
 
-from durable.backends.base import Letters, Sent, StaleEvents
-from durable.clock import from_duration
+import attrs
+
 from durable.codec import payload_size
-from durable.engine.operations import (
-    Delivered,
-    Follow,
-    ListLetters,
-    Queued,
-    RemoveLetter,
-    ReplayLetter,
-    SendEvent,
-    SweepEvents,
-)
+from durable.engine.burial import bury_unreadable
+from durable.engine.endings import park
+from durable.engine.long_decisions import is_behind, put_off_one
+from durable.engine.operations import Delivered, Queued, SendEvent
 from durable.engine.progress import feed, load
 from durable.engine.state import Loaded
 from durable.engine.turn import Turn
 from durable.errors import (
-    DeadLetterNotFound,
+    CodecError,
     EventConflict,
     PayloadTooLarge,
     PendingEventsFull,
     WorkflowNotFound,
     WorkflowTerminated,
 )
+from durable.event_errors import EventTypeMismatch
 from durable.ids import digest
 from durable.records import (
-    DeadLetter,
     DeliveryMode,
     EntryStatus,
     EventWait,
+    ParkReason,
     PendingEvent,
     SentEvent,
+    TakenBroadcast,
     WorkflowRecord,
     WorkflowStatus,
 )
+from durable.runner.events import EventOp
 from durable.runner.fibers import WaitCondition
+
+# How many waiters of the wrong type an untargeted event is shown before it becomes a dead letter.
+_TRIES = 100
 
 
 def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
@@ -52,11 +56,12 @@ def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
     limit = state.config.max_payload_bytes
     if (size := payload_size(op.payload)) > limit:
         raise PayloadTooLarge(f"event {op.name}: payload", size, limit)
-    if op.event_id is not None and (known := state.post.sent(op.event_id)) is not None:
+    if op.event_id is not None and (known := state.archive.sent(op.event_id)) is not None:
         if known.digest != _fingerprint(op):
             raise EventConflict(op.event_id)
         return Queued() if known.reply == "" else Delivered(_takers(turn, known))
     target, unstarted = _address(turn, op)
+    _check_type(turn, op, target)
     event = PendingEvent(
         serial=state.next_serial(),
         name=op.name,
@@ -96,88 +101,198 @@ def _address(turn: Turn, op: SendEvent) -> tuple[WorkflowRecord | None, str | No
             raise WorkflowNotFound(op.to)
         return None, op.to
     if target.status.is_terminal:
-        raise WorkflowTerminated(target.id, target.status.value)
+        raise WorkflowTerminated(target.id, target.status)
     return target, None
 
 
+def _check_type(turn: Turn, op: SendEvent, target: WorkflowRecord | None) -> None:
+    """Raise `EventTypeMismatch` if everybody who would get the event is in memory and cannot read it.
+
+    Only the payload itself tells: two types may look different and have the same JSON. A waiter that is not in memory
+    may be able to read it, so then the event is accepted.
+    """
+    post = turn.state.post
+    types = post.awaited.get(op.name)
+    if op.payload_type is None or types is None or op.payload_type in types:
+        return
+    rows: Iterable[EventWait] = post.find_waiting_for_event(op.name, op.event_key)
+    if op.to is not None:
+        loaded = None if target is None else turn.state.loaded.get(target.key)
+        rows = () if loaded is None else _matching(loaded.rows.values(), op.name, op.event_key)
+    problem: EventTypeMismatch | None = None
+    for row in islice(rows, _TRIES):
+        owner = turn.state.loaded.get(row.workflow_key)
+        wait = None if owner is None else owner.session.waits.get(row.position)
+        misfit = None if owner is None or wait is None else _misfit(turn, op, owner, wait)
+        if misfit is None:
+            return
+        problem = problem or misfit
+    if problem is not None:
+        raise problem
+
+
+def _misfit(turn: Turn, op: SendEvent, owner: Loaded, wait: WaitCondition) -> EventTypeMismatch | None:
+    """Why a wait cannot read an event; None if it can, or if its own type is the problem."""
+    assert isinstance(wait.op, EventOp), "its row says that it waits for an event"
+    event = wait.op.event
+    try:
+        coder = event.coder(turn.state.codec)
+    except CodecError:
+        return None
+    try:
+        coder.unpack(op.payload)
+    except CodecError as error:
+        types = (_type_name(op.payload_type), _type_name(event.payload_type))
+        return EventTypeMismatch(op.name, *types, owner.record.id, error.problem)
+    return None
+
+
+def _type_name(kind: Any) -> str:
+    if not isinstance(kind, type):
+        return repr(kind)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _matching(rows: Iterable[EventWait], name: str, event_key: str) -> list[EventWait]:
+    """Those waits that are for this event, the longest first."""
+    found = [row for row in rows if row.name == name and row.event_key == event_key]
+    if len(found) > 1:
+        found.sort(key=lambda row: row.serial)
+    return found
+
+
 def _send(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Delivered | Queued:
+    takers: tuple[str, ...] = ()
     if target is not None:
-        if _deliver_to(turn, target, event):
-            return Delivered((target.id,))
+        takers = _deliver_to(turn, target, event)
     elif event.unstarted is None:
         if not event.consume:
             # A broadcast stays for those who come later. It is kept first: if there is no room, nobody gets it.
-            keep(turn, event)
+            keep(turn, event, target)
         takers = offer(turn, event)
-        if takers or not event.consume:
-            return Delivered(takers) if takers else Queued()
-    keep(turn, event)
+    if takers:
+        return Delivered(takers)
+    # One that could not be read is a dead letter by now.
+    if event.consume and event.serial not in turn.state.batch.letters_put:
+        keep(turn, event, target)
     return Queued()
 
 
-def keep(turn: Turn, event: PendingEvent) -> None:
+def keep(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> None:
     """Store an event until it is taken. Raises `PendingEventsFull`."""
-    limit = turn.state.config.max_pending_events
-    if turn.state.post.pending_count(event.name) >= limit:
-        raise PendingEventsFull(event.name, limit)
-    turn.state.post.put_event(event)
+    limit, post = turn.state.config.max_pending_events, turn.state.post
+    mailbox = event.unstarted if target is None else target.id
+    if mailbox is None:
+        count = post.pending_count(event.name)
+    else:
+        count = post.pending_count(target=event.target, unstarted=event.unstarted)
+    if count >= limit:
+        raise PendingEventsFull(event.name, limit, mailbox)
+    post.put_event(event)
 
 
 def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...]:
-    """Give an untargeted event to the one that has waited longest, or a broadcast to all; who got it."""
+    """Give an untargeted event to the one that has waited longest, or a broadcast to all; who got it.
+
+    Those who cannot read it are passed over. If nobody else gets it, it becomes a dead letter.
+    """
     if _expired(turn, event):
         return ()
-    takers: list[str] = []
+    takers: dict[int, str] = {}
+    misfits: dict[int, tuple[WorkflowRecord, EventWait, str]] = {}
     for row in turn.state.post.find_waiting_for_event(event.name, event.event_key):
-        record = turn.state.readable(row.workflow_key)
+        key = row.workflow_key
+        # A body that has just taken or skipped the broadcast may wait for the next one by now.
+        record = None if key in takers or key in misfits else turn.state.readable(key)
         if record is None or not _fits(record, row, event):
             continue
-        if _hand_over(turn, record, row, event):
-            takers.append(record.id)
-            if event.consume:
-                break
-    return tuple(takers)
+        answer = _hand_over(turn, record, row, event)
+        if isinstance(answer, CodecError):
+            misfits[key] = (record, row, str(answer))
+        elif answer:
+            takers[key] = record.id
+        if event.consume and (takers or len(misfits) >= _TRIES):
+            break
+    if misfits and not (event.consume and takers):
+        _bury(turn, event, next(iter(misfits.values())))
+    return tuple(takers.values())
 
 
-def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> bool:
-    """Give a targeted event to the longest wait of its workflow."""
+def _bury(turn: Turn, event: PendingEvent, misfit: tuple[WorkflowRecord, EventWait, str]) -> None:
+    record, row, problem = misfit
+    bury_unreadable(turn, record, row, event, problem)
+
+
+def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> tuple[str, ...]:
+    """Give a targeted event to the longest wait of its workflow that can read it."""
     loaded = turn.state.touch(target.key)
     rows = loaded.rows if loaded is not None else turn.state.post.waits_of(target.key)
-    matching = [row for row in rows.values() if row.name == event.name and row.event_key == event.event_key]
-    if len(matching) > 1:
-        matching.sort(key=lambda row: row.serial)
-    for row in matching:
-        # Read again: an event that one wait cannot read parks the workflow.
+    misfit: tuple[WorkflowRecord, EventWait, str] | None = None
+    for row in _matching(rows.values(), event.name, event.event_key):
+        # Read again: loading it may have parked the workflow.
         record = turn.state.by_key(target.key)
-        if record is not None and _fits(record, row, event) and _hand_over(turn, record, row, event):
-            return True
-    return False
+        if record is None or not _fits(record, row, event):
+            continue
+        answer = _hand_over(turn, record, row, event)
+        if isinstance(answer, CodecError):
+            misfit = misfit or (record, row, str(answer))
+        elif answer:
+            return (target.id,)
+    if misfit is not None:
+        _bury(turn, event, misfit)
+    return ()
 
 
-def _hand_over(turn: Turn, record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool:
-    """Feed an event to a wait; False if the workflow turns out to be unable to take it."""
+def _hand_over(turn: Turn, record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool | CodecError:
+    """Feed an event to a wait; False if the workflow turns out to be unable to take any, the error if it cannot read
+    this one."""
     loaded = load(turn, record)
     if loaded is None:
+        return False
+    if row.position in turn.state.put_off.get(record.key, ()):
+        # What was sent before may be pending, and the wait is looked at soon.
         return False
     wait, known = loaded.session.waits.get(row.position), loaded.rows.get(row.position)
     # Under new code the body may wait for something else at this position.
     return wait is not None and (known is row or known == row) and _take(turn, loaded, wait, event)
 
 
-def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool:
-    if event.consume:
-        return feed(turn, loaded, wait, EntryStatus.OK, event.payload)
-    # Noted before the body goes on: its next wait must not take the same broadcast again.
-    record = loaded.record
-    others = tuple(row for row in record.cursors if row[:2] != (event.name, event.event_key))
-    cursors = (*others, (event.name, event.event_key, event.serial))
-    turn.state.put(record.with_status(record.status, cursors=cursors), record)
-    if feed(turn, loaded, wait, EntryStatus.OK, event.payload):
-        return True
-    # The body could not take it and is parked; it gets the broadcast when its code can.
-    parked = turn.state.by_key(record.key) or record
-    turn.state.put(parked.with_status(parked.status, cursors=record.cursors), parked)
-    return False
+def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
+    """Feed an event to a wait, like `_hand_over`. It is read before anything is changed."""
+    try:
+        coder = loaded.session.coder_of(wait.op)
+        assert coder is not None, "an event has a payload"
+    except CodecError as error:
+        # The type in the code cannot be stored at all, so the code is to blame and not the event.
+        park(turn, loaded.record, ParkReason.UNREADABLE, str(error))
+        return False
+    if not event.consume:
+        # Noted before the body goes on: its next wait must not take or skip the same broadcast again.
+        _pass_by(turn, loaded.record, event)
+    try:
+        value = coder.unpack(event.payload)
+    except CodecError as error:
+        return error
+    # The batch knows whether another has taken it before.
+    current = turn.state.batch.events_put.get(event.serial, event)
+    if not event.consume and not current.taken:
+        # It does not count as pending any more.
+        turn.state.post.drop_event(current)
+        turn.state.post.put_event(attrs.evolve(current, taken=True))
+    return feed(turn, loaded, wait, EntryStatus.OK, event.payload, value=value)
+
+
+def _pass_by(turn: Turn, record: WorkflowRecord, event: PendingEvent) -> None:
+    """Note that a workflow has come past a broadcast."""
+    archive = turn.state.archive
+    if record.cursors:
+        # As older stores hold it: in the row of the workflow, which grew with every key.
+        for taken in archive.taken_by(record):
+            archive.put_taken(taken)
+        turn.state.put(record.with_status(record.status, cursors=()), record)
+    archive.put_taken(
+        TakenBroadcast(workflow_key=record.key, name=event.name, event_key=event.event_key, serial=event.serial)
+    )
 
 
 def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -185,28 +300,55 @@ def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     row = loaded.rows.get(wait.position)
     if row is None:
         return
-    key = loaded.record.key
-    for target in (key, None):
-        if target is not None and loaded.mail == 0:
-            continue
-        for event in turn.state.post.events_for(row.name, row.event_key, target):
-            if _expired(turn, event):
-                turn.state.post.drop_event(event)
-            elif _fits(loaded.record, row, event):
-                _take_pending(turn, loaded, wait, event)
-                return
-
-
-def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> None:
-    """Take an event out of the mailbox or the queue, and feed it."""
-    post = turn.state.post
-    if not event.consume:
-        _take(turn, loaded, wait, event)
+    post, key = turn.state.post, loaded.record.key
+    # What it may not take is not even read: thousands may be kept.
+    after = _after(loaded.record, row)
+    if loaded.mail is None:
+        loaded.mail = post.pending_count(target=key)
+    if loaded.mail and _take_first(turn, loaded, wait, post.events_for(row.name, row.event_key, key, after=after)):
         return
+    if turn.state.put_off and is_behind(turn, row):
+        put_off_one(turn, key, wait.position)
+    elif post.has_untargeted(row.name):
+        seen = turn.state.archive.seen(loaded.record, row.name, row.event_key)
+        _take_first(turn, loaded, wait, post.events_for(row.name, row.event_key, None, after=after, seen=seen))
+
+
+def _take_first(turn: Turn, loaded: Loaded, wait: WaitCondition, events: Iterable[PendingEvent]) -> bool:
+    """Give a wait the first of these events that it may take; whether it waits no more, or its workflow is parked."""
+    row = loaded.rows[wait.position]
+    for event in events:
+        if _expired(turn, event):
+            drop(turn, [event])
+            continue
+        answer = _take_pending(turn, loaded, wait, event)
+        if not isinstance(answer, CodecError):
+            return True
+        bury_unreadable(turn, loaded.record, row, event, str(answer))
+    return False
+
+
+def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
+    """Take an event out of the mailbox or the queue, and feed it."""
+    if not event.consume:
+        return _take(turn, loaded, wait, event)
+    post = turn.state.post
     # Before the body goes on: if this ends the workflow, what it has just taken must not be buried with its mail.
     post.drop_event(event)
-    if not _take(turn, loaded, wait, event):
+    answer = _take(turn, loaded, wait, event)
+    if answer is False:
         post.put_event(event)
+    return answer
+
+
+def drop(turn: Turn, events: Sequence[PendingEvent]) -> None:
+    """Remove events that nobody is to take any more."""
+    post = turn.state.post
+    for event in events:
+        post.drop_event(event)
+    for name, event_key in {(event.name, event.event_key) for event in events if not event.consume}:
+        oldest = next(post.broadcasts(name, event_key), None)
+        turn.state.archive.forget_taken(name, event_key, oldest)
 
 
 def _expired(turn: Turn, event: PendingEvent) -> bool:
@@ -217,98 +359,32 @@ def _fits(record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool:
     """Whether this wait may take this event."""
     if record.status is WorkflowStatus.PARKED or record.status.is_terminal:
         return False
-    if row.mode is DeliveryMode.AFTER_CREATE and event.serial <= record.key:
-        return False
-    if row.mode is DeliveryMode.AFTER_WAIT and event.serial <= row.serial:
-        return False
-    if event.consume:
-        return True
-    seen = next((row[2] for row in record.cursors if row[:2] == (event.name, event.event_key)), 0)
-    return event.serial > seen
+    return event.serial > _after(record, row)
+
+
+def _after(record: WorkflowRecord, row: EventWait) -> int:
+    """The serial after which a wait may take events."""
+    return {DeliveryMode.AFTER_CREATE: record.key, DeliveryMode.AFTER_WAIT: row.serial}.get(row.mode, 0)
 
 
 def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
     """A workflow is new: what was sent to its id before becomes its mailbox. How much that was."""
     state = turn.state
-    kept = state.post.mailbox(unstarted=record.id) if state.post.pending_count(None) else []
+    kept = state.post.mailbox(unstarted=record.id) if state.post.pending_count() else []
     for event in kept:
         state.post.drop_event(event)
-        state.post.put_event(
-            PendingEvent(
-                serial=event.serial,
-                name=event.name,
-                event_key=event.event_key,
-                target=record.key,
-                payload=event.payload,
-                sent_at=event.sent_at,
-                expires_at=event.expires_at,
-            )
-        )
+        state.post.put_event(attrs.evolve(event, target=record.key, unstarted=None))
     return len(kept)
 
 
 def reoffer(turn: Turn, event: PendingEvent) -> Delivered | Queued:
     """An event has lost its target: it becomes untargeted, under a new number, and may wake a waiter at once."""
-    again = PendingEvent(
-        serial=turn.state.next_serial(),
-        name=event.name,
-        event_key=event.event_key,
-        payload=event.payload,
-        sent_at=event.sent_at,
-        expires_at=event.expires_at,
-    )
+    # Its retention counts from now: it may have waited in the mailbox for years.
+    again = attrs.evolve(event, serial=turn.state.next_serial(), target=None, since=turn.now)
     takers = offer(turn, again)
     if takers:
         return Delivered(takers)
-    # Not `keep`: it was accepted before, and a limit that is lower today must not lose it.
-    turn.state.post.put_event(again)
+    if again.serial not in turn.state.batch.letters_put:
+        # Not `keep`: it was accepted before, and a limit that is lower today must not lose it.
+        turn.state.post.put_event(again)
     return Queued()
-
-
-# --- dead letters -------------------------------------------------------------------------------------------------
-
-
-def decide_list_letters(turn: Turn, op: ListLetters) -> list[DeadLetter]:
-    """A page of dead letters."""
-    return list(turn.state.backend.find(Letters(after=op.after, limit=op.limit)))
-
-
-def decide_replay_letter(turn: Turn, op: ReplayLetter) -> Delivered | Queued:
-    """Send a dead letter again; it wakes a waiter like any event."""
-    letter = _letter(turn, op.letter_id)
-    again = SendEvent(name=letter.name, event_key=letter.event_key, payload=letter.payload, to=op.to)
-    reply = decide_send_event(turn, again)
-    turn.state.post.drop_letter(letter.id)
-    return reply
-
-
-def decide_remove_letter(turn: Turn, op: RemoveLetter) -> None:
-    """Forget a dead letter."""
-    turn.state.post.drop_letter(_letter(turn, op.letter_id).id)
-
-
-def _letter(turn: Turn, letter_id: int) -> DeadLetter:
-    state = turn.state
-    if (fresh := state.batch.letters_put.get(letter_id)) is not None:
-        return fresh
-    found = () if letter_id in state.batch.letters_dropped else state.backend.find(Letters(id=letter_id))
-    if not found:
-        raise DeadLetterNotFound(letter_id)
-    return found[0]
-
-
-def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
-    """Remove what is too old; a mailbox keeps its events until its workflow ends."""
-    state = turn.state
-    oldest = turn.now - from_duration("event_retention", state.config.event_retention)
-    stale = state.backend.find(StaleEvents(expired_at=turn.now, sent_before=oldest, limit=op.limit))
-    for event in stale:
-        # What this batch has dropped is gone, and what it has put was given a mailbox just now.
-        if event.serial not in state.batch.events_dropped and event.serial not in state.batch.events_put:
-            state.post.drop_event(event)
-    sent = state.backend.find(Sent(before=oldest, limit=op.limit))
-    state.batch.sent_dropped.update(row.event_id for row in sent)
-    if max(len(stale), len(sent)) == op.limit:
-        # There may be more: in a batch of its own, so that nobody waits for a great sweep.
-        turn.effects.append(Follow(op))
-    return len(stale) + len(sent)

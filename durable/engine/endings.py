@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from durable.codec import payload_size
-from durable.engine.kinship import close_children, parent_ended, wake_parent
-from durable.engine.operations import Ended, Follow, ResumeWorkflow, StopActivity
+from durable.engine import journal
+from durable.engine.burial import bury_mail
+from durable.engine.kinship import close_children, wake_parent
+from durable.engine.operations import Ended, Follow, Parked, ResumeWorkflow, StopActivity
 from durable.engine.turn import Turn
 from durable.errors import Cancelled, CodecError, PayloadTooLarge
 from durable.ids import child_id, place
 from durable.outcomes import failed_undos, pack_error
-from durable.records import DeadLetter, DeadLetterPolicy, EntryKind, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.records import BY_KEY, CancelCause, DeadLetterPolicy, EntryKind, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.runner.definitions import WorkflowCall
 from durable.runner.results import Completed, ContinueAs, Failed
 
@@ -63,7 +65,15 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
     arrives while a workflow ends is either taken or found here.
     """
     state, key = turn.state, record.key
-    ended = record.with_status(status, finished_at=turn.now, wake_at=None, park_reason=None, park_detail=None, **ending)
+    ended = record.with_status(
+        status,
+        finished_at=turn.now,
+        wake_at=None,
+        park_reason=None,
+        park_detail=None,
+        cancel_pending=False,
+        **ending,
+    )
     loaded = state.loaded.get(key)
     mail = loaded.mail if loaded is not None else None
     leave_work(turn, record)
@@ -73,8 +83,10 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
     state.put(ended, record)
     state.unload(key)
     if mail != 0:
-        _bury_mail(turn, record)
+        _bury_mail(turn, record, status)
     turn.effects.append(Ended(ended))
+    if ended.status is WorkflowStatus.FAILED:
+        turn.effects.append(journal.failed(ended, ended.error or ""))
     if record.tags:
         state.timetable.run_ended(ended, turn.now)
     wake_parent(turn, record)
@@ -90,7 +102,7 @@ def leave_work(turn: Turn, record: WorkflowRecord) -> None:
         if wait.kind is EntryKind.CHILD:
             child = child_id_of(record, wait.op, wait.position)
             where = place(record.round, wait.position)
-            turn.cancels.append((child, record.key, where, parent_ended(record)))
+            turn.cancels.append((child, record, where, CancelCause.PARENT_ENDED))
 
 
 def stop_activities(turn: Turn, record: WorkflowRecord) -> None:
@@ -107,16 +119,17 @@ def child_id_of(record: WorkflowRecord, op: Any, position: str) -> str:
 
 def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str) -> None:
     """Set a workflow aside until its code or its data fits again. Nothing is appended and nothing is lost."""
-    state = turn.state
-    stop_activities(turn, record)
-    state.unload(record.key)
-    # It could be looked at without taking the process down, so it is not a suspect.
-    crashes = record.crashes if reason is ParkReason.CRASHED else 0
+    # It could be looked at without taking the process down, so it is not a suspect. Without its code nobody has looked.
+    crashes = record.crashes if reason in (ParkReason.CRASHED, ParkReason.UNKNOWN_CODE) else 0
     parked = record.with_status(
         WorkflowStatus.PARKED, park_reason=reason, park_detail=detail[:8000], wake_at=None, crashes=crashes
     )
     if parked != record:
-        state.put(parked, record)
+        turn.effects += [Parked(parked), journal.parked(parked)]
+    stop_activities(turn, record)
+    turn.state.unload(record.key)
+    if parked != record:
+        turn.state.put(parked, record)
 
 
 def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> None:
@@ -148,6 +161,7 @@ def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> No
             start_at=turn.now,
             wake_at=None,
             crashes=0,
+            position_format=BY_KEY,
         ),
         record,
     )
@@ -155,22 +169,13 @@ def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> No
     turn.effects.append(Follow(ResumeWorkflow(record.key)))
 
 
-def _bury_mail(turn: Turn, record: WorkflowRecord) -> None:
+def _bury_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus) -> None:
     """What was sent to a workflow and never taken goes where the policy says."""
     policy = turn.state.config.dead_letter_policy
-    for event in turn.state.post.mailbox(target=record.key):
+    events = turn.state.post.mailbox(target=record.key)
+    for event in events:
         turn.state.post.drop_event(event)
-        if policy is DeadLetterPolicy.MOVE_TO_BROADCAST:
-            turn.offers.append(event)
-        elif policy is DeadLetterPolicy.MOVE_TO_DEAD_LETTER:
-            turn.state.post.put_letter(
-                DeadLetter(
-                    id=event.serial,
-                    name=event.name,
-                    event_key=event.event_key,
-                    workflow_id=record.id,
-                    payload=event.payload,
-                    sent_at_us=event.sent_at,
-                    died_at_us=turn.now,
-                )
-            )
+    if policy is DeadLetterPolicy.MOVE_TO_BROADCAST:
+        turn.offers.extend(events)
+    elif policy is DeadLetterPolicy.MOVE_TO_DEAD_LETTER:
+        bury_mail(turn, record, status, events)

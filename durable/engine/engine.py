@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self, TypeVar
-
-import anyio
-import anyio.abc
+from typing import Any, Self, TypeVar, overload
 
 from durable.backends.base import Backend
 from durable.backends.url import open_store
 from durable.clock import Clock, SystemClock, from_duration
 from durable.codec import Codec
+from durable.engine.backup import back_up
 from durable.engine.config import EngineConfig
-from durable.engine.core import Core, service_call
-from durable.engine.groups import DeadLetters, Pauses, Runs
+from durable.engine.core import OPEN_ALREADY, Core, service_call
+from durable.engine.groups import DeadLetters, Events, Pauses, Runs
 from durable.engine.handle import WorkflowHandle, outcome_of
+from durable.engine.hosting import Host, make_host
 from durable.engine.operations import (
     CancelWorkflow,
     Delivered,
@@ -31,14 +31,16 @@ from durable.engine.operations import (
     TerminateWorkflow,
 )
 from durable.engine.planner import Schedules
+from durable.engine.typos import Typos
 from durable.engine.views import RecoveryReport
-from durable.errors import EngineClosed, WrongType
+from durable.errors import EngineClosed, OperationMisused, WrongType
 from durable.ids import check_reason, check_text, new_id
 from durable.records import WorkflowStatus
 from durable.registry import Registry
-from durable.runner.definitions import REGISTRY, Call, WorkflowCall, WorkflowDef
+from durable.runner.definitions import REGISTRY, WorkflowCall, WorkflowDef
 from durable.runner.events import Event, event_key
 
+_log = logging.getLogger("durable")
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -65,22 +67,29 @@ class WorkflowEngine:
             new_id=new_id,
         )
         self._takes_all = workflows is None
-        self._tasks: anyio.abc.TaskGroup | None = None
+        # What the last start came to; None before the first.
+        self.recovery: RecoveryReport | None = None
+        self._host: Host | None = None
+        self._typos = Typos()
         self.runs = Runs(self._core)
         self.pauses = Pauses(self._core)
+        self.events = Events(self._core)
         self.dead_letters = DeadLetters(self._core)
         self.schedules = Schedules(self._core)
 
     async def __aenter__(self) -> Self:
         self._core.check_closed()
+        if self._host is not None:
+            # Another task is just opening it.
+            raise OperationMisused(OPEN_ALREADY)
         if self._takes_all:
             # Also those that were imported after this object was made.
             for definition in REGISTRY:
                 self._core.registry.add(definition)
-        self._tasks = await anyio.create_task_group().__aenter__()
+        self._host = make_host(self._core.close, self._core.hurry)
         try:
-            await self._core.open(self._tasks)
-            await self.recover()
+            await self._core.open(await self._host.open(), self._host.is_cancelled)
+            self.recovery = await self.recover()
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
             raise
@@ -89,26 +98,23 @@ class WorkflowEngine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        await self._core.close(self._core.drain_seconds(None))
-        tasks, self._tasks = self._tasks, None
-        if tasks is None:
+        host = self._host
+        if host is None:
             return None
-        # The task group is a detail: what the caller raised passes by it, or it would come out in an exception group.
-        # Only a cancellation goes through, because it may be the group's own.
+        if self._core.is_forked():
+            await host.abandon()
+            return None
+        host.check_leaving()
         try:
-            if isinstance(error, anyio.get_cancelled_exc_class()):
-                return await tasks.__aexit__(kind, error, trace)
-            await tasks.__aexit__(None, None, None)
-            return None
-        except BaseExceptionGroup as group:
-            if len(group.exceptions) == 1:
-                raise group.exceptions[0] from None
-            raise
+            return await host.leave(error)
+        finally:
+            if self._host is host:
+                self._host = None
 
     @service_call
     async def start(
         self,
-        call: Call[R],
+        call: WorkflowCall[R],
         *,
         id: str | None = None,
         delay: timedelta | float | None = None,
@@ -116,7 +122,8 @@ class WorkflowEngine:
     ) -> WorkflowHandle[R]:
         """Begin a workflow; it is durable when this returns. The same id with the same call finds the first one.
 
-        Raises `WorkflowAlreadyExists` for another call, `CodecError` or `PayloadTooLarge` for the arguments.
+        Raises `WorkflowAlreadyExists` for another call, other tags or another delay under this id; `CodecError` or
+        `PayloadTooLarge` for the arguments.
         """
         if not isinstance(call, WorkflowCall):
             raise WrongType("start", f"takes a call of a @workflow function, not {call!r}")
@@ -151,12 +158,13 @@ class WorkflowEngine:
     ) -> Delivered | Queued:
         """Send an event to one workflow, or untargeted; it is durable when this returns.
 
-        Raises `WorkflowNotFound`, `WorkflowTerminated`, `PendingEventsFull`, `EventConflict`, `CodecError`.
+        Raises `WorkflowNotFound`, `WorkflowTerminated`, `PendingEventsFull`, `EventConflict`, `CodecError`, and
+        `EventTypeMismatch` if the workflow that would get it waits for another type and cannot read it.
         """
         if not isinstance(event, Event):
             raise WrongType("send_event", f"takes an Event, not {type(event).__name__}")
         text, _ = event.coder(self._core.codec).pack(payload)
-        return await self._core.ask(
+        reply = await self._core.ask(
             SendEvent(
                 name=event.name,
                 event_key=event_key(key),
@@ -166,12 +174,26 @@ class WorkflowEngine:
                 consume=event.consume_on_read,
                 expire_after=event.expire_after_us,
                 event_id=None if event_id is None else check_text("event id", event_id),
+                payload_type=event.payload_type,
             )
         )
+        if isinstance(reply, Queued):
+            self._typos.look(event.name, self._core.registry)
+        return reply
 
-    def handle(self, id: str) -> WorkflowHandle[Any]:
-        """The handle of a workflow that was started before; whether it exists is seen when it is used."""
-        return WorkflowHandle(self._core, check_text("workflow id", id))
+    @overload
+    def handle(self, id: str) -> WorkflowHandle[Any]: ...
+    @overload
+    def handle(self, id: str, wf: WorkflowDef[..., R]) -> WorkflowHandle[R]: ...
+    def handle(self, id: str, wf: WorkflowDef[..., Any] | None = None) -> WorkflowHandle[Any]:
+        """The handle of a workflow that was started before; whether it exists is seen when it is used.
+
+        With the workflow itself, `handle("order-42", checkout)`, its result has a type. An id that belongs to another
+        workflow then raises `WrongWorkflow` when the handle is used.
+        """
+        if wf is not None and not isinstance(wf, WorkflowDef):
+            raise WrongType("handle", f"wf must be a @workflow function, not {wf!r}")
+        return WorkflowHandle(self._core, check_text("workflow id", id), wf)
 
     @service_call
     async def query_status(self, id: str) -> WorkflowStatus | None:
@@ -201,8 +223,19 @@ class WorkflowEngine:
         """Go on with what is running and look again at what is parked; harmless when repeated."""
         report = await self._core.ask(RecoverWorkflows())
         while report.next_after is not None:
-            report += await self._core.ask(RecoverWorkflows(report.next_after))
+            report += await self._core.ask(RecoverWorkflows(report.next_after, report.until))
+        if report != RecoveryReport():
+            _log.info("%s", report)
         return report
+
+    @service_call
+    async def backup(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Copy the store to a file while the engine works; the copy opens as a store and is whole once this returns.
+
+        It holds one moment, not before the call. Raises `StoreUnusable` for a path that exists already (unless
+        `overwrite`) or cannot be written, `StorageUnavailable` if the copy fails, `EngineClosed` after a shutdown.
+        """
+        await back_up(self._core, path, overwrite=overwrite)
 
     @service_call
     async def shutdown(self, drain: timedelta | float | None = None) -> None:

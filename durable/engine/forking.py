@@ -7,19 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import attrs
+
 from durable.engine.delivery import adopt_mail
 from durable.engine.progress import last_seq, load
 from durable.engine.repair_operations import ForkWorkflow
-from durable.engine.trial import Misfit, nothing_there, try_out
+from durable.engine.trial import Misfit, Tried, nothing_there, try_out
 from durable.engine.turn import Turn
 from durable.errors import (
     DurableError,
     WorkflowAlreadyExists,
 )
 from durable.ids import digest
-from durable.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord, WorkflowStatus
+from durable.records import (
+    EntryKind,
+    EntryStatus,
+    HistoryEntry,
+    ParkReason,
+    TakenBroadcast,
+    WorkflowRecord,
+    WorkflowStatus,
+)
 from durable.repair_errors import CannotFork
+from durable.runner.events import event_step
 from durable.runner.past import NOTES, Forked, Past, effective
+from durable.runner.undo import Owed, undo_scope
 
 
 def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
@@ -52,17 +64,22 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
         start_at=source.start_at,
         round=source.round,
         tags=source.tags,
-        cursors=tuple(_cursors(turn, source, copied, recorded[len(copied) :])),
+        position_format=source.position_format,
     )
     tried = try_out(turn, record, [*copied, note])
     if isinstance(tried, Misfit):
         return CannotFork(source.id, op.position, tried.detail)
-    if (loop := _lost_loop(history, copied, tried.waits)) is not None:
+    if (step := _undone_since(turn, source, recorded[len(copied) :], tried)) is not None:
+        problem = f"{step.op} at {step.position} was undone since; fork it from {step.position}, or an earlier position"
+        return CannotFork(source.id, op.position, problem)
+    if (loop := _lost_loop(history, copied, tried.waits, op.position)) is not None:
         problem = f"the loop at {loop} had done rounds by then that are trimmed; choose a later position"
         return CannotFork(source.id, op.position, problem)
     state.next_serial()
     state.put_new(record)
     state.chronicle.add(record.key, [*copied, note])
+    for taken in list(_taken(turn, source, copied, recorded[len(copied) :])):
+        state.archive.put_taken(attrs.evolve(taken, workflow_key=record.key))
     adopt_mail(turn, record)
     state.unbegun.add(record.key)
     load(turn, record)
@@ -81,31 +98,56 @@ def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] |
     return recorded if notes else None
 
 
-def _cursors(
+def _taken(
     turn: Turn, source: WorkflowRecord, copied: Sequence[HistoryEntry], cut: Sequence[HistoryEntry]
-) -> Iterator[tuple[str, str, int]]:
+) -> Iterator[TakenBroadcast]:
     """Up to which broadcast the source had come: one that stands in the copied part is not taken again.
 
     Histories do not say which broadcast it was, so they are found by what they have told, in order.
     """
-    for name, key, serial in source.cursors:
-        if any((entry.kind, entry.name) == (EntryKind.EVENT, name) for entry in cut):
-            told = [entry.outcome for entry in copied if (entry.kind, entry.name) == (EntryKind.EVENT, name)]
+    for taken in turn.state.archive.taken_by(source):
+        step = event_step(taken.name, taken.event_key)
+        serial = taken.serial
+        if any((entry.kind, entry.name) == (EntryKind.EVENT, step) for entry in cut):
+            told = [entry.outcome for entry in copied if (entry.kind, entry.name) == (EntryKind.EVENT, step)]
             serial = 0
-            for event in turn.state.post.events_for(name, key, None):
+            for event in turn.state.post.broadcasts(taken.name, taken.event_key):
                 if told and event.payload == told[0]:
                     del told[0]
                     serial = event.serial
-        yield name, key, serial
+        yield attrs.evolve(taken, serial=serial)
 
 
-def _lost_loop(history: Sequence[HistoryEntry], copied: Sequence[HistoryEntry], waits: Iterable[str]) -> str | None:
-    """A loop that may have been further by then than its open rounds are now, which are the first ones."""
+def _undone_since(turn: Turn, source: WorkflowRecord, cut: Sequence[HistoryEntry], tried: Tried) -> Owed | None:
+    """The first step that the fork would take for done, although the source has undone it behind the copied part."""
+    undone_in_copy = {step.position for step in tried.undone}
+    owed = [step for step in tried.owed if step.position not in undone_in_copy]
+    if not owed:
+        return None
+    is_safe = source.park_reason is not ParkReason.CRASHED
+    whole = try_out(turn, source, turn.state.chronicle.of(source.key)) if is_safe else None
+    if isinstance(whole, Tried):
+        undone = {step.position for step in whole.undone}
+        return next((step for step in owed if step.position in undone), None)
+    # The code at hand does not come as far as the source did; where its undos stand is recorded.
+    scopes = [scope for entry in cut if (scope := undo_scope(entry.position)) is not None]
+    return next((step for step in owed if any(step.position.startswith(scope) for scope in scopes)), None)
+
+
+def _lost_loop(
+    history: Sequence[HistoryEntry], copied: Sequence[HistoryEntry], waits: Iterable[str], position: str
+) -> str | None:
+    """A loop that may have been further by then than its open rounds are now, which are the first ones.
+
+    A loop at the position itself, or below it, is done again from its first round and needs none of them.
+    """
     until = next((entry.seq for entry in effective(history)[len(copied) :]), last_seq(history) + 1)
     if sum(entry.seq < until for entry in history) == until - 1:
         # Nothing was trimmed before it.
         return None
     for loop in Past(history).loops:
+        if f"{loop}.".startswith(f"{position}."):
+            continue
         first = next(entry for entry in history if entry.position.startswith(f"{loop}."))
         # One that begins with a state has lost what came before it.
         is_trimmed = first.kind is EntryKind.LOOP and _loop_of(first) == loop

@@ -1,4 +1,5 @@
-"""What an operator does with an engine, grouped by noun: `engine.runs`, `engine.pauses`, `engine.dead_letters`."""
+"""What an operator does with an engine, grouped by noun: `engine.runs`, `engine.pauses`, `engine.events`,
+`engine.dead_letters`."""
 
 from __future__ import annotations
 
@@ -13,27 +14,26 @@ from durable.backends.base import Workflows
 from durable.clock import from_datetime, from_duration
 from durable.engine.core import Core, service_call
 from durable.engine.handle import WorkflowHandle
+from durable.engine.mail_operations import ListEvents, ListLetters, RemoveEvent, RemoveLetter, ReplayLetter
 from durable.engine.operations import (
     CancelPause,
     CountWorkflows,
     Delivered,
     DescribeWorkflow,
-    FindPause,
-    ListLetters,
     ListPauses,
     ListWorkflows,
     PurgeWorkflows,
     Queued,
     ReadHistory,
-    RemoveLetter,
-    ReplayLetter,
     ResumePause,
 )
 from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.engine.views import Description, WorkflowSummary
-from durable.errors import DurableError, InvalidValue, WrongType
+from durable.errors import CodecError, DurableError, InvalidValue, WrongType
 from durable.ids import check_reason, check_text
-from durable.records import DeadLetter, HistoryEntry, OpenPause, WorkflowStatus
+from durable.letters import DeadLetter, PendingEventInfo
+from durable.records import HistoryEntry, OpenPause, WorkflowStatus
+from durable.runner.pauses import PauseOp
 
 _LIMIT_MAX = 1_000
 Statuses = WorkflowStatus | Iterable[WorkflowStatus] | None
@@ -92,8 +92,8 @@ class Runs:
     ) -> builtins.list[WorkflowSummary]:
         """Workflows, newest first. `after` is the id of the last one of the page before."""
         query = _query(status, name, tag, since, _limit(limit))
-        records = await self._core.ask(ListWorkflows(query, None if after is None else check_text("after", after)))
-        return [WorkflowSummary.of(record) for record in records]
+        page = await self._core.ask(ListWorkflows(query, None if after is None else check_text("after", after)))
+        return [WorkflowSummary.of(one.record, one.background.parent_id, one.background.progress) for one in page]
 
     @service_call
     async def count(
@@ -114,8 +114,17 @@ class Runs:
 
     @service_call
     async def describe(self, id: str) -> Description:
-        """What a workflow waits for, since when, which attempt, until when, and where in its source."""
-        return await self._core.ask(DescribeWorkflow(check_text("workflow id", id)))
+        """What a workflow waits for, since when, which attempt, until when, and where in its source.
+
+        Looking changes nothing: a workflow whose code is missing stays as it is, and `problem` says what is missing.
+        Raises `WorkflowNotFound`.
+        """
+        description = await self._core.ask(DescribeWorkflow(check_text("workflow id", id)))
+        running = self._core.running_positions(description.key, description.round)
+        if not running:
+            return description
+        waits = [attrs.evolve(wait, is_running=wait.position in running) for wait in description.waits]
+        return attrs.evolve(description, waits=tuple(waits))
 
     @service_call
     async def retry(self, id: str) -> WorkflowHandle[Any]:
@@ -196,12 +205,19 @@ class Pauses:
         pause asks for, which then stays open.
         """
         place = check_text("workflow id", workflow_id), check_text("pause id", pause_id)
-        asked = await self._core.ask(FindPause(*place))
-        if isinstance(asked, DurableError):
-            raise asked
+        codec = self._core.codec
         # Here and not where the body runs: whatever the answer does while it is written, it does to its own caller.
-        text, _ = asked.coder(self._core.codec).pack(answer)
-        _raise(await self._core.ask(ResumePause(*place, text)))
+        try:
+            text: str | None = codec.coder(type(answer), "pause: answer").pack(answer)[0]
+        except CodecError:
+            # Its type does not say enough, as that of a list; the pause does.
+            text = None
+        reply = await self._core.ask(ResumePause(*place, text, type(answer)))
+        if isinstance(reply, PauseOp):
+            text, _ = reply.coder(codec).pack(answer)
+            reply = await self._core.ask(ResumePause(*place, text))
+        if isinstance(reply, DurableError):
+            raise reply
 
     @service_call
     async def cancel(self, workflow_id: str, pause_id: str, reason: str | None = None) -> None:
@@ -216,8 +232,37 @@ def _raise(refusal: DurableError | None) -> None:
 
 
 @attrs.frozen
+class Events:
+    """Events that no workflow has taken yet."""
+
+    _core: Core
+
+    @service_call
+    async def list(
+        self, *, name: str | None = None, to: str | None = None, limit: int = 100, after: int = 0
+    ) -> builtins.list[PendingEventInfo]:
+        """Pending events, oldest first: all, those of a name, or those sent to a workflow, started or not.
+
+        `after` is the id of the last one of the page before.
+        """
+        return await self._core.ask(
+            ListEvents(
+                name=None if name is None else check_text("name", name),
+                to=None if to is None else check_text("workflow id", to),
+                after=_number("after", "id of an event", after),
+                limit=_limit(limit),
+            )
+        )
+
+    @service_call
+    async def remove(self, event_id: int) -> None:
+        """Remove a pending event, so that no workflow takes it. Raises `EventNotFound`."""
+        await self._core.ask(RemoveEvent(_number("event_id", "id of an event", event_id)))
+
+
+@attrs.frozen
 class DeadLetters:
-    """Events that their workflow never took."""
+    """Events that no workflow took; `DeadLetter.reason` says why."""
 
     _core: Core
 
@@ -228,7 +273,7 @@ class DeadLetters:
 
     @service_call
     async def replay(self, letter_id: int, to: str | None = None) -> Delivered | Queued:
-        """Send a dead letter again: to a workflow, or untargeted. Raises `DeadLetterNotFound`."""
+        """Send a dead letter again: to a workflow, or untargeted, a broadcast to all. Raises `DeadLetterNotFound`."""
         target = None if to is None else check_text("workflow id", to)
         return await self._core.ask(ReplayLetter(_letter_id("letter_id", letter_id), target))
 

@@ -15,7 +15,9 @@ from durable.engine.updates import Watch, read_progress
 from durable.errors import UnknownWorkflow, WorkflowCancelled, WorkflowFailed
 from durable.ids import check_reason
 from durable.outcomes import error_summary, unpack_error
+from durable.pause_errors import WorkflowParked, WrongWorkflow
 from durable.records import WorkflowRecord, WorkflowStatus
+from durable.runner.definitions import WorkflowDef
 
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
@@ -24,30 +26,50 @@ T = TypeVar("T")
 class WorkflowHandle(Generic[R_co]):
     """A workflow that was started, now or long ago."""
 
-    def __init__(self, core: Core, id: str) -> None:
+    def __init__(self, core: Core, id: str, definition: WorkflowDef[Any, R_co] | None = None) -> None:
         self._core = core
         self.id = id
+        # Which workflow it must be, where the caller has said so.
+        self._definition = definition
 
     @service_call
-    async def result(self, timeout: timedelta | float | None = None) -> R_co:
-        """Wait for the end: the result, or `WorkflowFailed`, `WorkflowCancelled`, `TimeoutError`."""
-        if timeout is None:
-            record = await self._core.ask_end(AwaitEnd(self.id))
-        else:
-            with anyio.fail_after(from_duration("result: timeout", timeout) / SECOND):
-                record = await self._core.ask_end(AwaitEnd(self.id))
-        value: R_co = outcome_of(self._core, record)
+    async def result(self, timeout: timedelta | float | None = None, *, wait_if_parked: bool = False) -> R_co:
+        """Wait for the end: the result, or `WorkflowFailed`, `WorkflowCancelled`, `TimeoutError`.
+
+        Raises `WorkflowParked` if the workflow is parked or becomes so, unless `wait_if_parked` is True.
+        """
+        await self._check()
+        question = AwaitEnd(self.id, wait_if_parked)
+        seconds = None if timeout is None else from_duration("result: timeout", timeout) / SECOND
+        try:
+            with anyio.fail_after(seconds):
+                record = await self._core.ask_end(question)
+        except TimeoutError:
+            hint = f"engine.runs.describe({self.id!r}) says what it waits for"
+            raise TimeoutError(f"workflow {self.id!r} has not ended within {seconds} s; {hint}") from None
+        value: R_co = outcome_of(self._core, record, self._definition)
         return value
+
+    async def _check(self) -> None:
+        """Raises `WrongWorkflow` if the id belongs to another workflow than the handle was made for."""
+        if self._definition is None:
+            return
+        record = await self._core.ask(FindWorkflow(self.id))
+        # One that has continued as another workflow is the same run still.
+        if record is not None and not record.round and record.name != self._definition.name:
+            raise WrongWorkflow(self.id, record.name, self._definition.name)
 
     @service_call
     async def status(self) -> WorkflowStatus | None:
         """How it stands, None if no such workflow is stored."""
+        await self._check()
         record = await self._core.ask(FindWorkflow(self.id))
         return None if record is None else record.status
 
     @service_call
     async def cancel(self, reason: str | None = None) -> bool:
         """Ask it to clean up and end; False if it has ended already."""
+        await self._check()
         return await self._core.ask(CancelWorkflow(self.id, check_reason(reason)))
 
     @overload
@@ -63,6 +85,7 @@ class WorkflowHandle(Generic[R_co]):
         return self._progress(type)
 
     async def _progress(self, type: Any) -> Any:
+        await self._check()
         found = await self._core.ask(ReadProgress(self.id))
         return read_progress(self._core.codec, self.id, None if found is None else found.value, type)
 
@@ -79,6 +102,8 @@ class WorkflowHandle(Generic[R_co]):
         return Watch(self.id, self._change, self._core.codec, type)
 
     async def _change(self, seen: Sight | None) -> Sight:
+        if seen is None:
+            await self._check()
         sight: Sight = await self._core.ask_end(AwaitChange(self.id, seen))
         return sight
 
@@ -86,8 +111,10 @@ class WorkflowHandle(Generic[R_co]):
         return f"<workflow handle {self.id!r}>"
 
 
-def outcome_of(core: Core, record: WorkflowRecord) -> Any:
-    """The result of a workflow that has ended, or its error raised."""
+def outcome_of(core: Core, record: WorkflowRecord, expected: WorkflowDef[Any, Any] | None = None) -> Any:
+    """The result of a workflow that has ended, or its error raised. `expected` reads it where its code is not known."""
+    if record.status is WorkflowStatus.PARKED:
+        raise WorkflowParked(record.id, record.park_detail or "")
     cause = None if record.error is None else unpack_error(record.error)
     if record.status is WorkflowStatus.CANCELLED:
         raise WorkflowCancelled(record.id, record.cancel_reason) from cause
@@ -97,6 +124,8 @@ def outcome_of(core: Core, record: WorkflowRecord) -> Any:
     try:
         definition = core.registry.get(record.name, record.version)
     except UnknownWorkflow:
+        if expected is not None and expected.name == record.name:
+            return expected.coder(core.codec).result.unpack(text)
         # Old runs outlive their code; their results are still JSON.
         return core.codec.coder(Any, f"workflow {record.name}: result").unpack(text)
     return definition.coder(core.codec).result.unpack(text)

@@ -6,19 +6,16 @@ from durable.backends.base import Children
 from durable.engine.state import Loaded, State
 from durable.engine.turn import Turn
 from durable.ids import place
-from durable.records import OnParentClose, WorkflowRecord
+from durable.records import CancelCause, OnParentClose, WorkflowRecord
 
 # The name of a wait for the end of a spawned child, whose key is the event key. No event can have it.
 END = ""
 
 
-def parent_ended(parent: WorkflowRecord) -> str:
-    """Why the children of a workflow that has ended are cancelled."""
-    return f"parent {parent.id!r} has ended"
-
-
-def nobody_waits(parent: WorkflowRecord) -> str:
-    """Why a child is cancelled whose parent goes on without it."""
+def reason_of(cause: CancelCause, parent: WorkflowRecord) -> str:
+    """In words why a child is cancelled whose parent has ended, or goes on without it."""
+    if cause is CancelCause.PARENT_ENDED:
+        return f"parent {parent.id!r} has ended"
     return f"workflow {parent.id!r} no longer waits for it"
 
 
@@ -48,7 +45,7 @@ def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) ->
     if loaded is not None and not loaded.session.has_spawned:
         return
     for child in _tied_children(turn.state, record.key):
-        turn.cancels.append((child.id, record.key, child.parent_place or "", parent_ended(record)))
+        turn.cancels.append((child.id, record, child.parent_place or "", CancelCause.PARENT_ENDED))
 
 
 def _tied_children(state: State, parent_key: int) -> list[WorkflowRecord]:

@@ -6,10 +6,15 @@ from typing import Any
 
 from durable.clock import LATEST, later
 from durable.codec import Arguments
+from durable.engine import journal
+from durable.engine.abandoning import given_up
 from durable.engine.delivery import adopt_mail
+from durable.engine.differences import difference
 from durable.engine.endings import check_payload, child_id_of, mark_finished, park
+from durable.engine.long_decisions import take_up
 from durable.engine.operations import (
     CancelWorkflow,
+    Follow,
     RecordActivity,
     ResumeWorkflow,
     StartWorkflow,
@@ -17,22 +22,35 @@ from durable.engine.operations import (
     WakeWorkflow,
 )
 from durable.engine.pauses import expire_pause
-from durable.engine.progress import begin, dispatch, feed, feed_cancel, feed_retry, load, settle
-from durable.engine.state import Loaded
+from durable.engine.progress import advance, begin, dispatch, feed, feed_cancel, feed_retry, load, settle
+from durable.engine.state import Loaded, is_delayed, shown
 from durable.engine.turn import Turn
 from durable.errors import (
     ChildDepthExceeded,
     ChildWorkflowCancelled,
     ChildWorkflowFailed,
     CodecError,
+    InvalidValue,
     WorkflowAlreadyExists,
 )
 from durable.ids import digest, place
+from durable.limit_errors import TooManyChildren
 from durable.outcomes import error_summary, pack_error, unpack_error
-from durable.records import EntryKind, EntryStatus, OnParentClose, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.pause_errors import WorkflowParked
+from durable.records import (
+    BY_KEY,
+    CancelCause,
+    EntryKind,
+    EntryStatus,
+    OnParentClose,
+    ParkReason,
+    WorkflowRecord,
+    WorkflowStatus,
+)
 from durable.retry import is_permanent, next_delay
 from durable.runner.definitions import WorkflowDef
 from durable.runner.fibers import WaitCondition
+from durable.runner.results import Failed
 
 # A name of its own, for every step: to Python 3.11 a member of an enum is as dear as a call.
 _OK = EntryStatus.OK
@@ -43,10 +61,12 @@ def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
     state = turn.state
     known = state.find(op.id)
     if known is not None:
-        if known.start_digest != digest(op.definition.name, op.input):
-            raise WorkflowAlreadyExists(op.id, known.name)
+        if (problem := difference(known, op)) is not None:
+            raise WorkflowAlreadyExists(op.id, known.name, problem)
         return known
     check_payload(turn, f"{op.definition.label}: arguments", op.input)
+    if len(op.tags) > state.config.max_tags:
+        raise InvalidValue("tags", f"{len(op.tags)} are more than max_tags={state.config.max_tags}")
     state.registry.add(op.definition)
     start_at = later("start: delay", turn.now, op.delay)
     return register_workflow(
@@ -78,11 +98,17 @@ def register_workflow(
         created_at=turn.now,
         start_at=start_at,
         wake_at=start_at if is_delayed else None,
+        position_format=BY_KEY,
         **more,
     )
     state.put_new(record)
     mail = adopt_mail(turn, record)
-    if not is_delayed:
+    if is_delayed:
+        return record
+    if state.trials.stores_first:
+        state.unbegun.add(record.key)
+        turn.effects.append(Follow(ResumeWorkflow(record.key)))
+    else:
         begin(turn, record, mail, arguments)
     return record
 
@@ -104,6 +130,9 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
         return
     # Not before: what is in flight is not dispatched again by loading its workflow.
     flights.pop(position, None)
+    if key in state.trials.on_trial and not flights:
+        # What it began has ended, and the process lives.
+        state.trials.acquit(key)
     wait = loaded.session.waits.get(position) if loaded is not None else None
     if loaded is None or wait is None or wait.attempt != op.attempt:
         return
@@ -113,10 +142,16 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
     policy = wait.op.definition.retry  # type: ignore[attr-defined]  # what is in flight is an activity
     where = f"{loaded.record.id}/{op.position}"
     delay = None if is_permanent(op.error) else next_delay(policy, op.error, op.attempt, where)
-    if delay is None or turn.now + delay > LATEST:
+    if delay is not None and turn.now + delay > LATEST:
+        delay = None
+    line = journal.attempt_failed(
+        loaded.record, wait.name, op.outcome, position=position, attempt=op.attempt, delay=delay
+    )
+    turn.effects.append(line)
+    if delay is None:
         feed(turn, loaded, wait, EntryStatus.ERROR, op.outcome)
-        return
-    feed_retry(turn, loaded, wait, op.outcome, delay)
+    else:
+        feed_retry(turn, loaded, wait, op.outcome, delay)
 
 
 def _reload(turn: Turn, key: int) -> Loaded | None:
@@ -131,6 +166,7 @@ def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
     """A deadline has come. A body that begins only now, perhaps long after its time, first takes what is pending."""
     if _reload(turn, op.key) is None:
         return
+    take_up(turn, op.key)
     if turn.checks:
         turn.wakes.append(op.key)
     else:
@@ -163,6 +199,7 @@ def fire_due(turn: Turn, key: int) -> None:
 
 def decide_resume_workflow(turn: Turn, op: ResumeWorkflow) -> None:
     """Load a workflow and let it go on, also a parked one that may fit again."""
+    turn.state.trials.rebuilt(op.key)
     record = turn.state.by_key(op.key)
     if record is not None and not record.status.is_terminal and record.park_reason is not ParkReason.CRASHED:
         load(turn, record)
@@ -205,6 +242,11 @@ def own_child(
     except Exception as error:
         feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
         return None
+    turn.started[parent.key] += 1
+    if turn.started[parent.key] > state.config.max_children_per_step:
+        # Not raised in the body, which could catch it and go on for ever in this one step.
+        advance(turn, loaded, Failed(TooManyChildren(parent.name, state.config.max_children_per_step)))
+        return None
     return register_workflow(
         turn, id, definition, wait.input,
         start_at=turn.now, parent_key=parent.key, parent_place=where, depth=parent.depth + 1,
@@ -233,49 +275,72 @@ def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: Work
 
 
 def decide_cancel_workflow(turn: Turn, op: CancelWorkflow) -> bool:
-    """Cancel by id; False if it has ended already."""
-    return cancel_workflow(turn, turn.state.record(op.id), op.reason)
+    """Cancel by id; False if it has ended already.
+
+    One whose row is damaged may owe undos that nobody can see, so only `terminate` ends it. Raises `WorkflowParked`.
+    """
+    record = shown(turn.state, op.id)
+    if record.is_damaged:
+        raise WorkflowParked(record.id, record.park_detail or "")
+    return cancel_workflow(turn, record, op.reason)
 
 
-def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None) -> bool:
-    """Raise `Cancelled` at the workflow's waits. From here on it can only end cancelled.
+def cancel_workflow(
+    turn: Turn, record: WorkflowRecord, reason: str | None, cause: CancelCause = CancelCause.REQUESTED
+) -> bool:
+    """Raise `Cancelled` at the workflow's waits, again if it was raised before. It can only end cancelled from here on.
 
-    A body that never ran, or that cannot run because it is parked, has nothing to clean up: it ends at once.
+    A body that never ran has nothing to clean up and ends at once. One that cannot run now may owe undos: the
+    cancellation is kept, and raised when the body can be rebuilt.
     """
     if record.status.is_terminal:
         return False
-    if record.cancel_requested:
-        return True
     state = turn.state
-    loaded = None if _is_unstarted(turn, record) or record.status is WorkflowStatus.PARKED else load(turn, record)
-    if loaded is None:
-        # Loading it may have parked it, or shown that under new code it has nothing left to do.
-        current = state.by_key(record.key) or record
-        if current.status.is_terminal:
-            return False
-        mark_finished(turn, current, WorkflowStatus.CANCELLED, cancel_requested=True, cancel_reason=reason)
+    if is_delayed(state, record, turn.now):
+        asked = {"cancel_requested": True, "cancel_reason": reason, "cancel_cause": cause}
+        mark_finished(turn, record, WorkflowStatus.CANCELLED, **asked)
         return True
-    marked = loaded.record.with_status(loaded.record.status, cancel_requested=True, cancel_reason=reason)
-    state.put(marked, loaded.record)
-    text, _ = state.codec.coder(str | None, "reason of a cancellation").pack(reason)
-    feed_cancel(turn, loaded, text)
+    is_crashed = record.park_reason is ParkReason.CRASHED
+    if record.cancel_pending or is_crashed:
+        kept = _asked(record, reason, cause, is_pending=True)
+        state.put(kept, record)
+        # One that took the process down is rebuilt only when an operator retries it.
+        if not is_crashed:
+            load(turn, kept)
+        return True
+    loaded = load(turn, record)
+    # Loading it may have parked it, or shown that under new code it has nothing left to do.
+    current = state.by_key(record.key) or record
+    if current.status.is_terminal:
+        return False
+    state.put(_asked(current, reason, cause, is_pending=loaded is None), current)
+    if loaded is not None:
+        feed_cancel(turn, loaded)
     return True
+
+
+def _asked(record: WorkflowRecord, reason: str | None, cause: CancelCause, *, is_pending: bool) -> WorkflowRecord:
+    """The record of a workflow that is to be told. A cancel without a reason keeps that of the one before it."""
+    reason = record.cancel_reason if reason is None else reason
+    asked = {"cancel_requested": True, "cancel_pending": is_pending, "cancel_reason": reason, "cancel_cause": cause}
+    return record.with_status(record.status, **asked)
 
 
 def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:
-    """End a workflow at once; False if it has ended already."""
-    record = turn.state.record(op.id)
+    """End a workflow at once; False if it has ended already. What it owes is given up, and its error says so."""
+    record = shown(turn.state, op.id)
+    if record.is_damaged:
+        return _end_damaged(turn, record, op.reason)
     if record.status.is_terminal:
         return False
-    if not _is_unstarted(turn, record) and record.status is not WorkflowStatus.PARKED:
-        # Only the body knows which children it waits for.
-        load(turn, record)
-        record = turn.state.by_key(record.key) or record
-        if record.status.is_terminal:
-            return False
-    mark_finished(turn, record, WorkflowStatus.CANCELLED, cancel_requested=True, cancel_reason=op.reason)
+    error = None if is_delayed(turn.state, record, turn.now) else given_up(turn, record, op.reason)
+    asked = {"cancel_requested": True, "cancel_reason": op.reason, "cancel_cause": CancelCause.REQUESTED}
+    mark_finished(turn, record, WorkflowStatus.CANCELLED, error=error, **asked)
     return True
 
 
-def _is_unstarted(turn: Turn, record: WorkflowRecord) -> bool:
-    return record.wake_at == record.start_at and record.start_at > turn.now
+def _end_damaged(turn: Turn, record: WorkflowRecord, reason: str | None) -> bool:
+    """End a workflow whose row cannot be read: the store writes a row that can be."""
+    asked = {"cancel_requested": True, "cancel_reason": reason, "cancel_cause": CancelCause.REQUESTED}
+    mark_finished(turn, record, WorkflowStatus.CANCELLED, is_damaged=False, **asked)
+    return True

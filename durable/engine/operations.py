@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import attrs
 
-from durable.backends.base import Workflows
+from durable.backends.base import Background, Workflows
 from durable.codec import Arguments
+from durable.engine.journal import Tell
 from durable.engine.views import Description, RecoveryReport
 from durable.errors import DurableError
-from durable.records import DeadLetter, HistoryEntry, OpenPause, Progress, WorkflowRecord, WorkflowStatus
+from durable.records import HistoryEntry, OpenPause, Progress, WorkflowRecord, WorkflowStatus
 from durable.runner.definitions import ActivityDef, WorkflowDef
 from durable.runner.pauses import PauseOp
 from durable.schedule import Job, ScheduleRecord
@@ -73,6 +74,8 @@ class SendEvent(Operation[Delivered | Queued]):
     consume: bool = True
     expire_after: int | None = None
     event_id: str | None = None
+    # The type that the sender has packed it as; None where nobody knows.
+    payload_type: Any = None
 
 
 @attrs.frozen
@@ -103,6 +106,8 @@ class AwaitEnd(Operation[WorkflowRecord]):
     """The record of a workflow once it has ended; the answer may take months."""
 
     id: str
+    # If not, the record of a parked workflow is an answer too.
+    wait_if_parked: bool = True
 
 
 @attrs.frozen
@@ -130,8 +135,20 @@ class AwaitChange(Operation[Sight]):
     seen: Sight | None = None
 
 
+class Listed(NamedTuple):
+    """One workflow of a list, and what is shown of it that does not stand in its own row."""
+
+    record: WorkflowRecord
+    background: Background
+
+    @property
+    def id(self) -> str:
+        """The workflow's id."""
+        return self.record.id
+
+
 @attrs.frozen
-class ListWorkflows(Operation[list[WorkflowRecord]]):
+class ListWorkflows(Operation[list[Listed]]):
     """A page of workflows; `after` is the id of the last one seen."""
 
     is_list = True
@@ -171,31 +188,6 @@ class PurgeWorkflows(Operation[int]):
     limit: int = 500
 
 
-@attrs.frozen
-class ListLetters(Operation[list[DeadLetter]]):
-    """A page of dead letters."""
-
-    is_list = True
-
-    after: int
-    limit: int
-
-
-@attrs.frozen
-class ReplayLetter(Operation[Delivered | Queued]):
-    """Send a dead letter again, to a workflow or untargeted."""
-
-    letter_id: int
-    to: str | None = None
-
-
-@attrs.frozen
-class RemoveLetter(Operation[None]):
-    """Forget a dead letter."""
-
-    letter_id: int
-
-
 @attrs.frozen(kw_only=True)
 class ListPauses(Operation[list[OpenPause]]):
     """A page of open pauses, perhaps of one workflow, perhaps of those with one name."""
@@ -209,22 +201,21 @@ class ListPauses(Operation[list[OpenPause]]):
 
 
 # A workflow may have to be loaded before it is known that it must be refused, and what follows from that is worked off
-# in any case: so the next three answer with the refusal instead of raising it.
+# in any case: so the next two answer with the refusal instead of raising it.
 @attrs.frozen
-class FindPause(Operation[PauseOp[Any] | DurableError]):
-    """What an open pause asks for."""
+class ResumePause(Operation[PauseOp[Any] | DurableError | None]):
+    """Give an open pause its answer, as JSON.
+
+    An answer that is not written as the type that the pause asks for changes nothing: the reply is the pause, so that
+    the caller can write it as that type and ask again. Nearly every answer has the type and needs one operation only,
+    so that one which comes in time is not overtaken by the end of that time.
+    """
 
     workflow_id: str
     pause_id: str
-
-
-@attrs.frozen
-class ResumePause(Operation[DurableError | None]):
-    """Give an open pause its answer, as JSON."""
-
-    workflow_id: str
-    pause_id: str
-    answer: str
+    answer: str | None
+    # As which type the answer was written; None for that of the pause.
+    written_as: type | None = None
 
 
 @attrs.frozen
@@ -304,6 +295,15 @@ class RecordActivity(Operation[None]):
     error: BaseException | None = None
     # That of the `RunActivity` which it answers; None where only one can be meant.
     mends: int | None = None
+    # When it was submitted.
+    at: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class BeginAttempt(Operation[None]):
+    """An activity of a workflow on trial has begun: from now on it shows whether it takes the process down."""
+
+    key: int
 
 
 @attrs.frozen
@@ -337,6 +337,8 @@ class RecoverWorkflows(Operation[RecoveryReport]):
     """Look over a page of running and parked workflows; the answer says where the next page begins."""
 
     after: int = 0
+    # The last key to look over: what starts meanwhile runs already, and must not make a recovery endless.
+    until: int | None = None
 
 
 @attrs.frozen
@@ -362,6 +364,9 @@ class RunActivity(NamedTuple):
     kwargs: Mapping[str, Any]
     # How often the workflow had been retried and repaired when this was decided: its arguments may be others since.
     mends: int = 0
+    # Whether the coordinator wants to know when it begins.
+    on_trial: bool = False
+    workflow_name: str = ""
 
 
 class StopActivity(NamedTuple):
@@ -384,4 +389,10 @@ class Ended(NamedTuple):
     record: WorkflowRecord
 
 
-Effect = RunActivity | StopActivity | Follow | Ended
+class Parked(NamedTuple):
+    """A workflow was parked: answer those who wait for its end and do not want to wait for a parked one."""
+
+    record: WorkflowRecord
+
+
+Effect = RunActivity | StopActivity | Follow | Ended | Parked | Tell

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from durable.backends.base import OpenPauses
 from durable.engine.endings import check_payload
-from durable.engine.operations import CancelPause, FindPause, ListPauses, ResumePause
+from durable.engine.operations import CancelPause, ListPauses, ResumePause
 from durable.engine.progress import feed, load
 from durable.engine.state import Loaded
+from durable.engine.trial import Misfit, examined
 from durable.engine.turn import Turn
 from durable.errors import CodecError, DurableError, PayloadTooLarge, WorkflowTerminated
 from durable.ids import place
@@ -19,6 +20,7 @@ from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled, PauseExpi
 from durable.records import EntryKind, EntryStatus, EventWait, OpenPause, Question, WorkflowRecord, WorkflowStatus
 from durable.runner.fibers import WaitCondition
 from durable.runner.pauses import PauseOp
+from durable.runner.session import WorkflowSessionRunner
 
 
 def check_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -59,18 +61,50 @@ def decide_list_pauses(turn: Turn, op: ListPauses) -> list[OpenPause]:
     return list(turn.state.backend.find(OpenPauses(workflow_key=key, name=op.name, after=op.after, limit=op.limit)))
 
 
-def decide_find_pause(turn: Turn, op: FindPause) -> PauseOp[object] | DurableError:
-    """The pause as the body has written it."""
-    found = _find(turn, op.workflow_id, op.pause_id)
-    return found if isinstance(found, DurableError) else found[2]
+def _asked(turn: Turn, op: ResumePause) -> PauseOp[object] | DurableError:
+    """The pause as the body has written it. Only a look: a body that is not in memory is rebuilt beside the state.
+
+    Raises `WorkflowNotFound`.
+    """
+    record = turn.state.record(op.workflow_id)
+    row = _row(turn, record, op.pause_id)
+    if row is None:
+        return _refusal(turn, record, op.pause_id)
+    if (loaded := turn.state.loaded.get(record.key)) is not None:
+        pause = _pause_at(loaded.session, row.position)
+    elif record.status is WorkflowStatus.PARKED:
+        return WorkflowParked(record.id, record.park_detail or "")
+    else:
+        with examined(turn, record, turn.state.chronicle.of(record.key)) as body:
+            if isinstance(body, Misfit):
+                return WorkflowParked(record.id, body.detail)
+            pause = _pause_at(body[0], row.position)
+    return _refusal(turn, record, op.pause_id) if pause is None else pause
 
 
-def decide_resume_pause(turn: Turn, op: ResumePause) -> DurableError | None:
-    """Record an answer, if it is one, and go on."""
+def _pause_at(session: WorkflowSessionRunner, position: str) -> PauseOp[object] | None:
+    wait = session.waits.get(position)
+    return wait.op if wait is not None and isinstance(wait.op, PauseOp) else None
+
+
+def _row(turn: Turn, record: WorkflowRecord, pause_id: str) -> EventWait | None:
+    """The stored question of a pause that is open."""
+    loaded = turn.state.loaded.get(record.key)
+    rows = loaded.rows if loaded is not None else turn.state.post.waits_of(record.key)
+    return next((row for row in rows.values() if row.question and place(record.round, row.position) == pause_id), None)
+
+
+def decide_resume_pause(turn: Turn, op: ResumePause) -> PauseOp[object] | DurableError | None:
+    """Record an answer, if it is one, and continue the body."""
+    if op.written_as is not None:
+        asked = _asked(turn, op)
+        if isinstance(asked, DurableError) or op.answer is None or op.written_as is not asked.returns:
+            return asked
     found = _find(turn, op.workflow_id, op.pause_id)
     if isinstance(found, DurableError):
         return found
     loaded, wait, pause = found
+    assert op.answer is not None, "an answer that is not written is only looked at"
     try:
         check_payload(turn, "pause: answer", op.answer)
         value = pause.coder(turn.state.codec).unpack(op.answer)
@@ -94,10 +128,8 @@ def decide_cancel_pause(turn: Turn, op: CancelPause) -> DurableError | None:
 def _find(turn: Turn, workflow_id: str, pause_id: str) -> tuple[Loaded, WaitCondition, PauseOp[object]] | DurableError:
     """An open pause and its live body, or why there is none. Raises `WorkflowNotFound`."""
     record = turn.state.record(workflow_id)
-    loaded = turn.state.loaded.get(record.key)
-    rows = loaded.rows if loaded is not None else turn.state.post.waits_of(record.key)
     # Looked up in the rows first: a body that has not paused there must not be loaded, and perhaps started, for this.
-    row = next((row for row in rows.values() if row.question and place(record.round, row.position) == pause_id), None)
+    row = _row(turn, record, pause_id)
     if row is None:
         return _refusal(turn, record, pause_id)
     loaded = None if record.status is WorkflowStatus.PARKED else load(turn, record)
@@ -121,5 +153,5 @@ def _refusal(turn: Turn, record: WorkflowRecord, pause_id: str) -> DurableError:
             if isinstance(error, (PauseExpired, PauseCancelled)):
                 return error
     if record.status.is_terminal:
-        return WorkflowTerminated(record.id, record.status.value)
+        return WorkflowTerminated(record.id, record.status)
     return PauseNotFound(record.id, pause_id)

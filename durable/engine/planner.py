@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Coroutine
 from datetime import timedelta
-from typing import Any
+from typing import Any, overload
 
 import attrs
 
-from durable.engine.core import Core, service_call
+from durable.engine.core import Core, refuse_in_body, service_call
 from durable.engine.handle import WorkflowHandle
 from durable.engine.operations import (
     CreateSchedule,
@@ -21,7 +22,8 @@ from durable.engine.operations import (
 from durable.engine.views import ScheduleSummary
 from durable.errors import InvalidValue, WrongType
 from durable.ids import check_text
-from durable.runner.definitions import Call, WorkflowCall, WorkflowDef
+from durable.runner.definitions import WorkflowCall, WorkflowDef
+from durable.runner.ops import Op
 from durable.schedule import CatchUp, Job, Overlap, Plan, check_name, check_policies
 
 _PAGE_MAX, _UPCOMING_MAX = 1_000, 100
@@ -42,11 +44,33 @@ class Schedules:
 
     _core: Core
 
-    @service_call
-    async def create(
+    @overload
+    def create(
         self,
         name: str,
-        call: Call[Any],
+        call: WorkflowCall[Any],
+        *,
+        cron: str,
+        timezone: str | None = None,
+        overlap: Overlap = ...,
+        catch_up: CatchUp = ...,
+        replace: bool = False,
+    ) -> Coroutine[Any, Any, ScheduleSummary]: ...
+    @overload
+    def create(
+        self,
+        name: str,
+        call: WorkflowCall[Any],
+        *,
+        every: timedelta | float,
+        overlap: Overlap = ...,
+        catch_up: CatchUp = ...,
+        replace: bool = False,
+    ) -> Coroutine[Any, Any, ScheduleSummary]: ...
+    def create(
+        self,
+        name: str,
+        call: WorkflowCall[Any],
         *,
         cron: str | None = None,
         every: timedelta | float | None = None,
@@ -54,19 +78,34 @@ class Schedules:
         overlap: Overlap = Overlap.SKIP,
         catch_up: CatchUp = CatchUp.SKIP,
         replace: bool = False,
-    ) -> ScheduleSummary:
+    ) -> Coroutine[Any, Any, ScheduleSummary]:
         """Start a workflow by a cron expression in a time zone (UTC), or every so often from now on.
 
         The same definition under the same name again changes nothing. Raises `ScheduleAlreadyExists` for another one,
         unless it is to `replace` it; `CodecError` or `PayloadTooLarge` for the arguments.
         """
+        refuse_in_body("Schedules.create")
+        if isinstance(call, Op):
+            # Here and not in the coroutine: what was handed over is not forgotten.
+            call._used = True
+        return self._create(name, call, (cron, every, timezone), (overlap, catch_up), replace=replace)
+
+    async def _create(
+        self,
+        name: str,
+        call: WorkflowCall[Any],
+        when: tuple[str | None, timedelta | float | None, str | None],
+        policies: tuple[Overlap, CatchUp],
+        *,
+        replace: bool,
+    ) -> ScheduleSummary:
         check_name(name)
         if not isinstance(call, WorkflowCall):
             raise WrongType("schedules.create", f"takes a call of a @workflow function, not {call!r}")
-        call._used = True
         if call.child_id is not None:
             raise InvalidValue("schedules.create", "gives each run an id of its own: pass the call without with_id()")
-        plan = Plan.of(cron, every, timezone)
+        plan = Plan.of(*when)
+        overlap, catch_up = policies
         check_policies(overlap, catch_up)
         definition: WorkflowDef[Any, Any] = call.definition
         coder = definition.coder(self._core.codec)

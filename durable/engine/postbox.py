@@ -7,17 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Protocol
+from heapq import merge
+from typing import Any, Protocol
 
 import attrs
 
-from durable.backends.base import Backend, Batch, EventsFor, Mailbox, PendingCount, Sent, WaitsFor, WaitsOf
-from durable.records import DeadLetter, EventWait, PendingEvent, SentEvent
+from durable.backends.base import (
+    Backend,
+    Batch,
+    EventsFor,
+    Mailbox,
+    PendingCount,
+    PendingEvents,
+    WaitsFor,
+    WaitsOf,
+)
+from durable.records import EventWait, PendingEvent
 
 _PAGE = 100
 # A wait takes one event, so the first page is short.
 _FIRST_PAGE = 4
 _ALL = 1 << 40
+# The caches by name and by mailbox are emptied when they are full.
+_CACHED_MAX = 10_000
+# What is counted: an untargeted name and whether its broadcasts were taken, a mailbox, or that of an unstarted id.
+_Box = tuple[str | None, bool, int | None, str | None]
+_ALL_UNSTARTED: _Box = (None, False, None, None)
 
 
 class HasMail(Protocol):
@@ -27,19 +42,20 @@ class HasMail(Protocol):
 
 
 class Postbox:
-    """Event waits, pending events, dead letters and senders' ids."""
+    """Event waits and pending events."""
 
-    def __init__(
-        self, backend: Backend, max_pending: int, loaded: Mapping[int, HasMail], let_go: AbstractSet[int]
-    ) -> None:
+    def __init__(self, backend: Backend, loaded: Mapping[int, HasMail], let_go: AbstractSet[int]) -> None:
         # The open batch; the state replaces it after each commit.
         self.batch = Batch()
         self.backend = backend
-        self._max_pending = max_pending
         self._loaded = loaded
         # Who was in memory since the batch was opened, and is not any more.
         self._let_go = let_go
-        self._pending: dict[str | None, int] = {}
+        self._pending: dict[_Box, int] = {}
+        # By name: the types of payload that workflows have waited for here. Only to find a wrong sender early.
+        self.awaited: dict[str, list[Any]] = {}
+        # The broadcasts that the open batch has put, by name and key.
+        self._fresh: dict[tuple[str, str], dict[int, PendingEvent]] = {}
         # The stored events up to this serial, by name, key and target, were all taken in this batch. Without this a
         # body that takes thousands in one decision would read all those before it again for each of them.
         self._passed: dict[tuple[str, str, int | None], int] = {}
@@ -85,33 +101,58 @@ class Postbox:
             if batch.waits_put.get((wait.workflow_key, wait.position)) is wait:
                 yield wait
 
+    def note_type(self, name: str, payload_type: Any) -> None:
+        """A workflow waits for an event with this type of payload."""
+        types = self.awaited.setdefault(name, [])
+        if payload_type not in types:
+            types.append(payload_type)
+
     # --- pending events -------------------------------------------------------------------------------------------
 
     def put_event(self, event: PendingEvent) -> None:
         """Keep an event until somebody takes it."""
-        self._count(event.name, 1)
-        if event.unstarted is not None:
-            self._count(None, 1)
+        self._count(event, 1)
         self._mail(event.target, 1)
         self.batch.events_put[event.serial] = event
         self.batch.events_dropped.discard(event.serial)
+        if not event.consume:
+            self._fresh.setdefault((event.name, event.event_key), {})[event.serial] = event
 
     def drop_event(self, event: PendingEvent) -> None:
         """The event was taken, moved or has expired."""
-        self._count(event.name, -1)
-        if event.unstarted is not None:
-            self._count(None, -1)
+        self._count(event, -1)
         self._mail(event.target, -1)
         self.batch.events_put.pop(event.serial, None)
         self.batch.events_dropped.add(event.serial)
+        if not event.consume:
+            self._fresh.get((event.name, event.event_key), {}).pop(event.serial, None)
 
-    def events_for(self, name: str, event_key: str, target: int | None) -> Iterator[PendingEvent]:
-        """Pending events of a mailbox, or of the untargeted queue, in the order in which they were sent."""
+    def event(self, serial: int) -> PendingEvent | None:
+        """The pending event with this serial."""
+        if (fresh := self.batch.events_put.get(serial)) is not None:
+            return fresh
+        found = () if serial in self.batch.events_dropped else self.backend.find(PendingEvents(serial=serial))
+        return found[0] if found else None
+
+    def events_for(
+        self, name: str, event_key: str, target: int | None, *, after: int = 0, seen: int = 0
+    ) -> Iterator[PendingEvent]:
+        """Pending events of a mailbox, or of the untargeted queue, in the order in which they were sent.
+
+        Those up to the serial `after`, and broadcasts up to the serial `seen`, are left out without reading them.
+        """
+        if target is not None:
+            return self._consumed(name, event_key, target, after) if self.pending_count(target=target) else iter(())
+        broadcasts = self.broadcasts(name, event_key, max(after, seen))
         if not self.pending_count(name):
-            return
+            return broadcasts
+        return merge(self._consumed(name, event_key, None, after), broadcasts, key=lambda event: event.serial)
+
+    def _consumed(self, name: str, event_key: str, target: int | None, after: int) -> Iterator[PendingEvent]:
+        """The events of a queue that one workflow takes."""
         place = (name, event_key, target)
-        after = self._passed.get(place, 0)
-        is_front = True
+        passed = self._passed.get(place, 0)
+        first, is_front, after = after, after <= passed, max(after, passed)
         query = EventsFor(name=name, event_key=event_key, target=target, limit=_FIRST_PAGE)
         while page := self.backend.find(attrs.evolve(query, after_serial=after)):
             query = EventsFor(name=name, event_key=event_key, target=target, limit=_PAGE)
@@ -124,8 +165,28 @@ class Postbox:
                     self._passed[place] = event.serial
         for event in list(self.batch.events_put.values()):
             same = (event.name, event.event_key, event.target) == (name, event_key, target)
-            if same and event.unstarted is None and event.serial in self.batch.events_put:
+            is_wanted = same and event.consume and event.unstarted is None
+            if is_wanted and event.serial > first and event.serial in self.batch.events_put:
                 yield event
+
+    def broadcasts(self, name: str, event_key: str, seen: int = 0) -> Iterator[PendingEvent]:
+        """The broadcasts that are kept of a name and key, after the serial `seen`."""
+        fresh = self._fresh.get((name, event_key), {})
+        new = sorted((event for event in fresh.values() if event.serial > seen), key=lambda event: event.serial)
+        return merge(self._stored_broadcasts(name, event_key, seen), new, key=lambda event: event.serial)
+
+    def _stored_broadcasts(self, name: str, event_key: str, seen: int) -> Iterator[PendingEvent]:
+        query = EventsFor(name=name, event_key=event_key, target=None, consume=False, limit=_FIRST_PAGE)
+        while page := self.backend.find(attrs.evolve(query, after_serial=seen)):
+            query = EventsFor(name=name, event_key=event_key, target=None, consume=False, limit=_PAGE)
+            seen = page[-1].serial
+            for event in page:
+                if event.serial not in self.batch.events_dropped and event.serial not in self.batch.events_put:
+                    yield event
+
+    def has_untargeted(self, name: str) -> bool:
+        """Whether anything untargeted is kept under a name, with whatever key."""
+        return bool(self.pending_count(name) or self.pending_count(name, taken=True))
 
     def mailbox(self, target: int | None = None, unstarted: str | None = None) -> list[PendingEvent]:
         """Everything that was sent to a workflow and not taken, or kept for an id that is not started yet."""
@@ -136,42 +197,42 @@ class Postbox:
         found += [e for e in batch.events_put.values() if (e.target, e.unstarted) == (target, unstarted)]
         return sorted(found, key=lambda event: event.serial)
 
-    def pending_count(self, name: str | None) -> int:
-        """How many events of a name are pending; with None, how many wait for an id that is not started yet."""
-        if name not in self._pending:
-            self._pending[name] = self.backend.count(PendingCount(name=name))
-        return self._pending[name]
+    def pending_count(
+        self, name: str | None = None, *, taken: bool = False, target: int | None = None, unstarted: str | None = None
+    ) -> int:
+        """How many events are pending, as `PendingCount` says."""
+        box = (name, taken, target, unstarted)
+        known = self._pending.get(box)
+        if known is None:
+            query = PendingCount(name=name, taken=taken, target=target, unstarted=unstarted)
+            known = self._pending[box] = self.backend.count(query)
+        return known
 
-    def _count(self, name: str | None, change: int) -> None:
-        self._pending[name] = self.pending_count(name) + change
+    def _count(self, event: PendingEvent, change: int) -> None:
+        if event.target is not None:
+            self._change((None, False, event.target, None), change)
+        elif event.unstarted is not None:
+            self._change((None, False, None, event.unstarted), change)
+            self._change(_ALL_UNSTARTED, change)
+        else:
+            self._change((event.name, event.taken, None, None), change)
+
+    def _change(self, box: _Box, change: int) -> None:
+        name, taken, target, unstarted = box
+        self._pending[box] = self.pending_count(name, taken=taken, target=target, unstarted=unstarted) + change
 
     def _mail(self, target: int | None, change: int) -> None:
         loaded = None if target is None else self._loaded.get(target)
         if loaded is not None and loaded.mail is not None:
             loaded.mail += change
 
-    # --- dead letters and sent events -----------------------------------------------------------------------------
-
-    def put_letter(self, letter: DeadLetter) -> None:
-        """Keep an event that its workflow never took."""
-        self.batch.letters_put[letter.id] = letter
-
-    def drop_letter(self, id: int) -> None:
-        """The letter was sent again or removed."""
-        self.batch.letters_put.pop(id, None)
-        self.batch.letters_dropped.add(id)
-
-    def sent(self, event_id: str) -> SentEvent | None:
-        """What was sent before under a sender's event id."""
-        if (fresh := self.batch.sent_put.get(event_id)) is not None:
-            return fresh
-        found = () if event_id in self.batch.sent_dropped else self.backend.find(Sent(event_id=event_id))
-        return found[0] if found else None
-
     def next_batch(self, batch: Batch) -> None:
         """A new batch is open."""
         self.batch = batch
         if self._passed:
             self._passed = {}
-        if len(self._pending) > 10_000:
-            self._pending.clear()
+        if self._fresh:
+            self._fresh = {}
+        for cache in (self._pending, self.awaited):
+            if len(cache) > _CACHED_MAX:
+                cache.clear()

@@ -6,13 +6,13 @@ is one decision and so one commit.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from durable.codec import Arguments
+from durable.engine import journal
 from durable.engine.endings import child_id_of, end_workflow, park
-from durable.engine.kinship import nobody_waits
 from durable.engine.operations import RunActivity, StopActivity
 from durable.engine.publishing import forget_known, store_progress
 from durable.engine.state import FIRST_FLIGHT, Loaded
@@ -21,6 +21,7 @@ from durable.errors import CodecError, HistoryDiverged, InvariantViolated, Stora
 from durable.ids import place
 from durable.outcomes import pack_error
 from durable.records import (
+    CancelCause,
     DeliveryMode,
     EntryKind,
     EntryStatus,
@@ -39,7 +40,6 @@ from durable.runner.results import Completed, ContinueAs, Failed, SessionResult,
 from durable.runner.session import WorkflowSessionRunner
 
 _UNREAD: Any = object()
-_log = logging.getLogger("durable")
 # The waits that have a row of their own.
 _REGISTERED = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
 # Names of their own for what every step asks for: to Python 3.11 a member of an enum is as dear as a call.
@@ -72,11 +72,9 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         turn.state.load(loaded)
         # Before anything is said about how far it has come: an answer of `patched` is no progress.
         _look_after_history(turn, loaded)
-        waiting = turn.state.trials.waiting
-        if record.key in waiting and waiting[record.key] is None:
-            waiting[record.key] = (record.round, loaded.seq)
         if record.status is WorkflowStatus.PARKED:
             turn.state.put(record.with_status(WorkflowStatus.RUNNING, park_reason=None, park_detail=None), record)
+            turn.effects.append(journal.unparked(record))
         for position, row in list(rows.items()):
             wait = session.waits.get(position)
             if wait is None or wait.kind is not row.kind:
@@ -84,8 +82,12 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         # What it has spawned in earlier rounds stands in no history any more.
         session.has_spawned = session.has_spawned or record.round > 0
         forget_known(turn, record, session)
+        withdrawn: Sequence[WaitCondition] = ()
+        if loaded.record.cancel_pending and not isinstance(result, Failed):
+            result = _tell_cancelled(turn, loaded)
+            withdrawn = result.withdrawn if isinstance(result, Suspended) else ()
         if isinstance(result, Suspended):
-            result = Suspended(list(session.waits.values()))
+            result = Suspended(list(session.waits.values()), withdrawn)
         advance(turn, loaded, result)
         return turn.state.loaded.get(record.key)
     return None
@@ -96,6 +98,8 @@ def rebuild(
 ) -> tuple[WorkflowSessionRunner, SessionResult]:
     """The body of a workflow, brought to where its history ends. Raises whatever keeps it from being rebuilt."""
     session = _session(turn, record)
+    turn.state.mark[0] = record.key
+    session.registered = partial(turn.state.post.waits_of, record.key)
     turn.state.watch.enter(record, session)
     try:
         # A body that has never run yet takes the code of today.
@@ -105,6 +109,8 @@ def rebuild(
         # One that has a history all the same is a fork.
         return session, session.replay(history, is_new_fork=True) if is_new else session.replay(history)
     finally:
+        # Asked for only while the body is rebuilt.
+        session.registered = tuple
         turn.state.watch.leave()
 
 
@@ -118,6 +124,7 @@ def begin(turn: Turn, record: WorkflowRecord, mail: int, arguments: Arguments | 
     session = _session(turn, record, arguments)
     loaded = Loaded(record, session, 0, mail=mail)
     turn.state.load(loaded)
+    turn.state.mark[0] = record.key
     turn.state.watch.enter(record, session)
     try:
         result = session.start()
@@ -147,16 +154,35 @@ def feed_retry(turn: Turn, loaded: Loaded, wait: WaitCondition, outcome: str, de
     loaded.session.feed(entry)
     loaded.seq = entry.seq
     turn.state.batch.history.add(loaded.record.key, entry)
-    if loaded.record.crashes:
-        _acquit(turn, loaded)
     dispatch(turn, loaded, wait)
     settle(turn, loaded)
 
 
-def feed_cancel(turn: Turn, loaded: Loaded, reason: str) -> None:
-    """Raise `Cancelled` in the body."""
-    entry = HistoryEntry(loaded.seq + 1, "", EntryKind.CANCEL, "cancel", EntryStatus.OK, reason, turn.now)
-    _feed(turn, loaded, entry, _UNREAD)
+def feed_cancel(turn: Turn, loaded: Loaded) -> None:
+    """Raise `Cancelled` in the body, for the reason that its record tells."""
+    _feed(turn, loaded, _cancellation(turn, loaded), _UNREAD)
+
+
+def _cancellation(turn: Turn, loaded: Loaded) -> HistoryEntry:
+    coder = turn.state.codec.coder(str | None, "reason of a cancellation")
+    reason, _ = coder.pack(loaded.record.cancel_reason)
+    return HistoryEntry(loaded.seq + 1, "", EntryKind.CANCEL, "cancel", EntryStatus.OK, reason, turn.now)
+
+
+def _tell_cancelled(turn: Turn, loaded: Loaded) -> SessionResult:
+    """Raise a `Cancelled` that was asked for while the code was missing, before the body does anything else."""
+    record, entry = loaded.record, _cancellation(turn, loaded)
+    turn.state.put(record.with_status(record.status, cancel_pending=False), record)
+    turn.state.watch.enter(record, loaded.session)
+    try:
+        result = loaded.session.feed(entry)
+    finally:
+        turn.state.watch.leave()
+    loaded.seq = entry.seq
+    turn.state.batch.history.add(record.key, entry)
+    if record.crashes:
+        _acquit(turn, loaded)
+    return result
 
 
 def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
@@ -169,6 +195,8 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         _withdraw(turn, loaded, wait)
     if session.published is not None:
         result = store_progress(turn, loaded, result)
+    if session.overrun is not None:
+        result = Failed(session.overrun)
     if not isinstance(result, Suspended):
         _end(turn, loaded, result)
         return
@@ -209,8 +237,7 @@ def _end(turn: Turn, loaded: Loaded, result: Completed | Failed | ContinueAs) ->
     record, session = loaded.record, loaded.session
     refused = end_workflow(turn, record, result)
     if refused is None:
-        for failed in session.failed_undos():
-            _log.error("workflow %s (%s): %s", record.id, record.name, failed)
+        turn.effects += [journal.undo_failed(record, undo) for undo in session.failed_undos()]
     elif session.owes:
         seq, at, text = loaded.seq + 1, max(turn.now, session.now), pack_error(refused)
         entry = HistoryEntry(seq, "", EntryKind.REFUSAL, "result", EntryStatus.ERROR, text, at)
@@ -221,8 +248,12 @@ def _end(turn: Turn, loaded: Loaded, result: Completed | Failed | ContinueAs) ->
 
 def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     """Have an activity run, unless it is in flight already or its next attempt is not due."""
-    if wait.retry_at is not None and wait.retry_at > turn.now:
-        return
+    if wait.retry_at is not None:
+        if wait.retry_at > turn.now:
+            return
+        # It begins, so its time wakes nobody any more. Many that are in flight at once must not be looked through at
+        # every step.
+        loaded.session.timed.pop(wait.position, None)
     record = loaded.record
     flights = turn.state.in_flight.get(record.key)
     if flights is None:
@@ -234,7 +265,12 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     key, id, round, position, attempt = record.key, record.id, record.round, wait.position, wait.attempt
     flights[position] = FIRST_FLIGHT if attempt == 1 and round == 0 else (round, attempt)
     mends = loaded.session.past.mends
-    run = (key, id, round, position, attempt, op.definition, wait.args, wait.kwargs, mends)
+    trials = turn.state.trials
+    if key in trials.waiting:
+        # Whoever woke it: its activities begin now, so from here on it is on trial.
+        trials.admit(key)
+    on_trial = key in trials.on_trial
+    run = (key, id, round, position, attempt, op.definition, wait.args, wait.kwargs, mends, on_trial, record.name)
     turn.effects.append(new_tuple(RunActivity, run))
 
 
@@ -248,12 +284,15 @@ def settle(turn: Turn, loaded: Loaded) -> None:
 
 
 def _session(turn: Turn, record: WorkflowRecord, arguments: Arguments | None = None) -> WorkflowSessionRunner:
-    return session_of(record, turn.state.registry, turn.state.codec, arguments)
+    session = session_of(record, turn.state.registry, turn.state.codec, arguments)
+    session.max_waits = turn.state.config.max_open_waits
+    return session
 
 
 def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
     state = turn.state
     session = loaded.session
+    state.mark[0] = loaded.record.key
     state.watch.enter(loaded.record, session)
     try:
         result = session.feed(entry) if value is _UNREAD else session.feed(entry, value)
@@ -281,6 +320,7 @@ def _acquit(turn: Turn, loaded: Loaded) -> None:
 def _register(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     assert isinstance(wait.op, EventOp)
     event = wait.op.event
+    turn.state.post.note_type(event.name, event.payload_type)
     register(turn, loaded, wait.position, name=event.name, event_key=wait.op.key, mode=event.delivery_mode)
 
 
@@ -314,7 +354,7 @@ def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
             turn.effects.append(StopActivity(record.key, flight[0], wait.position))
     elif wait.kind is EntryKind.CHILD:
         child_id = child_id_of(record, wait.op, wait.position)
-        turn.cancels.append((child_id, record.key, place(record.round, wait.position), nobody_waits(record)))
+        turn.cancels.append((child_id, record, place(record.round, wait.position), CancelCause.NOT_AWAITED))
 
 
 def _forget(turn: Turn, loaded: Loaded, position: str) -> None:

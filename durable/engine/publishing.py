@@ -5,7 +5,7 @@ from __future__ import annotations
 from durable.backends.base import ProgressOf
 from durable.engine.endings import check_payload
 from durable.engine.operations import ReadProgress
-from durable.engine.state import Loaded, State
+from durable.engine.state import Loaded, State, shown
 from durable.engine.turn import Turn
 from durable.errors import PayloadTooLarge
 from durable.records import Progress, WorkflowRecord
@@ -49,7 +49,7 @@ def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRun
 
 def decide_read_progress(turn: Turn, op: ReadProgress) -> Progress | None:
     """What a workflow has published last. Raises `WorkflowNotFound`."""
-    return progress_of(turn.state, turn.state.record(op.id).key)
+    return progress_of(turn.state, shown(turn.state, op.id).key)
 
 
 def progress_of(state: State, key: int) -> Progress | None:

@@ -1,149 +1,175 @@
-"""Pure decisions: what goes on after a start, and who is not trusted.
+"""What runs again after a start, and who is trusted to.
 
 Recovery loads what is running and looks again at what is parked. Sleeping workflows and those that wait for events are
 not touched: their timers are in the store's index, and by the rule of `delivery` no event that they could take is
 pending.
 
-After an unclean stop every workflow that was in work has its crash counted, in a commit of its own, before it is
-loaded. One that had a crash counted before is a suspect, and suspects are tried one at a time, after the others.
+After an unclean stop the question is who caused it. In this order, before anything else happens (`begin_trials`):
+
+1. A body was running: it is marked, and the crash counts against its workflow. The others have nothing to do with it.
+   A body that died in its first step, before its workflow was stored, leaves nobody to blame. From then on, up to the
+   next orderly stop, workflows are stored before they run, so that it is known if it dies again.
+2. Workflows were on trial: they are the accused. One that is accused alone has its crash counted; otherwise half of
+   them are admitted, the other half waits (`trials`).
+3. Nobody was: whoever has an activity now may have been it, and all are tried together.
+
+A workflow that took the process down `max_crashes` times is parked. Nothing here slows down new work.
 """
 
 from __future__ import annotations
 
-from durable.backends.base import Workflows
-from durable.clock import SECOND
+import logging
+from collections.abc import Mapping
+
+from durable.backends.base import Opened, Suspects, Workflows
+from durable.clock import LATEST
 from durable.engine.endings import park
-from durable.engine.operations import Follow, RecoverWorkflows, ResumeWorkflow, WakeWorkflow
-from durable.engine.progress import last_seq, load
+from durable.engine.journal import Tell, about
+from durable.engine.operations import BeginAttempt, Follow, RecoverWorkflows, ResumeWorkflow
+from durable.engine.progress import load
+from durable.engine.trials import is_over
 from durable.engine.turn import Turn
 from durable.engine.views import RecoveryReport
 from durable.records import ParkReason, WorkflowRecord, WorkflowStatus
 
-_PAGE = 200
-# How long a suspect holds up the next one if it neither makes progress nor ends.
-_TRIAL = 5 * SECOND
+# Few at a time: each may have to be rebuilt, and whoever calls meanwhile waits for the batch.
+_PAGE = 50
+# How many suspects a line of the log names.
+_NAMED = 5
+
+
+def begin_trials(turn: Turn, opened: Opened) -> None:
+    """The store was opened: count the last crash, if there was one, against whoever caused it."""
+    state, trials = turn.state, turn.state.trials
+    suspects = dict(state.backend.find(Suspects()))
+    accused: dict[int, int] = {}
+    if not opened.clean:
+        trials.is_on, trials.last_key = True, opened.serial
+        accused = {key: crashes for key, crashes in suspects.items() if _is_running(turn, key)}
+        trials.stores_first = bool(opened.mark[1])
+        if opened.marked:
+            # It says nothing about those on trial: they stay accused as they were.
+            _blame_body(turn, opened.marked)
+        elif len(accused) == 1:
+            accused = _blame_alone(turn, *accused.popitem())
+    trials.accused = accused
+    trials.first = frozenset(sorted(accused)[: (len(accused) + 1) // 2])
+    for key in suspects.keys() - trials.first:
+        trials.acquit(key)
+    if accused:
+        turn.effects.append(_suspicion(turn, accused, trials.first))
+
+
+def _suspicion(turn: Turn, accused: Mapping[int, int], first: frozenset[int]) -> Tell:
+    """The line that says who is on trial. It names a few; all of them are in its extra fields."""
+    records = [turn.state.readable(key) for key in sorted(accused)]
+    ids = [record.id for record in records if record is not None]
+    if len(ids) == 1:
+        text = f"the process died when workflow {ids[0]} began an activity; it is on trial"
+    else:
+        shown = ", ".join(ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
+        text = f"the process died when {len(ids)} workflows began activities ({shown}); {len(first)} of them run first"
+    return Tell(logging.WARNING, text, {"workflow_ids": ids})
+
+
+def _is_running(turn: Turn, key: int) -> bool:
+    record = turn.state.readable(key)
+    return record is not None and record.status is WorkflowStatus.RUNNING
+
+
+def _blame_body(turn: Turn, key: int) -> None:
+    """A body ran when the process died. Its workflow may be gone too, if its start was not committed."""
+    record = turn.state.readable(key)
+    if record is None:
+        # Whatever the process dies of next: the one that was not stored may come again in any life.
+        turn.state.trials.stores_first = True
+        text = "the process died in the first step of a workflow that was not stored yet; to find it, new workflows"
+        turn.effects.append(Tell(logging.WARNING, f"{text} are stored before they run until an orderly stop", {}))
+        return
+    if record.status.is_terminal or record.park_reason is ParkReason.CRASHED:
+        return
+    crashes, limit = record.crashes + 1, turn.state.config.max_crashes
+    text = f"the process died while the body of workflow {record.id} ({record.name}) ran: crash {crashes} of {limit}"
+    turn.effects.append(Tell(logging.WARNING, text, about(record)))
+    if crashes >= limit:
+        _park(turn, record, f"the process died {crashes} times in a row while its body ran")
+    else:
+        turn.state.put(record.with_status(record.status, crashes=crashes), record)
+
+
+def _blame_alone(turn: Turn, key: int, crashes: int) -> dict[int, int]:
+    """Count a crash against the only one accused; empty if that was one too many, and it is parked."""
+    record = turn.state.by_key(key)
+    if record is None or crashes + 1 < turn.state.config.max_crashes:
+        return {key: crashes + 1}
+    _park(turn, record, f"the process died {crashes + 1} times in a row when it began an activity")
+    return {}
+
+
+def _park(turn: Turn, record: WorkflowRecord, problem: str) -> None:
+    """Set a workflow aside that takes the process down; only an operator lets it run again."""
+    counted = record.with_status(record.status, crashes=turn.state.config.max_crashes)
+    park(turn, counted, ParkReason.CRASHED, f"{problem}; find out why, then retry it, or terminate it")
+
+
+# --- looking over what is stored ----------------------------------------------------------------------------------
 
 
 def decide_recover_workflows(turn: Turn, op: RecoverWorkflows) -> RecoveryReport:
     """Look over one page of running and parked workflows. Harmless when repeated: what is loaded is left alone."""
     statuses = (WorkflowStatus.RUNNING, WorkflowStatus.PARKED)
+    until = turn.state.serial if op.until is None else op.until
     page = turn.state.backend.find(Workflows(statuses=statuses, after=op.after, limit=_PAGE))
     report = RecoveryReport()
     for stored in page:
-        record = turn.state.by_key(stored.key)
-        if record is None or record.key in turn.state.loaded or record.status.is_terminal:
+        if stored.key > until:
+            break
+        if stored.is_damaged:
+            # It cannot run until somebody has put its row right, and nothing may be written to it before that.
+            report += RecoveryReport(parked=1)
             continue
-        report += _recover(turn, record)
-    after = page[-1].key if len(page) == _PAGE else None
-    return report + RecoveryReport(next_after=after)
+        record = turn.state.by_key(stored.key)
+        if record is not None and record.key not in turn.state.loaded and not record.status.is_terminal:
+            report += _recover(turn, record)
+    if len(page) == _PAGE and page[-1].key < until:
+        return report + RecoveryReport(next_after=page[-1].key, until=until)
+    if turn.state.trials.is_looking:
+        turn.state.trials.looked_over()
+    return report
 
 
 def _recover(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
-    if record.status is WorkflowStatus.PARKED:
-        # A workflow that took the process down stays parked until an operator decides.
-        if record.park_reason is ParkReason.CRASHED:
-            return RecoveryReport(parked=1)
-        if _must_count(turn, record):
-            # Rebuilding it may be what takes the process down, so this is counted first as well.
-            return _count_crash(turn, record)
-        if load(turn, record) is None:
-            return RecoveryReport(parked=1)
-        return RecoveryReport(unparked=1)
-    if not _must_count(turn, record):
-        turn.effects.append(Follow(ResumeWorkflow(record.key)))
-        return RecoveryReport(resumed=1)
-    return _count_crash(turn, record)
-
-
-def _must_count(turn: Turn, record: WorkflowRecord) -> bool:
-    """Whether this workflow was there at an unclean stop; one that began later did not cause it."""
     trials = turn.state.trials
-    return trials.unclean and record.key <= trials.opened_serial
-
-
-def _count_crash(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
-    """The first crash is counted at once; a suspect waits for its trial."""
-    trials = turn.state.trials
-    if record.key in trials.vetted:
-        # Counted for this start already; its body was only let go of since.
-        turn.effects.append(Follow(ResumeWorkflow(record.key)))
-        return RecoveryReport(resumed=1)
-    if record.crashes or trials.current is not None:
-        # Also one without a crash while another is on trial: whoever dies then must have been alone.
-        if record.key not in trials.waiting and record.key != trials.current:
-            trials.waiting[record.key] = None
+    # A workflow that took the process down stays parked until an operator decides.
+    if record.park_reason is ParkReason.CRASHED:
+        return RecoveryReport(parked=1)
+    is_suspect = trials.is_on and record.status is WorkflowStatus.RUNNING and record.key <= trials.last_key
+    if is_suspect and (record.key in trials.waiting or (trials.is_looking and trials.hold(record.key))):
         return RecoveryReport(suspects=1)
-    trials.fresh.append(record.key)
-    trials.until = turn.now + _TRIAL
-    _blame(turn, record)
-    return RecoveryReport(resumed=1)
+    load(turn, record)
+    current = turn.state.by_key(record.key)
+    if current is not None and current.status is WorkflowStatus.PARKED:
+        return RecoveryReport(parked=1)
+    return RecoveryReport(unparked=1) if record.status is WorkflowStatus.PARKED else RecoveryReport(resumed=1)
 
 
-def _blame(turn: Turn, record: WorkflowRecord) -> None:
-    """Count a crash; the workflow is loaded in the next batch, when the count is committed."""
-    crashes = record.crashes + 1
-    if crashes >= turn.state.config.max_crashes:
-        park(turn, record, ParkReason.CRASHED, f"was in work at {crashes} unclean stops in a row")
-        return
-    turn.state.put(record.with_status(record.status, crashes=crashes), record)
-    turn.state.trials.vetted.add(record.key)
-    # A timer that was put off is no longer in the window, whether the workflow sleeps or has an activity as well.
-    has_timer = record.wake_at is not None
-    turn.effects.append(Follow(WakeWorkflow(record.key) if has_timer else ResumeWorkflow(record.key)))
+# --- while suspects run -------------------------------------------------------------------------------------------
 
 
-def must_wait(turn: Turn, op: WakeWorkflow) -> bool:
-    """Whether a timer that was overdue at an unclean start must first have its crash counted.
+def decide_begin_attempt(turn: Turn, op: BeginAttempt) -> None:
+    """An activity of a suspect has begun: its trial ends a moment from now."""
+    turn.state.trials.begin(op.key, turn.now)
 
-    Without this a workflow that kills the process as soon as its timer fires would do so for ever.
-    """
+
+def hold_trials(turn: Turn) -> None:
+    """Acquit those whose trial is over, and admit the next group. Part of every batch while there are suspects."""
     trials = turn.state.trials
-    if not trials.unclean or op.key in trials.vetted or op.key in turn.state.loaded:
-        return False
-    record = turn.state.by_key(op.key)
-    if record is None or record.wake_at is None or record.wake_at > trials.opened_at or record.status.is_terminal:
-        return False
-    if not _must_count(turn, record):
-        # It began later, and the clock was set back since the start.
-        return False
-    _count_crash(turn, record)
-    return True
-
-
-def _is_in_work(record: WorkflowRecord) -> bool:
-    return not record.status.is_terminal and record.park_reason is not ParkReason.CRASHED
-
-
-def _is_untried(turn: Turn, key: int) -> bool:
-    """Whether a workflow that may be to blame has not shown yet that it is not."""
-    record = turn.state.by_key(key)
-    return record is not None and record.crashes > 0 and _is_in_work(record)
-
-
-def admit_suspect(turn: Turn) -> None:
-    """Let the next suspect go on trial once the last one has made progress, ended, or had its time."""
-    trials = turn.state.trials
-    if not trials.waiting:
-        return
-    # Those that came back together have their chance first: one of them may be what takes the process down.
-    while trials.fresh and not (_is_untried(turn, trials.fresh[0]) and turn.now < trials.until):
-        trials.fresh.popleft()
-    if trials.fresh:
-        return
-    if trials.current is not None:
-        if _is_untried(turn, trials.current) and turn.now < trials.until:
-            return
-        trials.current = None
-    while trials.waiting and trials.current is None:
-        key, woken_at = trials.waiting.popitem(last=False)
-        record = turn.state.by_key(key)
-        if record is None or not _is_in_work(record):
-            continue
-        if woken_at is not None and woken_at != (record.round, last_seq(turn.state.chronicle.of(key))):
-            # Woken by an event, an answer or a child, it has made progress. Only its timer was put off.
-            trials.vetted.add(key)
-            turn.state.timers.move(key, record.wake_at, record.wake_at)
-        else:
-            trials.current = record.key
-            trials.until = turn.now + _TRIAL
-            _blame(turn, record)
+    trials.end(turn.now)
+    trials.set_time(turn.now)
+    while trials.is_on and trials.admit_at != LATEST and is_over(trials.admit_at, turn.now):
+        if not trials.groups:
+            # Whoever has not begun an activity by now is not tried for one that begins later.
+            trials.waiting.clear()
+            trials.is_on = False
+            break
+        turn.effects += [Follow(ResumeWorkflow(key)) for key in trials.admit_group()]

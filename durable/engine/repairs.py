@@ -27,7 +27,7 @@ def decide_find_step(turn: Turn, op: FindStep) -> Coder | DurableError:
     """The coder of a recorded result. Raises `WorkflowNotFound`."""
     record = turn.state.record(op.id)
     if record.status in (WorkflowStatus.SUCCEEDED, WorkflowStatus.CANCELLED):
-        return WorkflowTerminated(record.id, record.status.value)
+        return WorkflowTerminated(record.id, record.status)
     history = turn.state.chronicle.of(record.key)
     target = _recorded_at(history, op.position)
     if target is None:

@@ -13,7 +13,8 @@ from typing import Any
 import attrs
 
 from durable.engine.endings import child_id_of
-from durable.engine.kinship import is_kept, nobody_waits, parent_ended
+from durable.engine.kinship import is_kept
+from durable.engine.long_decisions import put_off_one
 from durable.engine.operations import Follow, ResumeWorkflow
 from durable.engine.progress import last_seq, load
 from durable.engine.repair_operations import RetryWorkflow
@@ -24,11 +25,21 @@ from durable.errors import (
 )
 from durable.ids import place
 from durable.outcomes import error_summary, pack_error
-from durable.records import EntryKind, EntryStatus, HistoryEntry, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.records import (
+    BY_KEY,
+    CancelCause,
+    EntryKind,
+    EntryStatus,
+    HistoryEntry,
+    ParkReason,
+    WorkflowRecord,
+    WorkflowStatus,
+)
 from durable.repair_errors import CannotRetry
 from durable.runner.fibers import WaitCondition
 from durable.runner.past import NOTES, Past, Retried
 from durable.runner.results import Failed
+from durable.runner.undo import undo_scope
 
 
 @attrs.define(eq=False)
@@ -66,6 +77,10 @@ def _unpark(turn: Turn, record: WorkflowRecord) -> DurableError | None:
         again = record.with_status(WorkflowStatus.RUNNING, crashes=0, park_reason=None, park_detail=None)
         turn.state.put(again, record)
         turn.effects.append(Follow(ResumeWorkflow(record.key)))
+        # Until then nothing may answer its waits: it would overtake what came while it was parked.
+        waits = turn.state.post.waits_of(record.key)
+        for position in [position for position, wait in waits.items() if wait.kind is EntryKind.EVENT]:
+            put_off_one(turn, record.key, position)
         return None
     if load(turn, record) is not None:
         return None
@@ -79,9 +94,8 @@ def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
     """What retrying a failed workflow takes, or why it cannot be."""
     history = turn.state.chronicle.of(record.key)
     learnt = [entry for entry in Past(history).entries if entry.kind not in NOTES]
-    if learnt and "u" in learnt[-1].position.split("."):
-        problem = "what it had done was undone; start it anew, or fork it from before the step that failed"
-        return CannotRetry(record.id, problem)
+    if learnt and undo_scope(learnt[-1].position) is not None:
+        return CannotRetry(record.id, _why_undone(turn, record, history))
     note = _retried(record, learnt, last_seq(history) + 1, turn.now)
     tried = try_out(turn, record, [*history, note])
     if isinstance(tried, Misfit):
@@ -101,6 +115,14 @@ def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
     return next((refusal for refusal in refusals if refusal is not None), plan)
 
 
+def _why_undone(turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]) -> str:
+    """Why a workflow that has undone its steps cannot go on, and from where it can be forked."""
+    tried = try_out(turn, record, history)
+    undone = [] if isinstance(tried, Misfit) else tried.undone
+    where = f"{undone[0].position}, where {undone[0].op} stands" if undone else "before the first step that was undone"
+    return f"what it had done was undone; start another run, or fork it from {where}"
+
+
 def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
     """The note that a workflow was retried: if the last thing it learnt was an error, that is void."""
     position = ""
@@ -116,7 +138,7 @@ def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, n
 def _plan_tied(turn: Turn, plan: _Plan, entry: HistoryEntry) -> DurableError | None:
     """A child that was spawned to end with its parent begins anew with it, if it has ended for that."""
     child = turn.state.find(json.loads(entry.outcome)) if entry.status is EntryStatus.OK else None
-    if child is None or child.parent_key != plan.record.key or child.cancel_reason != parent_ended(plan.record):
+    if child is None or child.parent_key != plan.record.key or child.cancel_cause is not CancelCause.PARENT_ENDED:
         return None
     if not child.status.is_terminal:
         return _still_ending(plan, child)
@@ -140,7 +162,7 @@ def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | 
         return _still_ending(plan, child) if child.cancel_requested else None
     if any(one.key == child.key for one in plan.restarted):
         return None
-    if wait.kind is EntryKind.CHILD and child.cancel_reason in (parent_ended(parent), nobody_waits(parent)):
+    if wait.kind is EntryKind.CHILD and child.cancel_cause is not CancelCause.REQUESTED:
         definition = wait.op.definition  # type: ignore[attr-defined]  # it is the call of a child
         try:
             turn.state.registry.add(definition)
@@ -178,9 +200,12 @@ def _anew(turn: Turn, child: WorkflowRecord, **call: Any) -> WorkflowRecord:
         finished_at=None,
         error=None,
         cancel_requested=False,
+        cancel_pending=False,
         cancel_reason=None,
+        cancel_cause=None,
         crashes=0,
         cursors=(),
+        position_format=BY_KEY,
         **call,
     )
 
@@ -192,6 +217,7 @@ def _carry_out(turn: Turn, plan: _Plan) -> None:
         _carry_out(turn, inner)
     for child in plan.restarted:
         state.chronicle.clear(child.key)
+        state.batch.taken_cleared.add(child.key)
         state.reopen(child)
         state.unbegun.add(child.key)
         turn.effects.append(Follow(ResumeWorkflow(child.key)))

@@ -29,7 +29,7 @@ from durable.engine.operations import (
 from durable.engine.turn import Turn
 from durable.errors import CodecError, InvalidValue, WorkflowAlreadyExists
 from durable.ids import digest
-from durable.records import WorkflowRecord, WorkflowStatus
+from durable.records import BY_KEY, WorkflowRecord, WorkflowStatus
 from durable.schedule import CatchUp, Overlap, ScheduleRecord, run_id, run_tag
 from durable.schedule_errors import ScheduleAlreadyExists, ScheduleBusy
 
@@ -227,6 +227,7 @@ def _start_run(turn: Turn, schedule: ScheduleRecord, id: str) -> WorkflowRecord:
         created_at=turn.now,
         start_at=turn.now,
         tags=(run_tag(schedule.name),),
+        position_format=BY_KEY,
     )
     turn.state.put_new(run)
     adopt_mail(turn, run)

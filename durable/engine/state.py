@@ -13,13 +13,15 @@ from typing import Any, Protocol
 
 import attrs
 
-from durable.backends.base import Backend, Batch, TakenIds
+from durable.backends.base import Backend, Batch, Mark, TakenIds
 from durable.codec import Codec
+from durable.engine.archive import Archive
 from durable.engine.chronicle import Chronicle
 from durable.engine.config import EngineConfig
 from durable.engine.postbox import Postbox
 from durable.engine.timers import TimerWindow
 from durable.engine.timetable import Timetable
+from durable.engine.trials import Trials
 from durable.errors import CodecError, InvariantViolated, WorkflowNotFound
 from durable.records import EventWait, WorkflowRecord
 from durable.registry import Registry
@@ -73,25 +75,11 @@ class Unwatched:
         """Nothing."""
 
 
-@attrs.define
-class Trials:
-    """Workflows that were in work at more than one unclean stop; they are tried one at a time.
-
-    So the one that takes the process down is known, and those that were merely there are not blamed.
-    """
-
-    # Whether the last engine on this store stopped without saying so, when this one opened, and the last key then.
-    unclean: bool = False
-    opened_at: int = 0
-    opened_serial: int = 0
-    # Who came back with the others at this start, and who waits to be tried alone.
-    fresh: deque[int] = attrs.field(factory=deque)
-    # The latter with their round and the length of their history, if somebody else has woken them meanwhile.
-    waiting: OrderedDict[int, tuple[int, int] | None] = attrs.field(factory=OrderedDict)
-    current: int | None = None
-    until: int = 0
-    # Overdue timers whose crash count is committed.
-    vetted: set[int] = attrs.field(factory=set)
+def _sound(record: WorkflowRecord | None) -> WorkflowRecord | None:
+    """A record that is whole. Raises `CodecError` for one whose row is damaged: nobody may go on with it."""
+    if record is not None and record.is_damaged:
+        raise CodecError(f"workflow id {record.id!r}", record.park_detail or "it is damaged")
+    return record
 
 
 class State:
@@ -112,10 +100,17 @@ class State:
         self.in_flight: dict[int, dict[str, Flight]] = {}
         # Told before and after every step of a body, so that a slow or stuck one can be named.
         self.watch: Watch = Unwatched()
-        self.trials = Trials()
+        self.trials = Trials(self.batch)
+        # Holds the key of the workflow whose body runs; the next engine reads it if this process dies of that.
+        self.mark: Mark = [0, 0]
         # Who is stored and has never run. Only this process knows: after a restart one that has begun and has recorded
         # nothing yet looks the same.
         self.unbegun: set[int] = set()
+        # The key up to which the retention has looked at workflows in its present pass.
+        self.expired_until = 0
+        # By workflow: waits that may have an answer already, and that a later batch looks at. Until then nothing else
+        # may answer them: it would overtake what is pending.
+        self.put_off: dict[int, deque[str]] = {}
         self._ids: dict[str, int] = {}
         # Who has ended not long ago: somebody often asks for the result just then.
         self._ended: dict[int, WorkflowRecord] = {}
@@ -123,8 +118,9 @@ class State:
         self._free: set[str] = set()
         # Who was let go of since then: with those in memory they are the only ones that the open batch speaks of.
         self._let_go: set[int] = set()
-        self.post = Postbox(backend, config.max_pending_events, self.loaded, self._let_go)
+        self.post = Postbox(backend, self.loaded, self._let_go)
         self.post.next_batch(self.batch)
+        self.archive = Archive(backend, self.batch)
         self.chronicle = Chronicle(backend, self.loaded, self._let_go)
         self.chronicle.batch = self.batch
         self.timetable = Timetable(backend, self.timers, self.batch)
@@ -141,7 +137,7 @@ class State:
         key = self._ids.get(id)
         if key is None and id in self._free:
             return None
-        found = self.backend.workflow(id) if key is None else self.by_key(key)
+        found = _sound(self.backend.workflow(id)) if key is None else self.by_key(key)
         return None if found is not None and found.key in self.batch.workflows_purged else found
 
     def look_up(self, ids: Iterable[str]) -> None:
@@ -163,7 +159,7 @@ class State:
         if key in self.batch.workflows_purged:
             return None
         changed = self.batch.workflows_new.get(key) or self.batch.workflows_changed.get(key)
-        return changed or self._ended.get(key) or self.backend.workflow_by_key(key)
+        return changed or self._ended.get(key) or _sound(self.backend.workflow_by_key(key))
 
     def readable(self, key: int) -> WorkflowRecord | None:
         """The same, and None if its row is damaged: what cannot be read must not hold up others that can."""
@@ -222,7 +218,10 @@ class State:
         """Throw a live body away; it can be rebuilt at any time."""
         if (loaded := self.loaded.pop(key, None)) is not None:
             self._let_go.add(key)
+            # Closing runs the body's `finally` blocks.
+            self.mark[0] = key
             loaded.session.close()
+            self.mark[0] = 0
             if not self.in_flight.get(key, True):
                 # A workflow that sleeps costs a row, not an empty dict.
                 del self.in_flight[key]
@@ -247,7 +246,7 @@ class State:
         self.batch, self._spare = self._spare or Batch(), None
         self._free.clear()
         self.post.next_batch(self.batch)
-        self.chronicle.batch = self.timetable.batch = self.batch
+        self.chronicle.batch = self.timetable.batch = self.trials.batch = self.archive.batch = self.batch
         self._evict()
         self._let_go.clear()
         if len(self._ended) > min(_ENDED_MAX, self.config.max_loaded_workflows):
@@ -258,3 +257,24 @@ class State:
     def look_ahead(self) -> None:
         """Make the batch that comes after the open one, now that nobody waits for it."""
         self._spare = self._spare or Batch()
+
+
+def is_delayed(state: State, record: WorkflowRecord, now: int) -> bool:
+    """Whether a workflow waits for its delay to pass, so that its body has never run.
+
+    Instants alone do not tell: if the clock is set back, a body that runs may have a wait that is due at the very
+    instant of its start.
+    """
+    if record.wake_at != record.start_at or record.start_at <= now or record.key in state.loaded:
+        return False
+    return not state.chronicle.length(record.key) and not state.post.waits_of(record.key)
+
+
+def shown(state: State, id: str) -> WorkflowRecord:
+    """The workflow with this id, to be looked at or ended: also one whose row is damaged. Raises `WorkflowNotFound`."""
+    try:
+        return state.record(id)
+    except CodecError:
+        damaged = state.backend.workflow(id)
+        assert damaged is not None, "it could not be read a moment ago"
+        return damaged

@@ -1,244 +1,42 @@
 """`SyncWorkflowEngine`: the same engine for services without an event loop.
 
-Not a second implementation: a loop in a thread of its own (anyio's portal), and calls that wait for its answers.
+Not a second implementation: a loop in a thread of its own, and calls that wait for its answers.
 """
 
 from __future__ import annotations
 
 import atexit
-import builtins
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import ExitStack
-from datetime import datetime, timedelta
-from functools import partial
+import os
+from collections.abc import Iterable
+from datetime import timedelta
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
+from typing import Any, ParamSpec, Self, TypeVar, overload
 
-import attrs
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-
+from durable.engine.core import OPEN_ALREADY
 from durable.engine.engine import WorkflowEngine
-from durable.engine.groups import DeadLetters, Pauses, Runs, Statuses
-from durable.engine.handle import WorkflowHandle
+from durable.engine.loop_thread import LoopThread
 from durable.engine.operations import Delivered, Queued
-from durable.engine.planner import Schedules
-from durable.engine.updates import WorkflowUpdate
-from durable.engine.views import Description, RecoveryReport, ScheduleSummary, WorkflowSummary
-from durable.errors import EngineClosed
-from durable.records import DeadLetter, HistoryEntry, OpenPause, WorkflowStatus
-from durable.runner.definitions import Call
+from durable.engine.sync_groups import (
+    Line,
+    SyncDeadLetters,
+    SyncEvents,
+    SyncPauses,
+    SyncRuns,
+    SyncSchedules,
+    SyncWorkflowHandle,
+    refuse_on_loop,
+)
+from durable.engine.views import RecoveryReport
+from durable.errors import OperationMisused
+from durable.records import WorkflowStatus
+from durable.runner.definitions import WorkflowCall, WorkflowDef
 from durable.runner.events import Event
-from durable.schedule import CatchUp, Overlap
 
 P = ParamSpec("P")
 A = TypeVar("A")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
-
-
-@attrs.define(eq=False)
-class _Line:
-    """The way into the loop."""
-
-    portal: BlockingPortal | None = None
-
-    def wait(self, method: Callable[P, Awaitable[A]], *args: P.args, **kwargs: P.kwargs) -> A:
-        """Call a coroutine function in the loop and wait for its answer."""
-        if self.portal is None:
-            raise EngineClosed("the engine is not open")
-        return self.portal.call(partial(method, *args, **kwargs))
-
-
-@attrs.frozen(repr=False)
-class SyncWorkflowHandle(Generic[R_co]):
-    """A workflow that was started, now or long ago."""
-
-    _line: _Line
-    _handle: WorkflowHandle[R_co]
-
-    @property
-    def id(self) -> str:
-        """The workflow's id."""
-        return self._handle.id
-
-    def result(self, timeout: timedelta | float | None = None) -> R_co:
-        """Wait for the end, like `WorkflowHandle.result`."""
-        return self._line.wait(self._handle.result, timeout)
-
-    def status(self) -> WorkflowStatus | None:
-        """How it stands, None if no such workflow is stored."""
-        return self._line.wait(self._handle.status)
-
-    def cancel(self, reason: str | None = None) -> bool:
-        """Ask it to clean up and end; False if it has ended already."""
-        return self._line.wait(self._handle.cancel, reason)
-
-    @overload
-    def progress(self) -> Any: ...
-    @overload
-    def progress(self, type: type[T]) -> T | None: ...
-    def progress(self, type: Any = Any) -> Any:
-        """What it has published last, like `WorkflowHandle.progress`."""
-        return self._line.wait(self._handle.progress, type)
-
-    @overload
-    def watch(self) -> Iterator[WorkflowUpdate[Any]]: ...
-    @overload
-    def watch(self, type: type[T]) -> Iterator[WorkflowUpdate[T]]: ...
-    def watch(self, type: Any = Any) -> Iterator[WorkflowUpdate[Any]]:
-        """`for update in handle.watch()`: how it stands now, then every change, like `WorkflowHandle.watch`."""
-        changes = self._handle.watch(type)
-        return iter(lambda: self._line.wait(changes.next), None)
-
-    def __repr__(self) -> str:
-        return repr(self._handle)
-
-
-@attrs.frozen
-class SyncRuns:
-    """The workflows of an engine; see `WorkflowEngine.runs`."""
-
-    _line: _Line
-    _runs: Runs
-
-    def list(
-        self,
-        *,
-        status: Statuses = None,
-        name: str | None = None,
-        tag: str | None = None,
-        since: datetime | None = None,
-        limit: int = 100,
-        after: str | None = None,
-    ) -> builtins.list[WorkflowSummary]:
-        """Workflows, newest first."""
-        return self._line.wait(
-            self._runs.list, status=status, name=name, tag=tag, since=since, limit=limit, after=after
-        )
-
-    def count(
-        self,
-        *,
-        status: Statuses = None,
-        name: str | None = None,
-        tag: str | None = None,
-        since: datetime | None = None,
-    ) -> int:
-        """How many workflows fit."""
-        return self._line.wait(self._runs.count, status=status, name=name, tag=tag, since=since)
-
-    def history(self, id: str) -> builtins.list[HistoryEntry]:
-        """Everything a workflow has learnt in this round, in order."""
-        return self._line.wait(self._runs.history, id)
-
-    def describe(self, id: str) -> Description:
-        """What a workflow waits for, and where."""
-        return self._line.wait(self._runs.describe, id)
-
-    def retry(self, id: str) -> SyncWorkflowHandle[Any]:
-        """See `WorkflowEngine.runs.retry`."""
-        return SyncWorkflowHandle(self._line, self._line.wait(self._runs.retry, id))
-
-    def fork(self, id: str, from_position: str, *, new_id: str | None = None) -> SyncWorkflowHandle[Any]:
-        """See `WorkflowEngine.runs.fork`."""
-        return SyncWorkflowHandle(self._line, self._line.wait(self._runs.fork, id, from_position, new_id=new_id))
-
-    def repair(self, id: str, position: str, value: Any, reason: str) -> None:
-        """See `WorkflowEngine.runs.repair`."""
-        self._line.wait(self._runs.repair, id, position, value, reason)
-
-    def purge(self, older_than: timedelta | float) -> int:
-        """Remove workflows that ended longer ago than this; how many."""
-        return self._line.wait(self._runs.purge, older_than)
-
-
-@attrs.frozen
-class SyncPauses:
-    """Questions that workflows have put to people; see `WorkflowEngine.pauses`."""
-
-    _line: _Line
-    _pauses: Pauses
-
-    def list(
-        self, *, workflow_id: str | None = None, name: str | None = None, limit: int = 100, after: int = 0
-    ) -> builtins.list[OpenPause]:
-        """Open pauses, oldest first."""
-        return self._line.wait(self._pauses.list, workflow_id=workflow_id, name=name, limit=limit, after=after)
-
-    def resume(self, workflow_id: str, pause_id: str, answer: Any) -> None:
-        """Answer a pause; the answer is durable when this returns."""
-        self._line.wait(self._pauses.resume, workflow_id, pause_id, answer)
-
-    def cancel(self, workflow_id: str, pause_id: str, reason: str | None = None) -> None:
-        """Take a question back."""
-        self._line.wait(self._pauses.cancel, workflow_id, pause_id, reason)
-
-
-@attrs.frozen
-class SyncDeadLetters:
-    """Events that their workflow never took; see `WorkflowEngine.dead_letters`."""
-
-    _line: _Line
-    _letters: DeadLetters
-
-    def list(self, *, limit: int = 100, after: int = 0) -> builtins.list[DeadLetter]:
-        """Dead letters, oldest first."""
-        return self._line.wait(self._letters.list, limit=limit, after=after)
-
-    def replay(self, letter_id: int, to: str | None = None) -> Delivered | Queued:
-        """Send a dead letter again."""
-        return self._line.wait(self._letters.replay, letter_id, to)
-
-    def remove(self, letter_id: int) -> None:
-        """Forget a dead letter."""
-        self._line.wait(self._letters.remove, letter_id)
-
-
-@attrs.frozen
-class SyncSchedules:
-    """Workflows that are started again and again; see `WorkflowEngine.schedules`."""
-
-    _line: _Line
-    _schedules: Schedules
-
-    def create(
-        self,
-        name: str,
-        call: Call[Any],
-        *,
-        cron: str | None = None,
-        every: timedelta | float | None = None,
-        timezone: str | None = None,
-        overlap: Overlap = Overlap.SKIP,
-        catch_up: CatchUp = CatchUp.SKIP,
-        replace: bool = False,
-    ) -> ScheduleSummary:
-        """Start a workflow by a cron expression in a time zone (UTC), or every so often from now on."""
-        return self._line.wait(
-            self._schedules.create, name, call,
-            cron=cron, every=every, timezone=timezone, overlap=overlap, catch_up=catch_up, replace=replace,
-        )  # fmt: skip
-
-    def pause(self, name: str) -> None:
-        """Let no tick start anything."""
-        self._line.wait(self._schedules.pause, name)
-
-    def resume(self, name: str) -> None:
-        """Go on with the next tick."""
-        self._line.wait(self._schedules.resume, name)
-
-    def trigger(self, name: str, *, id: str | None = None) -> SyncWorkflowHandle[Any]:
-        """Start a run now."""
-        return SyncWorkflowHandle(self._line, self._line.wait(self._schedules.trigger, name, id=id))
-
-    def delete(self, name: str) -> None:
-        """Forget a schedule; its runs go on."""
-        self._line.wait(self._schedules.delete, name)
-
-    def list(self, *, limit: int = 100, after: str | None = None, upcoming: int = 3) -> builtins.list[ScheduleSummary]:
-        """Schedules by name, each with so many of its next ticks."""
-        return self._line.wait(self._schedules.list, limit=limit, after=after, upcoming=upcoming)
 
 
 class SyncWorkflowEngine:
@@ -249,33 +47,47 @@ class SyncWorkflowEngine:
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         self._engine = WorkflowEngine(*args, **settings)
-        self._line = _Line()
-        self._stack = ExitStack()
+        self._line = Line()
         self.runs = SyncRuns(self._line, self._engine.runs)
         self.pauses = SyncPauses(self._line, self._engine.pauses)
+        self.events = SyncEvents(self._line, self._engine.events)
         self.dead_letters = SyncDeadLetters(self._line, self._engine.dead_letters)
         self.schedules = SyncSchedules(self._line, self._engine.schedules)
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            self._line.portal = stack.enter_context(start_blocking_portal("asyncio"))
-            stack.callback(setattr, self._line, "portal", None)
-            stack.enter_context(self._line.portal.wrap_async_context_manager(self._engine))
-            self._stack = stack.pop_all()
-        # A program may end without leaving the block. The loop's thread is then joined by whoever collects it, for
-        # ever; so the engine is closed while threads still run.
-        atexit.register(self._stack.close)
-        return self
+        refuse_on_loop()
+        if self._line.thread is not None:
+            raise OperationMisused(OPEN_ALREADY)
+        thread = LoopThread(self._engine)
+        try:
+            thread.open()
+            # A program may end without leaving the block: then the engine is closed while its thread still runs.
+            atexit.register(thread.close)
+            self._line.thread = thread
+            return self
+        except BaseException:
+            # Also an interrupt, wherever it comes: nobody will call `__exit__`.
+            self._line.thread = None
+            atexit.unregister(thread.close)
+            thread.close()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        atexit.unregister(self._stack.close)
-        self._stack.close()
+        thread = self._line.thread
+        if thread is None or thread.is_forked():
+            # In a forked process there is nothing to close, and calls still say why they cannot be made.
+            return
+        try:
+            thread.close()
+        finally:
+            self._line.thread = None
+            atexit.unregister(thread.close)
 
     def start(
         self,
-        call: Call[R],
+        call: WorkflowCall[R],
         *,
         id: str | None = None,
         delay: timedelta | float | None = None,
@@ -301,9 +113,13 @@ class SyncWorkflowEngine:
             to=to, key=key, event_id=event_id, allow_unstarted=allow_unstarted,
         )  # fmt: skip
 
-    def handle(self, id: str) -> SyncWorkflowHandle[Any]:
-        """The handle of a workflow that was started before."""
-        return SyncWorkflowHandle(self._line, self._engine.handle(id))
+    @overload
+    def handle(self, id: str) -> SyncWorkflowHandle[Any]: ...
+    @overload
+    def handle(self, id: str, wf: WorkflowDef[..., R]) -> SyncWorkflowHandle[R]: ...
+    def handle(self, id: str, wf: WorkflowDef[..., Any] | None = None) -> SyncWorkflowHandle[Any]:
+        """The handle of a workflow that was started before, like `WorkflowEngine.handle`."""
+        return SyncWorkflowHandle(self._line, self._engine.handle(id) if wf is None else self._engine.handle(id, wf))
 
     def query_status(self, id: str) -> WorkflowStatus | None:
         """How a workflow stands, None if there is none with this id."""
@@ -321,9 +137,18 @@ class SyncWorkflowEngine:
         """End a workflow at once; False if it has ended already."""
         return self._line.wait(self._engine.terminate, id, reason)
 
+    @property
+    def recovery(self) -> RecoveryReport | None:
+        """What the last start came to; None before the first."""
+        return self._engine.recovery
+
     def recover(self) -> RecoveryReport:
         """Go on with what is running and look again at what is parked."""
         return self._line.wait(self._engine.recover)
+
+    def backup(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Copy the store to a file while the engine works."""
+        self._line.wait(self._engine.backup, path, overwrite=overwrite)
 
     def shutdown(self, drain: timedelta | float | None = None) -> None:
         """Take no more work, let activities finish for `drain`, then leave."""

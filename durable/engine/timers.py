@@ -52,11 +52,11 @@ class TimerWindow:
         """When the next timer fires."""
         return self._timers[0][0] if self._timers else None
 
-    def pop_due(self, now: int, limit: int) -> list[int]:
-        """Take the workflows whose time has come."""
+    def pop_due(self, now: int, limit: int) -> list[tuple[int, int]]:
+        """Take the timers whose time has come, each with its deadline, the earliest first."""
         if not self._timers or self._timers[0][0] > now:
             return []
         count = min(limit, self._timers.bisect_right((now, 1 << 62)))
-        due = [key for _, key in self._timers[:count]]
+        due = self._timers[:count]
         del self._timers[:count]
         return due

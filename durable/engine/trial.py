@@ -5,7 +5,8 @@ The body is thrown away afterwards, and nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from durable.engine.progress import rebuild
@@ -20,6 +21,7 @@ from durable.runner.past import NOTES
 from durable.runner.replaying import parking_of
 from durable.runner.results import SessionResult
 from durable.runner.session import WorkflowSessionRunner
+from durable.runner.undo import Owed
 
 # How many recorded positions a refusal names.
 _NAMED_MAX = 12
@@ -31,6 +33,9 @@ class Tried(NamedTuple):
     session: WorkflowSessionRunner
     waits: dict[str, WaitCondition]
     result: SessionResult
+    # Steps with an undo: those that may be undone still, and those that are undone. The first that was done first.
+    owed: list[Owed]
+    undone: list[Owed]
 
 
 class Misfit(NamedTuple):
@@ -40,18 +45,33 @@ class Misfit(NamedTuple):
     detail: str
 
 
-def try_out(turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]) -> Tried | Misfit:
-    """What comes of a history, or why it does not fit."""
+@contextmanager
+def examined(
+    turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]
+) -> Iterator[tuple[WorkflowSessionRunner, SessionResult] | Misfit]:
+    """A body of its own to look at, brought to where the history ends, or why it does not fit. Nothing is written."""
     try:
         session, result = rebuild(turn, record, history)
     except (InvariantViolated, StorageError):
         raise
     except Exception as error:
-        return Misfit(*parking_of(error))
-    # One that only undoes has failed again.
-    tried = Tried(session, dict(session.waits), session.undone_failure or result)
-    session.close()
-    return tried
+        yield Misfit(*parking_of(error))
+        return
+    try:
+        yield session, result
+    finally:
+        session.close()
+
+
+def try_out(turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]) -> Tried | Misfit:
+    """What comes of a history, or why it does not fit."""
+    with examined(turn, record, history) as body:
+        if isinstance(body, Misfit):
+            return body
+        session, result = body
+        # One that only undoes has failed again.
+        ended = session.undone_failure or result
+        return Tried(session, dict(session.waits), ended, session.owed()[::-1], session.undone())
 
 
 def nothing_there(recorded: Sequence[HistoryEntry]) -> str:

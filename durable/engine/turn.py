@@ -6,14 +6,14 @@ is offered again) are queued here and worked off in the same decision, by a loop
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from typing import Generic, TypeVar
 
 import attrs
 
 from durable.engine.operations import Effect
 from durable.engine.state import State
-from durable.records import PendingEvent
+from durable.records import CancelCause, PendingEvent, WorkflowRecord
 
 A = TypeVar("A")
 
@@ -30,9 +30,11 @@ class Turn:
     # Workflows whose due timers fire once those checks are done: what is pending comes before a limit that is over.
     wakes: deque[int] = attrs.field(factory=deque)
     # (workflow id, parent key, place in the parent, reason): children that nobody waits for any more.
-    cancels: deque[tuple[str, int, str, str]] = attrs.field(factory=deque)
+    cancels: deque[tuple[str, WorkflowRecord, str, CancelCause]] = attrs.field(factory=deque)
     # Events that have become untargeted.
     offers: deque[PendingEvent] = attrs.field(factory=deque)
+    # How many children a workflow has started in this turn, by its key.
+    started: Counter[int] = attrs.field(factory=Counter)
 
 
 @attrs.frozen

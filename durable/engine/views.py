@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from itertools import chain, islice
+from typing import Any
 
 import attrs
 
 from durable.clock import to_datetime
+from durable.errors import CodecError
+from durable.outcomes import error_summary
 from durable.records import FailedUndo, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.schedule import CatchUp, Overlap, ScheduleRecord
+
+# How much of an error a list shows.
+_ERROR_LENGTH_MAX = 200
 
 
 @attrs.frozen(kw_only=True)
@@ -25,10 +32,18 @@ class WorkflowSummary:
     wake_at: datetime | None
     tags: tuple[str, ...]
     parked: str | None
+    # Whether it was asked to end; with `parked` it hears of that when its code is there again.
+    cancel_requested: bool = False
+    # What it failed with: the class and the message, cut if it is long.
+    error: str | None = None
+    # The id of the workflow that has started it.
+    parent: str | None = None
+    # What it has published last, as plain JSON data.
+    progress: Any = None
 
     @classmethod
-    def of(cls, record: WorkflowRecord) -> WorkflowSummary:
-        """The public face of a record."""
+    def of(cls, record: WorkflowRecord, parent: str | None = None, progress: str | None = None) -> WorkflowSummary:
+        """The public face of a record, with the id of its parent and its progress as JSON text."""
         return cls(
             id=record.id,
             name=record.name,
@@ -39,7 +54,27 @@ class WorkflowSummary:
             wake_at=instant(record.wake_at),
             tags=record.tags,
             parked=record.park_detail,
+            cancel_requested=record.cancel_requested,
+            error=None if record.error is None else _short(record.error),
+            parent=parent,
+            progress=None if progress is None else _plain(progress),
         )
+
+
+def _short(error: str) -> str:
+    """A stored error in one line, also one that cannot be read: a list must not fail for one row."""
+    try:
+        text = ": ".join(error_summary(error))
+    except CodecError:
+        return "an error that cannot be read"
+    return text if len(text) <= _ERROR_LENGTH_MAX else f"{text[: _ERROR_LENGTH_MAX - 3]}..."
+
+
+def _plain(progress: str) -> Any:
+    try:
+        return json.loads(progress)
+    except (ValueError, RecursionError):
+        return None
 
 
 @attrs.frozen(kw_only=True)
@@ -55,6 +90,8 @@ class Waiting:
     attempt: int = 1
     last_error: str | None = None
     source: str | None = None
+    # Whether an attempt of this activity runs in this process now; one that waits for its turn does not.
+    is_running: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -76,10 +113,17 @@ class Description:
     round: int = 0
     pending_events: int = 0
     park_reason: ParkReason | None = None
+    # Why it cannot go on with the code that is loaded, though it may not be parked yet.
+    problem: str | None = None
+    # With `problem`, the cancellation is raised when the code is there again.
     cancel_requested: bool = False
     # What would be undone now, the first to be undone first, and what could not be undone.
     owed_undos: tuple[OwedUndo, ...] = ()
     failed_undos: tuple[FailedUndo, ...] = ()
+    # The ids of its children, ended or not, the newest 100 of them, the newest first.
+    children: tuple[str, ...] = ()
+    # Which workflow it is in the store, for whoever adds to the description.
+    key: int = attrs.field(default=0, repr=False, eq=False)
 
 
 @attrs.frozen(kw_only=True)
@@ -90,8 +134,15 @@ class RecoveryReport:
     unparked: int = 0
     parked: int = 0
     suspects: int = 0
-    # The key after which there is more to look over, or None.
+    # The key after which there is more to look over, or None; and the last key to look over.
     next_after: int | None = None
+    until: int | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"recovered: {self.resumed} running again, {self.unparked} no longer parked, {self.parked} parked, "
+            f"{self.suspects} on trial"
+        )
 
     def __add__(self, other: RecoveryReport) -> RecoveryReport:
         return RecoveryReport(
@@ -100,6 +151,7 @@ class RecoveryReport:
             parked=self.parked + other.parked,
             suspects=self.suspects + other.suspects,
             next_after=other.next_after,
+            until=other.until,
         )
 
 

@@ -12,10 +12,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
 
-from durable.engine.operations import AwaitChange, Operation, Sight
+from durable.engine.operations import AwaitChange, AwaitEnd, Operation, Sight
 from durable.engine.publishing import progress_of
 from durable.engine.turn import Turn
 from durable.errors import DurableError, StorageError
+from durable.records import WorkflowRecord
 
 
 @attrs.frozen
@@ -60,9 +61,18 @@ class Watchers(Generic[W]):
         others = [other for other in self._waiting.get(key, ()) if not other.is_abandoned]
         self._waiting[key] = [*others, watcher]
 
-    def pop(self, key: int) -> list[W]:
-        """All who wait for this workflow; they wait no more."""
-        return self._waiting.pop(key, [])
+    def pop(self, record: WorkflowRecord) -> list[W]:
+        """Those who wait for this workflow, which has ended or is parked; they wait no more.
+
+        Who waits for the end of a parked one as well is not among them.
+        """
+        waiting = self._waiting.pop(record.key, [])
+        if record.status.is_terminal or not waiting:
+            return waiting
+        patient = [one for one in waiting if isinstance(one.operation, AwaitEnd) and one.operation.wait_if_parked]
+        if patient:
+            self._waiting[record.key] = patient
+        return [one for one in waiting if one not in patient]
 
     def forget_abandoned(self) -> None:
         """A workflow may go on for months after the last caller has stopped waiting for it."""

@@ -12,7 +12,7 @@ from durable.codec import Codec, Coder
 from durable.errors import WrongType
 from durable.ids import check_reason, check_text
 from durable.records import EntryKind, OnParentClose
-from durable.runner.definitions import Call, WorkflowCall, WorkflowDef
+from durable.runner.definitions import WorkflowCall, WorkflowDef
 from durable.runner.ops import Leaf, Op, T_co
 
 R = TypeVar("R")
@@ -110,7 +110,7 @@ class CancelChild(ChildOp[bool]):
 
 
 def spawn(
-    call: Call[R], id: str | None = None, on_parent_close: OnParentClose = OnParentClose.KEEP
+    call: WorkflowCall[R], id: str | None = None, on_parent_close: OnParentClose = OnParentClose.KEEP
 ) -> Op[ChildHandle[R]]:
     """Start a child and go on: its start is durable with this step, its handle is the result.
 

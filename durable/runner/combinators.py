@@ -6,7 +6,7 @@ One more combinator is one more class here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import attrs
@@ -14,6 +14,7 @@ import attrs
 from durable.errors import DurableError, InvalidValue, WrongType
 from durable.runner.ops import Branches, Op, Raised, Returned, T_co, Tally, UseYieldFrom, use
 from durable.runner.ops import Outcome as AnyOutcome
+from durable.runner.positions import branch_label
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -125,6 +126,11 @@ class _Keyed(Branches[Won[Any]]):
     def __init__(self, branches: tuple[Any, ...], named: dict[str, Any]) -> None:
         super().__init__((*branches, *named.values()))
         self.keys: tuple[int | str, ...] = (*range(len(branches)), *named)
+        self._is_named = bool(named)
+
+    def labels(self) -> Sequence[str]:
+        """Each under its name: other code may pass them in another order."""
+        return tuple(map(branch_label, self.keys)) if self._is_named else ()
 
     def empty(self) -> AnyOutcome:
         """One that nobody can win."""

@@ -13,12 +13,15 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from durable.clock import from_duration
 from durable.codec import Codec, FunctionCoder
-from durable.errors import InvalidValue, WrongType
+from durable.errors import DuplicateWorkflow, InvalidValue, WrongType
 from durable.ids import check_text
 from durable.records import EntryKind
+from durable.registration_errors import DuplicateActivity
 from durable.registry import Registry
 from durable.retry import Retry
-from durable.runner.ops import Leaf, Op, T_co, UseYieldFrom
+from durable.runner.forgotten import report
+from durable.runner.ops import STEPPING, Leaf, Op, T_co, UseYieldFrom
+from durable.runner.twice import note_definition
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -80,9 +83,20 @@ class WorkflowCall(Call[T_co]):
 class ContinueRequested(BaseException):
     """Raised by a body to end this round and go on as another call under the same id."""
 
+    # Whether a message about it was given already.
+    is_used = False
+
     def __init__(self, call: WorkflowCall[Any]) -> None:
         super().__init__(call)
         self.call = call
+
+    def __str__(self) -> str:
+        return f"{self.call.name}.continue_as(...)"
+
+    def __del__(self) -> None:
+        # One that was raised has a traceback.
+        if self.__traceback__ is None and not self.is_used:
+            report(STEPPING.get(), None, self, "but never raised: did you forget 'raise'?")
 
 
 class Definition:
@@ -172,7 +186,10 @@ class _ActivityDecorator:
     @overload
     def __call__(self, fn: Callable[P, R], /) -> ActivityDef[P, R]: ...
     def __call__(self, fn: Callable[P, Any], /) -> ActivityDef[P, Any]:
-        return ActivityDef(fn, _activity_name(fn, self._name), self._retry, self._timeout)
+        definition: ActivityDef[P, Any] = ActivityDef(fn, _activity_name(fn, self._name), self._retry, self._timeout)
+        if (places := note_definition(fn, definition.label)) is not None:
+            raise DuplicateActivity(definition.name, *places)
+        return definition
 
 
 @overload
@@ -281,5 +298,7 @@ def _define_workflow(fn: Callable[P, Any], name: str | None, version: int) -> Wo
         fn, check_text("workflow name", fn.__qualname__ if name is None else name), version
     )
     if not is_nested:
+        if (places := note_definition(fn, repr(definition))) is not None:
+            raise DuplicateWorkflow(definition.name, version, *places)
         REGISTRY.add(definition)
     return definition

@@ -7,15 +7,18 @@ that name was asked for, so one more call never shifts the others.
 from __future__ import annotations
 
 import uuid as _uuid
+from collections.abc import Iterable
 from datetime import datetime
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import attrs
 
 from durable.clock import to_datetime
 from durable.errors import OperationMisused
 from durable.ids import digest, seed
+from durable.limit_errors import TooManyWaits
+from durable.runner.limits import UNLIMITED, nesting_problem
 from durable.runner.ops import STEPPING
 from durable.runner.past import NOTHING, Past
 
@@ -43,8 +46,22 @@ class WorkflowInfo:
     tags: tuple[str, ...] = ()
 
 
+class Positions(Protocol):
+    """Says which positions there are, when it is asked."""
+
+    def __call__(self) -> Iterable[str]: ...
+
+
 class Ambient:
     """What the verbs below read from the session that is stepping; the session derives from it."""
+
+    # Whether branches that have a name stand under it in positions. Not so in runs that older versions have begun.
+    names_branches = True
+    # The positions of the event waits that are stored; asked only by a race that is replayed. On the class, like the
+    # next one, because few bodies need them: an object with more than 30 attributes costs a dict of its own.
+    registered: Positions = tuple
+    # Why the workflow must fail.
+    overrun: Exception | None = None
 
     def __init__(self, who: Identity, now: int) -> None:
         self.who = who
@@ -58,7 +75,17 @@ class Ambient:
         # Whether the body is being closed; and the answers of `patched` that are not recorded yet.
         self.closing = 0
         self.answers: tuple[tuple[str, bool], ...] = ()
+        # How many waits may be open at once.
+        self.max_waits = UNLIMITED
         self._asked: dict[str, int] = {}
+
+    def is_beyond(self, waits: int, body: Any = None) -> bool:
+        """Whether so many waits, or the nesting of a body, are too much: then the workflow must fail."""
+        if waits > self.max_waits:
+            self.overrun = TooManyWaits(self.who.name, self.max_waits)
+        elif body is not None:
+            self.overrun = nesting_problem(self.who.name, body)
+        return self.overrun is not None
 
     def draw(self, kind: str, name: str) -> tuple[str, ...]:
         """Texts that no other draw of this workflow shares."""

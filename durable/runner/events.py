@@ -70,7 +70,7 @@ class EventOp(Leaf[T]):
     def __init__(self, event: Event[T], key: str | None) -> None:
         self.event = event
         self.key = event_key(key)
-        self.name = f"{event.name}[{self.key}]" if self.key else event.name
+        self.name = event_step(event.name, self.key)
 
     def __str__(self) -> str:
         return f"event {self.name}"
@@ -79,3 +79,8 @@ class EventOp(Leaf[T]):
 def event_key(key: str | None) -> str:
     """The stored form of an event key: the empty text means no key."""
     return "" if key is None else check_text("event key", key)
+
+
+def event_step(name: str, key: str) -> str:
+    """How a wait for an event of this name and stored key is called in a history."""
+    return f"{name}[{key}]" if key else name

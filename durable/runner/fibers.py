@@ -1,12 +1,13 @@
 """The parts of a live session: fibers (the root body and its branches), the groups that join them, and open waits.
 
 Plain bookkeeping, changed by the session only. Positions are paths: the root's operations are `0, 1, 2`, those of
-branch *i* of a gather at 4 are `4.i.0, 4.i.1`.
+branch *i* of a gather at 4 are `4.i.0, 4.i.1`, those of branch `left` of a race `4.left.0`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import FrameType, MappingProxyType
 from typing import Any
@@ -35,24 +36,31 @@ class Fiber:
 class Group:
     """Branches that run at once, and the fiber that waits for them."""
 
-    __slots__ = ("count", "fiber", "fibers", "is_cancelling", "position", "rest", "tally")
+    __slots__ = ("count", "fiber", "fibers", "is_cancelling", "labels", "position", "rest", "rivals", "tally")
 
-    def __init__(self, tally: Tally, rest: Iterator[Any], fiber: Fiber, position: str) -> None:
+    def __init__(
+        self, tally: Tally, rest: Iterator[Any], fiber: Fiber, position: str, labels: Sequence[str] = ()
+    ) -> None:
         self.fiber = fiber
         self.position = position
         self.tally = tally
+        # What stands for each branch in positions; its number where there is nothing.
+        self.labels = labels
         self.is_cancelling = False
         # Those that are not opened yet, how many are, and those of them that have not ended.
         self.rest: Iterator[Any] | None = rest
         self.count = 0
         self.fibers: dict[int, Fiber] = {}
+        # The branches of a race.
+        self.rivals: tuple[Any, ...] = ()
 
     def open(self, limit: int | None) -> Iterator[Fiber]:
         """Up to so many more branches; without a limit all that are left."""
         assert self.rest is not None, "there is nothing left to open"
         for branch in islice(self.rest, limit):
             body = iter(branch) if isinstance(branch, Op) else branch
-            fiber = Fiber(body, f"{self.position}.{self.count}.", self, self.count)
+            label = self.labels[self.count] if self.labels else self.count
+            fiber = Fiber(body, f"{self.position}.{label}.", self, self.count)
             self.fibers[self.count] = fiber
             self.count += 1
             yield fiber
@@ -117,3 +125,13 @@ def source_line(body: Any) -> str | None:
     """File and line at which a suspended body waits."""
     found = list(frames(body))
     return f"{found[-1].f_code.co_filename}:{found[-1].f_lineno}" if found else None
+
+
+def keep_if_open(body: Any) -> None:
+    """Never collect a body that refuses to end.
+
+    Collecting it would throw GeneratorExit into it again, at the latest when the process ends, and one that loops would
+    never let it end.
+    """
+    if (getattr(body, "gi_frame", None) or getattr(body, "cr_frame", None)) is not None:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(body))

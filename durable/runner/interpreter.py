@@ -6,7 +6,6 @@ stack. What drives it on (entries, cancellation, replay) is the session's busine
 
 from __future__ import annotations
 
-import ctypes
 import logging
 from collections import deque
 from collections.abc import Sequence
@@ -19,12 +18,13 @@ from durable.records import EntryKind
 from durable.runner.children import Spawn
 from durable.runner.definitions import ActivityCall, ContinueRequested, WorkflowCall
 from durable.runner.determinism import Ambient, Identity
-from durable.runner.fibers import Fiber, Group, WaitCondition, source_line
+from durable.runner.fibers import Fiber, Group, WaitCondition, keep_if_open, source_line
 from durable.runner.loops import Loop, LoopState, rounds_of
-from durable.runner.misuse import foreign, not_taken
+from durable.runner.misuse import not_taken, raised, returned
 from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Returned, Timer
 from durable.runner.pauses import PauseOp
-from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
+from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended, end_of
+from durable.runner.rivals import has_rival, rivals_of
 
 _log = logging.getLogger("durable")
 # What starts a child. A tuple: `isinstance` takes three times as long with a union.
@@ -36,6 +36,8 @@ NOTHING_TRIMMED: frozenset[int] = frozenset()
 
 class Interpreter(Ambient):
     """Fibers, their open waits, and what has come of them since the last answer."""
+
+    _cancel_reason: str | None = None  # on the class, because few are cancelled
 
     def __init__(self, who: Identity, start_at: int, codec: Codec) -> None:
         super().__init__(who, start_at)
@@ -64,7 +66,6 @@ class Interpreter(Ambient):
         self._opened: list[WaitCondition] | None = None
         self._withdrawn: list[WaitCondition] | None = None
         self._end: SessionResult | None = None
-        self._cancel_reason: str | None = None
 
     def withdrawn(self) -> Sequence[WaitCondition]:
         """The waits that a body which has ended gave up on its way out."""
@@ -84,7 +85,7 @@ class Interpreter(Ambient):
         try:
             if fiber is not None:
                 self._step(fiber, outcome)
-            while self._ready:
+            while self._ready and self.overrun is None:
                 fiber, outcome = self._ready.popleft()
                 if fiber.is_live:
                     self._step(fiber, outcome)
@@ -116,14 +117,14 @@ class Interpreter(Ambient):
                     fiber.started = True
                     op = fiber.body.send(None)
             except StopIteration as stop:
-                self._finish(fiber, self._misuse() or Returned(stop.value))
+                self._finish(fiber, self._misuse() or returned(self.who.name, fiber, stop.value))
                 return
             except ContinueRequested as request:
                 self._finish(fiber, request)
                 return
             except BaseException as error:
                 self.dropped = None
-                self._finish(fiber, Raised(foreign(self.who.name, error) or error))
+                self._finish(fiber, raised(self.who.name, fiber, error))
                 return
             outcome = self._misuse() if self.dropped else self._take(fiber, op)
 
@@ -138,6 +139,8 @@ class Interpreter(Ambient):
             return Raised(OperationMisused(not_taken(self.who.name, op, source_line(fiber.body))))
         position = f"{fiber.prefix}{fiber.count}"
         fiber.count += 1
+        if self.is_live and self.is_beyond(len(self.waits) + 1, fiber.body):
+            return None
         if isinstance(announced, Branches):
             return self._branch(fiber, announced, position)
         assert isinstance(announced, Leaf), "an operation is a leaf, has branches, or wraps one that is announced"
@@ -162,7 +165,7 @@ class Interpreter(Ambient):
         """Fill in what the engine needs to know of a wait; the outcome, if there is nothing to wait for."""
         if isinstance(op, Timer):
             wait.deadline = op.until if op.duration is None else later("sleep", self.now, op.duration)
-            if op.eager and wait.deadline is not None and wait.deadline <= self.now:
+            if op.eager and wait.deadline is not None and wait.deadline <= self.now and not has_rival(self, wait):
                 return Returned(to_datetime(self.now))
             self.timed[wait.position] = wait
         elif isinstance(op, _CALLS):
@@ -199,7 +202,8 @@ class Interpreter(Ambient):
             # What a body does when it is called, before its first step, it does in its round.
             self.stepped = Fiber(None, "", group, 0)
         else:
-            group = Group(op.tally(), op.each(), fiber, position)
+            group = Group(op.tally(), op.each(), fiber, position, op.labels() if self.names_branches else ())
+            group.rivals = rivals_of(op)
         self._open(group, op.limit)
         if not group.fibers:
             return group.tally.empty()
@@ -210,6 +214,8 @@ class Interpreter(Ambient):
         """Start up to so many more branches. Making one may run code of the body, which may misuse an operation."""
         for fiber in group.open(limit):
             self._resume(fiber, self._misuse() or Returned(None))
+            if self.is_live and self.is_beyond(len(self.waits) + len(self._ready or ())):
+                break
 
     # --- endings --------------------------------------------------------------------------------------------------
 
@@ -217,10 +223,7 @@ class Interpreter(Ambient):
         fiber.is_live = False
         group = fiber.owner
         if group is None:
-            if isinstance(outcome, ContinueRequested):
-                self._end_with(ContinueAs(outcome.call))
-            else:
-                self._end_with(Completed(outcome.value) if isinstance(outcome, Returned) else Failed(outcome.error))
+            self._end_with(end_of(outcome))
             return
         if isinstance(outcome, ContinueRequested):
             outcome = Raised(OperationMisused("continue_as inside a branch: only the workflow itself can continue"))
@@ -277,10 +280,7 @@ class Interpreter(Ambient):
             pass
         except BaseException as error:
             _log.error("workflow %s (%s) could not be closed in order: %r", self.who.id, self.who.name, error)
-            if (getattr(fiber.body, "gi_frame", None) or getattr(fiber.body, "cr_frame", None)) is not None:
-                # It refuses to end. Collecting it would throw GeneratorExit into it again, at the latest when the
-                # process ends, and one that loops would never let it end: so it is never collected.
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(fiber.body))
+            keep_if_open(fiber.body)
         finally:
             self.closing = 0
             self.dropped = None

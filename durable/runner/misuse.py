@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Generator
+
 from durable.errors import OperationMisused
-from durable.runner.ops import Op
+from durable.runner.definitions import ContinueRequested
+from durable.runner.fibers import Fiber
+from durable.runner.forgotten import likely_place
+from durable.runner.limits import too_deep
+from durable.runner.loops import Break
+from durable.runner.ops import Op, Outcome, Raised, Returned
 
 # How asyncio, trio, anyio and sniffio say that no loop is running.
 _NO_LOOP = {
@@ -12,6 +19,8 @@ _NO_LOOP = {
     "NoEventLoopError",
     "AsyncLibraryNotFoundError",
 }
+# What a helper makes when it is called.
+_HELPERS = (Generator, Coroutine)
 
 
 def not_taken(workflow: str, op: object, where: str | None) -> str:
@@ -39,3 +48,43 @@ def foreign(workflow: str, error: BaseException) -> OperationMisused | None:
     )
     misused.__cause__ = error
     return misused
+
+
+def returned(workflow: str, fiber: Fiber, value: object) -> Outcome:
+    """How a fiber ends that has returned. Neither a workflow nor a branch may return what still has to run."""
+    if isinstance(value, Break):
+        return _checked(workflow, fiber, value, value.value)
+    return _checked(workflow, fiber, value, value)
+
+
+def _checked(workflow: str, fiber: Fiber, result: object, value: object) -> Outcome:
+    if isinstance(value, Op):
+        value._used = True
+        what, fix = str(value), "write 'return (yield from ...)' or 'return await ...' to return its result"
+    elif isinstance(value, ContinueRequested):
+        value.is_used = True
+        what, fix = str(value), "write 'raise' instead of 'return' to continue"
+    elif isinstance(value, _HELPERS):
+        what = f"{getattr(value, '__name__', type(value).__name__)}(...)"
+        fix = "write 'return (yield from ...)' or 'return await ...' to run it and return its result"
+        value.close()
+    else:
+        return Returned(result)
+    where = likely_place(getattr(fiber.body, "gi_code", None) or fiber.body.cr_code, what)
+    who = f"workflow {workflow}" if fiber.owner is None else f"a branch of workflow {workflow}"
+    return Raised(OperationMisused(f"{who} returned {what}, which has not run: {fix} ({where})"))
+
+
+def raised(workflow: str, fiber: Fiber, error: BaseException) -> Raised:
+    """How a fiber ends that has raised.
+
+    The error of a branch may be kept for long. The operations that it kept from running were not forgotten.
+    """
+    trace = None if fiber.owner is None else error.__traceback__
+    while trace is not None:
+        for value in trace.tb_frame.f_locals.values():
+            for held in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(held, Op):
+                    held._used = True
+        trace = trace.tb_next
+    return Raised(foreign(workflow, error) or too_deep(workflow, error) or error)

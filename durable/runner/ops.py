@@ -7,35 +7,20 @@ an operation elsewhere, or forgets to yield it, gets a sentence that says so.
 
 from __future__ import annotations
 
-import dis
-import gc
 import sys
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from contextvars import ContextVar
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from durable.clock import SECOND, from_datetime, from_duration
 from durable.errors import OperationMisused, SessionClosed, TimedOut, WrongType
 from durable.pause_errors import PauseExpired
 from durable.records import EntryKind
+from durable.runner.forgotten import report
 
-_POP_TOP = dis.opmap["POP_TOP"]
-
-
-class _Collector:
-    """Whether the garbage collector is at work; it may bring operations that other workflows rightly never reached."""
-
-    is_at_work = False
-
-    def note(self, phase: str, _info: dict[str, int]) -> None:
-        """Told by the collector when it begins and when it has done."""
-        self.is_at_work = phase == "start"
-
-
-_collector = _Collector()
-gc.callbacks.append(_collector.note)
-
+_NOT_CALLERS = {"durable", "asyncio"}
+FORGOTTEN = "but never yielded: did you forget 'yield from' (or 'await')?"
 T_co = TypeVar("T_co", covariant=True)
 S = TypeVar("S")
 
@@ -52,6 +37,7 @@ class Stepping(Protocol):
     answer: Any
     closing: int
     dropped: list[str] | None
+    stepped: Any
 
 
 # The session whose body runs right now in this thread, if any.
@@ -110,22 +96,54 @@ class Op(Generic[T_co]):
         # First, because nearly all are used and every operation comes by here.
         if self._used:
             return
+        report(STEPPING.get(), IN_ACTIVITY.get(), self, FORGOTTEN)
+
+    def __eq__(self, other: object) -> bool:
+        # Containers compare operations with one another: that is by identity, as everywhere.
+        if isinstance(other, Op) or (STEPPING.get() is None and IN_ACTIVITY.get() is None):
+            return NotImplemented
+        raise self._taken_for_result(f"it was compared with {type(other).__name__}")
+
+    __hash__ = object.__hash__
+
+    if TYPE_CHECKING:
+        # Type checkers report a truth test of what cannot be false, and an order of what has none.
+        pass
+    else:
+
+        def __bool__(self):
+            raise self._taken_for_result("its truth was tested")
+
+        def __lt__(self, other):
+            raise self._taken_for_result(f"it was compared with {type(other).__name__}")
+
+        __le__ = __gt__ = __ge__ = __lt__
+
+    def __format__(self, spec: str) -> str:
+        is_ours = str(sys._getframe(1).f_globals.get("__name__")).partition(".")[0] == "durable"
+        if is_ours or (STEPPING.get() is None and IN_ACTIVITY.get() is None):
+            return format(str(self), spec)
+        raise self._taken_for_result("it was formatted as text ('!r' shows the operation itself)")
+
+    @property
+    def _asyncio_future_blocking(self) -> bool:
+        # asyncio asks whatever it is given whether it is a future; this is the first that it does.
+        raise self._taken_for_result("it was given to asyncio, which cannot run it (durable has its own gather)")
+
+    def _taken_for_result(self, how: str) -> OperationMisused:
+        self._used = True
         session = STEPPING.get()
-        if _collector.is_at_work or session is None or session.closing:
-            return
-        # Reference counting brings us here at the statement that dropped the operation, or when a body returns that
-        # has it in a local. An error that passes by drops operations too, and that is no mistake.
-        frame = sys._getframe(1)
-        if frame.f_code.co_code[frame.f_lasti] == _POP_TOP:
-            where = f" at {frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
-        elif frame.f_globals.get("__name__") == "durable.runner.interpreter":
-            where = ", kept in a variable,"
+        if session is not None:
+            fix = "write 'yield from' (or 'await') before it to get its result"
+        elif IN_ACTIVITY.get() is not None:
+            fix = "inside an activity call the plain function (.fn)"
         else:
-            return
-        problem = f"{self} was created{where} but never yielded: did you forget 'yield from' (or 'await')?"
-        if session.dropped is None:
-            session.dropped = []
-        session.dropped.append(problem)
+            fix = "only a workflow gets its result, with 'yield from' (or 'await')"
+        problem = f"{self!s} is an operation and not its result, but {how}: {fix} ({caller()})"
+        if session is not None:
+            # Also told at the end of the step, unless this ends it: a broad 'except' must not hide it.
+            session.dropped = [*(session.dropped or ()), problem]
+        return OperationMisused(problem)
 
     def __repr__(self) -> str:
         return str(self)
@@ -151,9 +169,9 @@ def _outside(op: Op[Any]) -> str:
 
 
 def caller() -> str:
-    """File, line and function of the code outside durable that has called us."""
+    """File, line and function of the code outside durable (and asyncio) that has called us."""
     frame = sys._getframe(1)
-    while str(frame.f_globals.get("__name__")).partition(".")[0] == "durable" and frame.f_back is not None:
+    while str(frame.f_globals.get("__name__")).partition(".")[0] in _NOT_CALLERS and frame.f_back is not None:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
 
@@ -195,6 +213,10 @@ class Branches(Op[T_co]):
     def each(self) -> Iterator[Any]:
         """The branches, one after the other, each when it is to be opened."""
         return iter(self.branches)
+
+    def labels(self) -> Sequence[str]:
+        """What stands for each branch in positions; nothing where that is its number."""
+        return ()
 
     def tally(self) -> Tally:
         """Fresh bookkeeping for one run of this operation."""

@@ -16,7 +16,7 @@ import attrs
 
 from durable.codec import Arguments, Codec
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, UnknownWorkflow
-from durable.records import HistoryEntry, ParkReason, WorkflowHistory, WorkflowRecord, WorkflowStatus
+from durable.records import BY_NUMBER, HistoryEntry, ParkReason, WorkflowHistory, WorkflowRecord, WorkflowStatus
 from durable.registry import Registry
 from durable.runner.definitions import WorkflowDef
 from durable.runner.determinism import Identity
@@ -33,7 +33,10 @@ def session_of(
     definition = workflows.get(record.name, record.version)
     args, kwargs = arguments or definition.coder(codec).unpack_arguments(record.input)
     who = Identity(record.id, record.name, record.version, record.round, record.created_at, record.tags)
-    return WorkflowSessionRunner(definition, args, kwargs, who=who, start_at=record.start_at, codec=codec)
+    session = WorkflowSessionRunner(definition, args, kwargs, who=who, start_at=record.start_at, codec=codec)
+    if record.position_format == BY_NUMBER:
+        session.names_branches = False
+    return session
 
 
 def parking_of(error: Exception) -> tuple[ParkReason, str]:

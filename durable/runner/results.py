@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from durable.runner.definitions import WorkflowCall
+from durable.runner.definitions import ContinueRequested, WorkflowCall
 from durable.runner.fibers import WaitCondition
+from durable.runner.ops import Outcome, Returned
 
 
 @attrs.frozen
@@ -30,6 +31,13 @@ class ContinueAs:
     """The body wants to go on as another call."""
 
     call: WorkflowCall[Any]
+
+
+def end_of(outcome: Outcome | ContinueRequested) -> Completed | Failed | ContinueAs:
+    """How a workflow ends whose body has come to this."""
+    if isinstance(outcome, ContinueRequested):
+        return ContinueAs(outcome.call)
+    return Completed(outcome.value) if isinstance(outcome, Returned) else Failed(outcome.error)
 
 
 class Suspended:

@@ -18,6 +18,7 @@ from durable.codec import Codec, Coder
 from durable.errors import Cancelled, HistoryDiverged
 from durable.outcomes import unpack_error
 from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.runner.agenda import arranged, due_by, earliest
 from durable.runner.children import ChildOp, ChildResult
 from durable.runner.definitions import ActivityCall, WorkflowCall, WorkflowDef
 from durable.runner.determinism import Identity
@@ -27,7 +28,7 @@ from durable.runner.loops import LoopState, Rounds, courses_around
 from durable.runner.ops import STEPPING, Leaf, Outcome, Raised, Returned, Timer
 from durable.runner.past import NOTES, Past, Retried, RoundState
 from durable.runner.pauses import PauseOp
-from durable.runner.results import Completed, SessionResult, Suspended
+from durable.runner.results import Completed, ContinueAs, SessionResult, Suspended
 from durable.runner.undo import Undoer, shield_of
 
 _UNREAD: Any = object()
@@ -81,6 +82,10 @@ class WorkflowSessionRunner(Undoer):
             wait.retry_at = entry.retry_at_us
             wait.error = entry.outcome
             self.timed[entry.position] = wait
+            if isinstance(wait.op, ActivityCall):
+                # The attempt that has failed may have changed the arguments that it was given.
+                coder = wait.op.definition.coder(self._codec)
+                wait.args, wait.kwargs = coder.copy_arguments(wait.op.args, wait.op.kwargs)
             return Suspended()
         outcome: Outcome
         if status is _ERROR:
@@ -131,13 +136,13 @@ class WorkflowSessionRunner(Undoer):
         """The earliest open deadline: of a timer, of a pause, or of a retry that is not in flight yet."""
         if not self.timed:
             return None
-        open_deadlines = (wait.due for wait in self.timed.values() if wait.position not in in_flight)
-        return min((due for due in open_deadlines if due is not None), default=None)
+        self.timed = arranged(self.timed)
+        return earliest(self.timed, in_flight)
 
     def due(self, now: int) -> list[WaitCondition]:
         """The timers, pauses and retries whose time has come, the earliest first."""
-        found = [wait for wait in self.timed.values() if wait.due is not None and wait.due <= now]
-        return sorted(found, key=lambda wait: wait.due or 0)
+        self.timed = arranged(self.timed)
+        return due_by(self.timed, now)
 
     def source(self, position: str) -> str | None:
         """File and line of the body at an open wait."""
@@ -230,6 +235,8 @@ class WorkflowSessionRunner(Undoer):
                 wait.deadline = min(LATEST, wait.deadline + more)
             if is_begun:
                 wait.opened_at = self.now
+        # In their new order.
+        self.timed = dict(self.timed)
         # With code that was mended it may even have come to its end.
         return Suspended() if self._end is None else self._end
 
@@ -246,11 +253,15 @@ class WorkflowSessionRunner(Undoer):
     def _cancel(self, entry: HistoryEntry) -> SessionResult:
         """Raise `Cancelled` at every open wait; groups end when all their branches have cleaned up.
 
-        An undo that runs is left alone, and what comes after it is cancelled.
+        An undo that runs is left alone, and what comes after it is cancelled. A body that has caught an earlier
+        cancellation and waits again is told again.
         """
         self.is_cancelled = True
         self._cancel_reason = self._codec.coder(str | None, "reason of a cancellation").unpack(entry.outcome)
         self.now = max(self.now, entry.at_us)
+        if isinstance(self._end, (Completed, ContinueAs)):
+            # It was asked for before the body, rebuilt with other code, came to this end: what it owes is undone.
+            return self._end_otherwise(Cancelled(self._cancel_reason))
         for wait in list(self.waits.values()):
             shield = shield_of(wait.fiber)
             if shield is None:
@@ -264,12 +275,16 @@ class WorkflowSessionRunner(Undoer):
 
     def _refuse(self, entry: HistoryEntry) -> SessionResult:
         """What the body returned cannot be stored: it fails after all, and what it owes is undone."""
-        assert self._root is not None, "it has ended"
         self.now = max(self.now, entry.at_us)
+        return self._end_otherwise(unpack_error(entry.outcome))
+
+    def _end_otherwise(self, error: BaseException) -> SessionResult:
+        """A body that has ended well ends with an error instead."""
+        assert self._root is not None, "it has ended"
         self._end = None
         token = STEPPING.set(self)
         try:
-            self._finish(self._root, Raised(unpack_error(entry.outcome)))
+            self._finish(self._root, Raised(error))
         finally:
             STEPPING.reset(token)
         return self._advance()

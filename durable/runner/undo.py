@@ -27,6 +27,8 @@ from durable.runner.results import Completed, ContinueAs, Failed
 T = TypeVar("T")
 # The index of a fiber that is an undo: it is no branch of its group.
 UNDO = -1
+# What stands in the position of an undo where a branch has its number or its name.
+_MARK = "u"
 
 
 class Saga(Branches[T_co]):
@@ -89,7 +91,7 @@ class Scope:
 class Books:
     """What a session keeps of undos; made when the first one is owed."""
 
-    __slots__ = ("busy", "end", "failed", "held", "number", "root", "running", "scopes", "was_cancelled")
+    __slots__ = ("busy", "end", "failed", "held", "number", "root", "running", "scopes", "undone", "was_cancelled")
 
     def __init__(self) -> None:
         self.number = 0
@@ -105,6 +107,8 @@ class Books:
         self.end: Completed | Failed | ContinueAs | None = None
         self.was_cancelled = False
         self.failed: list[FailedUndo] = []
+        # Steps whose undo has begun, but for those whose undo has failed: they stay done.
+        self.undone: list[Owed] = []
 
 
 class Undoer(Interpreter):
@@ -139,6 +143,10 @@ class Undoer(Interpreter):
         found = [one for _, one in self._books.running.values()]
         found += (one for scope in self._books.scopes for one in scope.owed)
         return sorted(found, key=lambda one: one.number, reverse=True)
+
+    def undone(self) -> list[Owed]:
+        """The steps that are undone, or are being undone, the first that was done first."""
+        return [] if self._books is None else sorted(self._books.undone, key=lambda step: step.number)
 
     @property
     def undone_failure(self) -> Failed | None:
@@ -201,7 +209,10 @@ class Undoer(Interpreter):
         if isinstance(outcome, ContinueRequested):
             outcome = Raised(OperationMisused("continue_as inside an undo: only the workflow itself can continue"))
         if isinstance(outcome, Raised):
-            # Its rounds stay held: the end of the workflow tells of it.
+            # Its rounds stay held: the end of the workflow tells of it. An undo that failed at its first step has
+            # undone nothing; one that came further has undone a part, and nobody may take the step for done.
+            if fiber.count == 1:
+                books.undone.remove(owed)
             _report(books, scope, owed, outcome.error)
         else:
             for course, start in owed.rounds:
@@ -276,7 +287,7 @@ class Undoer(Interpreter):
         """Begin to undo the step of a scope that completed last; False when nothing is owed any more."""
         while scope.owed:
             owed = scope.owed.pop()
-            prefix = f"{_prefix(group)}u.{scope.begun}."
+            prefix = f"{_prefix(group)}{_MARK}.{scope.begun}."
             scope.begun += 1
             try:
                 body = self._body(owed)
@@ -284,6 +295,7 @@ class Undoer(Interpreter):
                 _report(books, scope, owed, error)
                 continue
             fiber = Fiber(body, prefix, group, UNDO)
+            books.undone.append(owed)
             books.running[fiber] = (scope, owed)
             for one in groups_around(fiber):
                 books.busy[one] = books.busy.get(one, 0) + 1
@@ -306,6 +318,12 @@ class Undoer(Interpreter):
         if misuse is not None:
             raise misuse.error
         return iter(made) if isinstance(made, Op) else made
+
+
+def undo_scope(position: str) -> str | None:
+    """The path of the scope that a step of an undo belongs to: a saga's, or the root's; None for other steps."""
+    path = position.split(".")
+    return None if _MARK not in path else "".join(f"{part}." for part in path[: path.index(_MARK)])
 
 
 def shield_of(fiber: Fiber) -> Fiber | None:

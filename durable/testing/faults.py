@@ -10,7 +10,7 @@ import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from durable.backends.base import Backend, Batch, Opened, PendingCount, Query, R, Workflows
+from durable.backends.base import Backend, Batch, HistoryLength, Opened, PendingCount, Query, R, Workflows
 from durable.errors import StorageUnavailable
 from durable.records import HistoryEntry, WorkflowRecord
 
@@ -80,7 +80,7 @@ class FaultyBackend:
     def find(self, query: Query[R]) -> Sequence[R]:
         return self._call(lambda: self.inner.find(query))
 
-    def count(self, query: Workflows | PendingCount) -> int:
+    def count(self, query: Workflows | PendingCount | HistoryLength) -> int:
         return self._call(lambda: self.inner.count(query))
 
     def _call(self, action: Callable[[], T]) -> T:

@@ -11,17 +11,23 @@ import pytest
 
 from durable.backends import queries, schema
 from durable.backends.base import (
+    Backgrounds,
+    ChildIds,
     Children,
     EventsFor,
+    HistoryLength,
     Letters,
     Mailbox,
     OpenPauses,
     PendingCount,
+    PendingEvents,
     ProgressOf,
     Query,
     Schedules,
     Sent,
     StaleEvents,
+    Suspects,
+    Taken,
     TakenIds,
     Timers,
     WaitsFor,
@@ -57,6 +63,14 @@ HOT: list[tuple[Query[Any], list[str]]] = [
     (OpenPauses(name="a", limit=9), ["event_wait_event", "PRIMARY KEY"]),
     (EventsFor(name="a", event_key="", target=None, limit=9), ["pending_event_queue"]),
     (EventsFor(name="a", event_key="", target=1, after_serial=4, limit=9), ["pending_event_queue"]),
+    (EventsFor(name="a", event_key="", target=None, consume=False, after_serial=4, limit=9), ["pending_event_queue"]),
+    (PendingEvents(serial=4), ["PRIMARY KEY"]),
+    (PendingEvents(after=4, limit=9), ["PRIMARY KEY"]),
+    (PendingEvents(name="a", after=4, limit=9), ["PRIMARY KEY"]),
+    (PendingEvents(name="a", target=1, after=4, limit=9), ["pending_event_target"]),
+    (PendingEvents(unstarted="a", after=4, limit=9), ["pending_event_unstarted"]),
+    (Taken(workflow_key=1), ["PRIMARY KEY"]),
+    (Taken(workflow_key=1, name="a", event_key=""), ["PRIMARY KEY"]),
     (Mailbox(target=1, limit=9), ["pending_event_target"]),
     (Mailbox(unstarted="a", limit=9), ["pending_event_unstarted"]),
     (Workflows(statuses=(RUNNING,), limit=9), ["workflow_live"]),
@@ -68,10 +82,13 @@ HOT: list[tuple[Query[Any], list[str]]] = [
     (Workflows(after=7, limit=9), ["PRIMARY KEY"]),
     (TakenIds(("a", "b")), ["COVERING INDEX sqlite_autoindex_workflow_1"]),
     (Letters(after=7, limit=9), ["PRIMARY KEY"]),
+    (Letters(died_before=7, limit=9), ["dead_letter_died"]),
     (Sent(event_id="a"), ["PRIMARY KEY"]),
     (Sent(before=9, limit=9), ["sent_event_at"]),
     (Children(1), ["workflow_child"]),
     (ProgressOf(1), ["PRIMARY KEY"]),
+    (ChildIds(1, 9), ["workflow_parent"]),
+    (Backgrounds((1, 2)), ["PRIMARY KEY"] * 3),
     (Schedules(name="a"), ["sqlite_autoindex_schedule_1"]),
     (Schedules(key=-1), ["PRIMARY KEY"]),
     (Schedules(after="a", limit=9), ["sqlite_autoindex_schedule_1"]),
@@ -92,7 +109,8 @@ def test_hot_questions_use_their_index(connection: sqlite3.Connection, query: Qu
 
 def test_every_question_is_in_the_list() -> None:
     """A new kind of question cannot be added without saying how it is answered."""
-    assert {type(query) for query, _ in HOT} | {StaleEvents} == set(queries._SELECTS)
+    # All suspects are read, once at every start.
+    assert {type(query) for query, _ in HOT} | {StaleEvents, Suspects} == set(queries._SELECTS)
 
 
 def test_pauses_of_one_workflow_are_found_by_it(connection: sqlite3.Connection) -> None:
@@ -106,23 +124,29 @@ def test_pauses_of_one_workflow_are_found_by_it(connection: sqlite3.Connection) 
 
 def test_stale_events_read_no_table(connection: sqlite3.Connection) -> None:
     """The sweep finds its few through two indexes; a store full of fresh events costs it nothing."""
-    select = queries.select(StaleEvents(expired_at=1, sent_before=1, limit=9))
+    select = queries.select(StaleEvents(expired_at=1, since_before=1, limit=9))
     plan = _plan(connection, select.sql, {**select.params, "limit": 9})
     assert any("pending_event_expiry" in line for line in plan), plan
-    assert any("pending_event_sent" in line for line in plan), plan
+    assert any("pending_event_since" in line for line in plan), plan
     assert not [line for line in plan if line.startswith("SCAN pending_event")], plan
 
 
 @pytest.mark.parametrize(
     ("query", "index"),
     [
-        (PendingCount(name="a"), "COVERING INDEX pending_event_queue"),
-        (PendingCount(name=None), "COVERING INDEX pending_event_unstarted"),
+        (PendingCount(name="a"), "COVERING INDEX pending_event_open"),
+        (PendingCount(name="a", taken=True), "COVERING INDEX pending_event_open"),
+        (PendingCount(target=1), "COVERING INDEX pending_event_target"),
+        (PendingCount(unstarted="a"), "COVERING INDEX pending_event_unstarted"),
+        (PendingCount(), "COVERING INDEX pending_event_unstarted"),
         (Workflows(statuses=(RUNNING, PARKED), limit=9), "COVERING INDEX workflow_live"),
         (Workflows(name="a", limit=9), "COVERING INDEX workflow_name"),
+        (HistoryLength(1), "PRIMARY KEY (workflow=?)"),
     ],
 )
-def test_counts_read_only_an_index(connection: sqlite3.Connection, query: Workflows | PendingCount, index: str) -> None:
+def test_counts_read_only_an_index(
+    connection: sqlite3.Connection, query: Workflows | PendingCount | HistoryLength, index: str
+) -> None:
     """Counting does not read the rows."""
     plan = _plan(connection, *queries.count(query))
     assert len(plan) == 1

@@ -109,7 +109,7 @@ def test_workflow_and_history_are_of_one_moment(backend: SqliteBackend, tmp_path
             if "FROM history" in statement:
                 reader._connection.set_trace_callback(None)  # type: ignore[union-attr]
                 changed = suspended(1, name="another", round=1)
-                backend.commit(Batch(number=2, workflows_changed={1: changed}, history_cleared={1}))
+                backend.commit(Batch(number=2, workflows_changed={1: changed}, restarted={1}))
 
         reader._connection.set_trace_callback(interrupt)  # type: ignore[union-attr]
         before, after = reader.read(1), reader.read(1)
@@ -198,12 +198,16 @@ def _stranger(path: Path) -> None:
 
 
 def _old(path: Path) -> None:
-    SqliteBackend(path).open("x")
+    backend = SqliteBackend(path)
+    backend.open("x")
+    backend.close()
     alter(path, f"PRAGMA user_version = {schema.SCHEMA_VERSION - 1}")
 
 
 def _new(path: Path) -> None:
-    SqliteBackend(path).open("x")
+    backend = SqliteBackend(path)
+    backend.open("x")
+    backend.close()
     alter(path, f"PRAGMA user_version = {schema.SCHEMA_VERSION + 1}")
 
 

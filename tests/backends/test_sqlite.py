@@ -12,7 +12,7 @@ import pytest
 from durable.backends.base import Batch, Timers, WaitsFor, Workflows
 from durable.backends.sqlite import SqliteBackend
 from durable.errors import CodecError, InvariantViolated, StorageUnavailable, StoreFenced
-from durable.records import SentEvent, WorkflowStatus
+from durable.records import ParkReason, SentEvent, WorkflowStatus
 from durable.testing.conformance.kit import by_key, by_place, entry, event, keys, wait, workflow
 
 
@@ -115,7 +115,6 @@ def test_interruption_inside_a_commit(backend: SqliteBackend) -> None:
         ("cursors = '[[1, 2]]'", "not a list of"),
         ('cursors = \'[["a", "\\ud800", 3]]\'', "lone surrogate"),
         ("cursors = 'null'", "not a list of"),
-        ("id = ''", "must not be empty"),
         ("input = CAST(x'ff' AS TEXT)", "not UTF-8"),
         ("created_at = 9223372036854775807", "created_at 9223372036854775807"),
         ("wake_at = -9223372036854775808", "wake_at -9223372036854775808"),
@@ -123,25 +122,41 @@ def test_interruption_inside_a_commit(backend: SqliteBackend) -> None:
     ],
 )
 def test_unreadable_workflow(backend: SqliteBackend, caplog: pytest.LogCaptureFixture, change: str, hint: str) -> None:
-    """A row that holds no workflow is named when it is asked for, and left out and logged once when it is met."""
+    """A row that holds no workflow is a parked one that says why, is logged once, and is sound once it is written."""
     backend.commit(Batch(number=1, workflows_new=by_key(*(workflow(key) for key in (1, 2, 3)))))
     _sql(backend, f"UPDATE workflow SET {change} WHERE key = 1")
-    with pytest.raises(CodecError, match="workflow id '") as caught:
+    with caplog.at_level(logging.ERROR, "durable"):
+        for _ in range(2):
+            assert keys(backend.find(Workflows(limit=9))) == [1, 2, 3]
+            assert backend.workflow("workflow-1") == backend.workflow_by_key(1)
+    damaged = backend.workflow_by_key(1)
+    assert damaged is not None
+    assert (damaged.status, damaged.park_reason) == (WorkflowStatus.PARKED, ParkReason.UNREADABLE)
+    assert hint in (damaged.park_detail or "")
+    assert [record.message.count(hint) for record in caplog.records] == [1]
+    ended = damaged.with_status(WorkflowStatus.CANCELLED, park_reason=None, is_damaged=False)
+    backend.commit(Batch(number=2, workflows_changed={1: ended}))
+    assert backend.workflow_by_key(1) == ended
+    assert keys(backend.find(Workflows(after=2, limit=9))) == [3]
+
+
+def test_workflow_without_an_id_is_left_out(backend: SqliteBackend, caplog: pytest.LogCaptureFixture) -> None:
+    """A row whose id cannot be read is named when it is asked for, and left out and logged once when it is met."""
+    backend.commit(Batch(number=1, workflows_new=by_key(*(workflow(key) for key in (1, 2, 3)))))
+    _sql(backend, "UPDATE workflow SET id = '' WHERE key = 1")
+    with pytest.raises(CodecError, match=r"workflow id '': .* must not be empty"):
         backend.workflow_by_key(1)
-    assert hint in str(caught.value)
     with caplog.at_level(logging.ERROR, "durable"):
         for _ in range(2):
             assert keys(backend.find(Workflows(limit=9))) == [2, 3]
             assert keys(backend.find(Workflows(limit=1))) == [2]
-    assert [record.message.count(hint) for record in caplog.records] == [1]
-    _sql(backend, "UPDATE workflow SET status = 'running' WHERE key = 2")
-    assert keys(backend.find(Workflows(after=2, limit=9))) == [3]
+    assert [record.message.count("must not be empty") for record in caplog.records] == [1]
 
 
 def test_unreadable_workflow_does_not_end_the_pages(backend: SqliteBackend) -> None:
     """A page is full as long as there are readable rows, however many unreadable ones lie between them."""
     backend.commit(Batch(number=1, workflows_new=by_key(*(workflow(key, tags=("t",)) for key in range(1, 40)))))
-    _sql(backend, "UPDATE workflow SET tags = '?' WHERE key BETWEEN 3 AND 37")
+    _sql(backend, "UPDATE workflow SET id = 'x' || char(0) || key WHERE key BETWEEN 3 AND 37")
     assert keys(backend.find(Workflows(statuses=(WorkflowStatus.RUNNING,), limit=3))) == [1, 2, 38]
     assert keys(backend.find(Workflows(after=2, limit=2))) == [38, 39]
     assert keys(backend.find(Workflows(after=2, limit=9))) == [38, 39]

@@ -44,7 +44,6 @@ KEPT = (
     "yield from (charge(order) if region else sleep(1))",
     "raise child.continue_as(order)",
     "remembered = {'op': charge(order)}\nyield from remembered['op']",
-    "return charge(order)",
     "print\ncharge",
     "yield from ()",
 )

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 ON_PURPOSE = {
     ("determinism.md", "DUR101"),
     ("test_endings.py", "DUR103"),
+    ("test_forgotten_calls.py", "DUR101"),
     ("test_schedules.py", "DUR105"),
     ("test_sync_engine.py", "DUR105"),
 }

@@ -17,6 +17,8 @@ from durable.backends.base import (
     Letters,
     Mailbox,
     PendingCount,
+    PendingEvents,
+    Suspects,
     Timers,
     WaitsFor,
     WaitsOf,
@@ -27,15 +29,18 @@ from durable.clock import from_duration
 from durable.codec import Codec
 from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
-from durable.engine.decisions import decide, follow_up
+from durable.engine.decisions import decide
+from durable.engine.journal import Tell
 from durable.engine.progress import last_seq
-from durable.engine.recovery import admit_suspect
+from durable.engine.recovery import begin_trials, hold_trials
 from durable.engine.state import State
+from durable.engine.trials import is_over
 from durable.engine.turn import Turn
 from durable.engine.views import RecoveryReport
 from durable.errors import DurableError
+from durable.letters import DeadLetter
 from durable.outcomes import pack_error, unpack_error
-from durable.records import DeadLetter, DeliveryMode, EntryKind, EventWait, HistoryEntry, WorkflowRecord, WorkflowStatus
+from durable.records import DeliveryMode, EntryKind, EventWait, HistoryEntry, WorkflowRecord, WorkflowStatus
 from durable.registry import Registry
 from durable.runner.definitions import WorkflowCall, WorkflowDef
 from durable.runner.events import Event, event_key
@@ -107,9 +112,10 @@ class Desk:
         opened = self.backend.open(f"incarnation {self._starts}")
         self.state = State(self.backend, Registry(workflows), self.codec, self.config)
         self.state.serial = opened.serial
-        self.state.trials.unclean = not opened.clean
-        self.state.trials.opened_at = self.clock.now()
-        self.state.trials.opened_serial = opened.serial
+        self.state.mark = opened.mark
+        begin_trials(Turn(self.state, self.clock.now()), opened)
+        self._commit()
+        self.state.mark[0] = 0
 
     # --- operations -----------------------------------------------------------------------------------------------
 
@@ -140,11 +146,11 @@ class Desk:
             else:
                 replies.append(decision.reply)
                 effects += decision.effects
-        if self.state.trials.unclean:
+        if self.state.trials.next() is not None:
             turn = Turn(self.state, now)
-            admit_suspect(turn)
-            follow_up(turn)
+            hold_trials(turn)
             effects += turn.effects
+        self.state.mark[0] = 0
         self._commit()
         self._leave(effects)
         return replies
@@ -153,17 +159,21 @@ class Desk:
         if not self.state.batch.is_empty():
             self.backend.commit(self.state.seal(self._number + 1))
             self._number += 1
-            self.state.next_batch()
+        self.state.next_batch()
         if self.checks:
             self.check()
 
     def _leave(self, effects: list[ops.Effect]) -> None:
         self.effects += effects
         for effect in effects:
-            if isinstance(effect, ops.Follow):
+            if isinstance(effect, Tell):
+                effect.write()
+            elif isinstance(effect, ops.Follow):
                 self._follow.append(effect.operation)
             elif isinstance(effect, ops.RunActivity):
                 self._running[effect.key, effect.round, effect.position] = effect
+                if effect.on_trial:
+                    self._follow.append(ops.BeginAttempt(effect.key))
             elif isinstance(effect, ops.StopActivity):
                 self._running.pop((effect.key, effect.round, effect.position), None)
 
@@ -172,10 +182,11 @@ class Desk:
         for _ in range(_STEPS):
             if (after := self.state.timers.refill_after()) is not None:
                 self.state.timers.refill(self.backend.find(Timers(after=after, limit=self.config.timer_window)))
-            due = self.state.timers.pop_due(self.clock.now(), self.config.max_batch)
+            due = [key for _, key in self.state.timers.pop_due(self.clock.now(), self.config.max_batch)]
             following = list(self._follow)
             self._follow.clear()
-            if not due and not following:
+            trial = self.state.trials.next()
+            if not due and not following and (trial is None or not is_over(trial, self.clock.now())):
                 return
             self.batch(*map(ops.when_due, due), *following)
         raise AssertionError(f"no rest after {_STEPS} batches")
@@ -190,8 +201,11 @@ class Desk:
         if clean:
             self.state.batch.clean_stop = True
             self._commit()
+        running = self.state.mark[0]
         for key in list(self.state.loaded):
             self.state.unload(key)
+        # A process that dies closes nothing.
+        self.state.mark[0] = running
         self.backend.close()
         self._open(workflows)
         return self.recover() if recover else RecoveryReport()
@@ -200,7 +214,7 @@ class Desk:
         """Go over all pages, and work off what follows."""
         report = self.do(ops.RecoverWorkflows())
         while report.next_after is not None:
-            report += self.do(ops.RecoverWorkflows(report.next_after))
+            report += self.do(ops.RecoverWorkflows(report.next_after, report.until))
         self.settle()
         return report
 
@@ -274,13 +288,21 @@ class Desk:
         """What is recorded of a workflow."""
         return self.backend.history(self.record(id).key)
 
+    def ids(self) -> list[str]:
+        """All workflows, the oldest first."""
+        return [record.id for record in self.backend.find(Workflows(limit=ALL))]
+
+    def suspects(self) -> list[tuple[int, int]]:
+        """Who is on trial, and the crashes that count against each."""
+        return list(self.backend.find(Suspects()))
+
     def letters(self) -> list[DeadLetter]:
         """All dead letters."""
         return list(self.backend.find(Letters(limit=ALL)))
 
     def pending(self, name: str) -> int:
         """How many events of a name are stored."""
-        return self.backend.count(PendingCount(name=name))
+        return len(self.backend.find(PendingEvents(name=name, limit=ALL)))
 
     def waits(self, id: str = "w") -> list[EventWait]:
         """The registered event waits of a workflow."""
@@ -298,7 +320,9 @@ class Desk:
     def check(self) -> None:
         """What must hold after every commit, whatever was decided."""
         for name in self._names:
-            assert self.state.post.pending_count(name) == self.pending(name), name
+            for taken in (False, True):
+                stored = self.backend.count(PendingCount(name=name, taken=taken))
+                assert self.state.post.pending_count(name, taken=taken) == stored, name
         for record in self.backend.find(Workflows(limit=ALL)):
             waits = self.backend.find(WaitsOf(workflow_key=record.key))
             mail = self.backend.find(Mailbox(target=record.key, limit=ALL))

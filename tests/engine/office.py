@@ -10,7 +10,8 @@ from durable.backends.base import Backend, Batch
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.codec import Codec
 from durable.engine.config import EngineConfig
-from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinator
+from durable.engine.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.inbox import Envelope
 from durable.engine.operations import Operation
 from durable.registry import Registry
 from durable.testing.clock import ManualClock

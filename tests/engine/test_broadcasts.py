@@ -107,10 +107,10 @@ def test_expired_broadcast_is_not_read() -> None:
 def test_full_queue_refuses_before_anybody_gets_it() -> None:
     """A broadcast that there is no room for is refused, and no waiter has got it."""
     desk = Desk(*EVERY, config=EngineConfig(max_pending_events=1))
-    desk.send(news, 1)
     desk.start(reader(2))
-    assert refusal(desk.batch(event_of(news, 2))[0]) == (PendingEventsFull, "news", 1)
-    assert len(desk.history()) == 1
+    desk.send(news, 1, key="nobody waits for this key")
+    assert refusal(desk.batch(event_of(news, 2))[0]) == (PendingEventsFull, "news", 1, None)
+    assert desk.history() == []
 
 
 def test_broadcast_that_ends_its_readers() -> None:

@@ -172,8 +172,8 @@ def test_losing_child_is_cancelled(room: int) -> None:
     desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=room))
     desk.start(racer())
     desk.send(other, 1, to="w")
-    assert desk.status("w/0.0.0") is WorkflowStatus.CANCELLED
-    assert desk.record("w/0.0.0").cancel_reason == "workflow 'w' no longer waits for it"
+    assert desk.status("w/0.child.0") is WorkflowStatus.CANCELLED
+    assert desk.record("w/0.child.0").cancel_reason == "workflow 'w' no longer waits for it"
     desk.advance(60)
     assert desk.result() == "event"
 

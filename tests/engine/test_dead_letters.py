@@ -6,7 +6,8 @@ import pytest
 
 from durable import DeadLetterNotFound, DeadLetterPolicy, Delivered, PendingEventsFull, Queued, WorkflowStatus
 from durable.engine.config import EngineConfig
-from durable.engine.operations import ListLetters, RemoveLetter, ReplayLetter, TerminateWorkflow
+from durable.engine.mail_operations import ListLetters, RemoveLetter, ReplayLetter
+from durable.engine.operations import TerminateWorkflow
 from durable.errors import WorkflowNotFound
 from tests.engine.desk import Desk, call_of, event_of, refusal
 from tests.engine.flows import EVERY, collector, go, late_waiter, nothing, other, sleeper, waiter, worker
@@ -43,7 +44,7 @@ def test_letters_keep_what_was_not_taken(end: str, room: int) -> None:
     else:
         desk.do(TerminateWorkflow("w")) if end == "terminate" else desk.cancel()
     found = [(one.name, one.event_key, one.payload, one.workflow_id) for one in desk.letters()]
-    assert found == [("go", "", "1", "w"), ("other", "k", "2", "w")]
+    assert found == [("go", "", 1, "w"), ("other", "k", 2, "w")]
     assert desk.letters()[0].sent_at_us == sent
     assert desk.letters()[0].died_at_us == desk.record().finished_at
 
@@ -53,7 +54,7 @@ def test_mail_of_a_workflow_that_ends_at_once() -> None:
     desk = Desk(*EVERY)
     desk.send(go, 1, to="w", allow_unstarted=True)
     desk.start(nothing())
-    assert [letter.payload for letter in desk.letters()] == ["1"]
+    assert [letter.payload for letter in desk.letters()] == [1]
 
 
 def test_discard() -> None:
@@ -87,7 +88,7 @@ def test_list_pages() -> None:
     desk = _with_letters(1, 2, 3)
     first = desk.do(ListLetters(after=0, limit=2))
     rest = desk.do(ListLetters(after=first[-1].id, limit=2))
-    assert [letter.payload for letter in (*first, *rest)] == ["1", "2", "3"]
+    assert [letter.payload for letter in (*first, *rest)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("to", ["taker", None])

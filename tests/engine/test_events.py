@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from durable import (
+    DeadLetterReason,
     Delivered,
     DeliveryMode,
     Durable,
@@ -21,6 +22,7 @@ from durable import (
     workflow,
 )
 from durable.engine.config import EngineConfig
+from durable.engine.mail_operations import ReplayLetter
 from durable.engine.operations import SendEvent
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import Desk, call_of, event_of, refusal
@@ -243,8 +245,8 @@ def _typed(kind: Any) -> WorkflowDef[[], Any]:
 
 @pytest.mark.parametrize("to", ["w", None])
 @pytest.mark.parametrize("sent_first", [True, False])
-def test_unreadable_payload_parks_and_is_kept(to: str | None, sent_first: bool) -> None:
-    """A payload that the waiter's type cannot read parks the waiter; the event waits until the code can read it."""
+def test_unreadable_payload_becomes_a_letter(to: str | None, sent_first: bool) -> None:
+    """A payload that the waiter's type cannot read becomes a dead letter; code that can read it gets it replayed."""
     desk = Desk(_typed(int))
     send = SendEvent(name="typed", payload='"text"', to=to, allow_unstarted=True)
     if sent_first:
@@ -253,12 +255,12 @@ def test_unreadable_payload_parks_and_is_kept(to: str | None, sent_first: bool) 
     else:
         desk.start(_typed(int)())
         assert desk.do(send) == Queued()
-    assert desk.status() is WorkflowStatus.PARKED
-    assert (desk.history(), desk.pending("typed")) == ([], 1)
-    desk.restart(_typed(int))
-    assert (desk.status(), desk.pending("typed")) == (WorkflowStatus.PARKED, 1)
+    assert desk.status() is WorkflowStatus.SUSPENDED
+    assert (desk.history(), desk.pending("typed")) == ([], 0)
+    (letter,) = desk.letters()
+    assert (letter.payload, letter.workflow_id, letter.reason) == ("text", "w", DeadLetterReason.UNREADABLE)
     desk.restart(_typed(str))
-    assert desk.pending("typed") == 0
+    desk.do(ReplayLetter(letter.id, "w"))
     desk.advance(60)
     assert desk.result() == "text"
 
@@ -274,4 +276,5 @@ def test_unreadable_payload_goes_to_the_next_waiter() -> None:
     desk.start(_typed(int)(), "numbers")
     desk.start(texts(), "texts")
     assert desk.do(SendEvent(name="typed", payload='"text"')) == Delivered(("texts",))
-    assert desk.status("numbers") is WorkflowStatus.PARKED
+    assert desk.status("numbers") is WorkflowStatus.SUSPENDED
+    assert desk.letters() == []

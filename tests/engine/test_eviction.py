@@ -77,7 +77,7 @@ def _outcome(desk: Desk) -> list[Any]:
     return [
         (one.id, one.status, one.result, one.error and one.error[:60], one.wake_at, one.finished_at, one.cancel_reason)
         for one in desk.backend.find(Workflows(limit=ALL))
-    ] + [(letter.name, letter.payload, letter.workflow_id) for letter in desk.letters()]
+    ] + [(letter.name, letter.payload_json, letter.workflow_id) for letter in desk.letters()]
 
 
 def _histories(desk: Desk) -> list[Any]:

@@ -141,7 +141,7 @@ def test_pending_events_pass_in_one_commit() -> None:
         yield from sleep(60)
         return (yield from loop(adding, [0, 0], keep=3))
 
-    desk = Desk(adder, checks=False)
+    desk = Desk(adder, checks=False, config=EngineConfig(max_steps_per_decision=10_000))
     desk.start(adder())
     desk.batch(*(ops.SendEvent(name=tick.name, payload=str(number), to="w") for number in range(count)))
     before = desk._number

@@ -65,7 +65,7 @@ def test_time_in_which_it_lay_failed_does_not_count() -> None:
     desk.finish(desk.activities[0], 1)
     desk.advance(30)
     assert type(desk.error()).__name__ == "TimedOut"
-    assert "ends in durable.errors.TimedOut" in str(refused(desk, lambda: retry(desk)))
+    assert "ends in durable.TimedOut" in str(refused(desk, lambda: retry(desk)))
 
 
 def test_time_in_which_the_code_was_mended_does_not_count() -> None:

@@ -19,7 +19,7 @@ from durable import (
     workflow,
 )
 from durable.backends.memory import MemoryBackend, MemoryStore
-from durable.engine.operations import DescribeWorkflow, ResumePause
+from durable.engine.operations import ResumePause, ResumeWorkflow
 from durable.errors import InvariantViolated
 from durable.runner.definitions import WorkflowDef
 from durable.runner.session import WorkflowSessionRunner
@@ -224,7 +224,7 @@ def test_step_that_was_not_over_is_gone(kind: str) -> None:
     desk = at_the_step(kind)
     code = (*EVERY, shrinking(kind, is_old=False))
     desk.restart(*code)
-    desk.do(DescribeWorkflow("w"))
+    desk.do(ResumeWorkflow(desk.record().key))
     check_restart(desk, *code)
     assert (desk.waits(), ids(desk), desk.status()) == ([], [], SUSPENDED)
     assert [one for one in desk.activities if one.workflow_id == "w"] == []
@@ -260,7 +260,7 @@ def test_step_that_was_over_is_passed_over(kind: str) -> None:
     code = (*EVERY, shrinking(kind, is_old=False))
     desk.advance(5)
     desk.restart(*code)
-    desk.do(DescribeWorkflow("w"))
+    desk.do(ResumeWorkflow(desk.record().key))
     assert stored(desk) == before
     desk.advance(100)
     assert desk.status() is WorkflowStatus.SUCCEEDED
@@ -279,7 +279,7 @@ def test_wrong_name_parks_with_the_diff() -> None:
     desk = at_the_step("activity")
     desk.finish(desk.activities[0], 1)
     desk.restart(wrong)
-    desk.do(DescribeWorkflow("w"))
+    desk.do(ResumeWorkflow(desk.record().key))
     assert (desk.status(), desk.record().park_reason) == (PARKED, ParkReason.DIVERGED)
     assert "recorded: activity desk.work" in (desk.record().park_detail or "")
     assert "asks: removed desk.werk" in (desk.record().park_detail or "")
@@ -328,7 +328,7 @@ def test_parked_workflow_that_ends_at_once() -> None:
 
     desk = at_the_step("event")
     desk.restart()
-    desk.do(DescribeWorkflow("w"))
+    desk.do(ResumeWorkflow(desk.record().key))
     assert desk.status() is PARKED
     desk.state.registry.add(short)
     retry(desk)

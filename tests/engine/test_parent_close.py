@@ -56,7 +56,7 @@ def test_on_parent_close(how: str, close: str, is_evicted: bool) -> None:
 @pytest.mark.parametrize("how", [TerminateWorkflow, CancelWorkflow])
 @pytest.mark.parametrize("parked_before", [True, False])
 def test_awaited_child_of_a_parked_parent(how: Any, parked_before: bool) -> None:
-    """A parked parent that is ended takes the child with it that it waited for."""
+    """A parked parent takes the child with it that it waited for, when it ends: a cancel waits for its code."""
 
     @workflow(name="closing.awaits")
     def awaits() -> Durable[int]:
@@ -68,6 +68,9 @@ def test_awaited_child_of_a_parked_parent(how: Any, parked_before: bool) -> None
     if parked_before:
         desk.do(ResumeWorkflow(desk.record().key))
     desk.do(how("w"))
+    if how is CancelWorkflow:
+        assert desk.status("w/0") is WorkflowStatus.SUSPENDED
+        desk.restart(*EVERY, awaits)
     assert (desk.status(), desk.status("w/0")) == (WorkflowStatus.CANCELLED, WorkflowStatus.CANCELLED)
 
 

@@ -25,7 +25,7 @@ from durable import (
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.clock import to_datetime
 from durable.engine import operations as ops
-from durable.engine.operations import CancelPause, DescribeWorkflow, FindPause, ResumePause
+from durable.engine.operations import CancelPause, DescribeWorkflow, ResumePause
 from durable.records import HistoryEntry
 from durable.runner.pauses import PauseOp
 from tests.engine.asking import FLOWS, TIGHT, asker, crowd, ids, loser, pauses, reply, resume, rounds
@@ -154,7 +154,7 @@ def test_refusals_of_what_was_never_asked() -> None:
     rows = desk.rows()
     assert resume(desk, "0", 1, id="nobody") == (WorkflowNotFound, "nobody")
     assert resume(desk, "0", 1, id="done") == (WorkflowTerminated, "done", "succeeded")
-    assert resume(desk, "1", 1) == refusal(reply(desk, FindPause("w", "1"))) == (PauseNotFound, "w", "1")
+    assert resume(desk, "1", 1) == (PauseNotFound, "w", "1")
     assert (desk.rows(), ids(desk)) == (rows, ["0"])
 
 
@@ -164,14 +164,25 @@ def test_an_answer_that_does_not_fit(answer: str) -> None:
     desk = Desk(*FLOWS, config=EngineConfig(max_payload_bytes=4096))
     desk.start(asker())
     before = (desk.rows(), pauses(desk), desk.record())
-    found = reply(desk, FindPause("w", "0"))
-    assert isinstance(found, PauseOp)
     refused = reply(desk, ResumePause("w", "0", answer))
     assert isinstance(refused, PayloadTooLarge if len(answer) > 4096 else CodecError)
     assert "pause: answer" in str(refused)
     assert (desk.rows(), pauses(desk), desk.record()) == before
     assert resume(desk, "0", 5) is None
     assert desk.result() == [5]
+
+
+@pytest.mark.parametrize(("answer", "written_as"), [(None, int), ('"5"', str), ("true", bool)])
+def test_an_answer_of_another_type_is_asked_for_again(answer: str | None, written_as: type) -> None:
+    """An answer that was not written as the type that the pause asks for changes nothing; the reply says the type."""
+    desk = Desk(*FLOWS)
+    desk.start(asker())
+    before = (desk.rows(), pauses(desk), desk.record())
+    asked = reply(desk, ResumePause("w", "0", answer, written_as))
+    assert isinstance(asked, PauseOp)
+    assert asked.returns is int
+    assert (desk.rows(), pauses(desk), desk.record()) == before
+    assert reply(desk, ResumePause("w", "0", "5", int)) is None
 
 
 def test_a_prompt_that_is_too_large_fails_the_body() -> None:
@@ -198,10 +209,10 @@ def test_a_pause_of_a_losing_branch_is_withdrawn() -> None:
     """The commit in which a branch loses takes its question from the list, and answers find nothing."""
     desk = Desk(*FLOWS)
     desk.start(loser())
-    assert ids(desk) == ["0.0.0"]
+    assert ids(desk) == ["0.person.0"]
     desk.send(go, 1, to="w")
     assert (ids(desk), desk.waits()) == ([], [])
-    assert resume(desk, "0.0.0", 1) == (PauseNotFound, "w", "0.0.0")
+    assert resume(desk, "0.person.0", 1) == (PauseNotFound, "w", "0.person.0")
 
 
 @pytest.mark.parametrize("is_loaded", [True, False])

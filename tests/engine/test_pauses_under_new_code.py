@@ -16,7 +16,7 @@ from durable import (
     sleep,
     workflow,
 )
-from durable.engine.operations import CancelPause, DescribeWorkflow, ResumePause
+from durable.engine.operations import CancelPause, ResumePause, ResumeWorkflow, TerminateWorkflow
 from durable.runner.definitions import WorkflowDef
 from tests.engine.asking import ids, pauses, reply, resume
 from tests.engine.desk import Desk
@@ -59,7 +59,7 @@ def test_a_pause_may_ask_in_other_words(code: str, prompt: str, expects: str) ->
     desk = _asked(code)
     before = pauses(desk)[0]
     assert (before.prompt, before.expects) == ("sure?", "bool")
-    desk.do(DescribeWorkflow("w"))
+    desk.do(ResumeWorkflow(desk.record().key))
     (after,) = pauses(desk)
     assert (after.prompt, after.expects, after.number, after.since) == (prompt, expects, before.number, before.since)
     answer = "yes" if expects == "str" else True
@@ -92,9 +92,10 @@ def test_a_parked_workflow_keeps_its_pauses() -> None:
 
 
 def test_the_end_of_a_parked_workflow_withdraws_its_pauses() -> None:
-    """Cancelled while it is parked, it leaves nothing in the list."""
+    """Terminated while it is parked, it leaves nothing in the list."""
     desk = _asked("diverged")
-    desk.do(DescribeWorkflow("w"))
-    assert desk.status() is WorkflowStatus.PARKED
     assert desk.cancel() is True
+    assert desk.status() is WorkflowStatus.PARKED
+    assert len(ids(desk)) == 1
+    assert desk.do(TerminateWorkflow("w")) is True
     assert ids(desk) == []

@@ -165,7 +165,7 @@ def test_value_that_decided_a_race() -> None:
     desk = Desk(racing)
     desk.start(racing())
     desk.send(other, 5, to="w")
-    repair(desk, "0.1.0", 50)
+    repair(desk, "0.second.0", 50)
     check_restart(desk, racing)
     finish_all(desk, 6)
     assert desk.result() == ["second", 50, 6]
@@ -285,7 +285,7 @@ def test_what_has_ended(end: str) -> None:
         desk.cancel()
     error = refused(desk, lambda: repair(desk, "0", 5))
     assert isinstance(error, WorkflowTerminated)
-    assert error.status == end
+    assert error.status is WorkflowStatus(end)
 
 
 def test_later_entries_must_fit() -> None:

@@ -9,7 +9,9 @@ import pytest
 from durable import (
     CannotRetry,
     Durable,
+    EngineConfig,
     Overlap,
+    ParkReason,
     Retry,
     WorkflowNotFound,
     WorkflowStatus,
@@ -20,12 +22,13 @@ from durable import (
     sleep,
     workflow,
 )
-from durable.engine.operations import AwaitEnd, PurgeWorkflows, ReplayLetter
+from durable.engine.mail_operations import ReplayLetter
+from durable.engine.operations import AwaitEnd, PurgeWorkflows, Queued
 from durable.engine.questions import Pending
 from durable.engine.repair_operations import RetryWorkflow
 from durable.runner.definitions import WorkflowDef
 from tests.engine.agenda import schedule_of
-from tests.engine.desk import Desk
+from tests.engine.desk import Desk, event_of
 from tests.engine.flows import EVERY, Refused, clean, go, nothing, waiter, work, worker
 from tests.engine.mending import check_restart, refused, retry, told
 
@@ -279,7 +282,7 @@ def test_what_was_undone_is_refused(scoped: bool, undone: str) -> None:
         fail_all(desk)
     assert desk.status() is FAILED
     error = refused(desk, lambda: retry(desk))
-    assert "was undone; start it anew, or fork it from before the step that failed" in str(error)
+    assert "was undone; start another run, or fork it from" in str(error)
 
 
 def test_code_that_would_undo_at_once_is_refused() -> None:
@@ -349,3 +352,18 @@ def test_run_of_a_schedule(overlap: Overlap) -> None:
     desk.settle()
     assert len(desk.activities) == {Overlap.SKIP: 0, Overlap.QUEUE: 1, Overlap.ALLOW: 2}[overlap]
     assert desk.result(first.workflow_id) == 1
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_retry_after_crashes_takes_the_mail_in_order(together: bool) -> None:
+    """What came while it was parked comes before what is sent between the retry and the rebuilding of its body."""
+    # Without its checks: between the retry and the rebuilding the mail lies there.
+    desk = Desk(*EVERY, config=EngineConfig(max_crashes=1), checks=False)
+    desk.start(waiter())
+    desk.state.mark[0] = desk.record().key
+    desk.restart(*EVERY, clean=False)
+    assert desk.record().park_reason is ParkReason.CRASHED
+    desk.send(go, 1, to="w")
+    assert desk.two(RetryWorkflow("w"), event_of(go, 2, to="w"), together=together) == [None, Queued()]
+    desk.settle()
+    assert desk.result() == 1

@@ -342,3 +342,12 @@ def test_spawned_child_that_was_taken_along_while_it_was_asked_for() -> None:
     desk.send(go, 4, to="w/0")
     desk.finish(desk.activities[0], 5)
     assert desk.result() == [4, 5]
+
+
+def test_words_of_a_reason_restart_nobody() -> None:
+    """A child that was cancelled by hand stays so, also if the reason reads as if its parent had ended."""
+    desk = Desk(pair, *EVERY)
+    desk.start(pair())
+    desk.cancel("w/0.0.0", reason="parent 'w' has ended")
+    assert desk.status() is FAILED
+    assert "child 'w/0.0.0' was cancelled; fork it" in str(refused(desk, lambda: retry(desk)))

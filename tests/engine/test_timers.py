@@ -148,7 +148,7 @@ def test_window_that_holds_all_is_never_refilled() -> None:
     """A store with fewer timers than the window is read once; later timers go straight in."""
     window = TimerWindow(2)
     window.refill([(100, 1)])
-    assert window.pop_due(100, 10) == [1]
+    assert window.pop_due(100, 10) == [(100, 1)]
     assert window.refill_after() is None
     window.move(2, None, 500)
     assert window.next() == 500
@@ -160,7 +160,7 @@ def test_window_leaves_later_timers_to_the_store() -> None:
     window.refill([(100, 1), (200, 2)])
     window.move(3, None, 300)
     window.move(4, None, 150)
-    assert window.pop_due(1000, 10) == [1, 4, 2]
+    assert window.pop_due(1000, 10) == [(100, 1), (150, 4), (200, 2)]
     assert window.refill_after() == (200, 2)
 
 
@@ -183,7 +183,7 @@ def test_window_is_cut_when_it_has_grown() -> None:
     window.refill([])
     for key in range(5):
         window.move(key, None, 100 + key)
-    assert window.pop_due(1000, 10) == [0, 1]
+    assert window.pop_due(1000, 10) == [(100, 0), (101, 1)]
     assert window.refill_after() is not None
 
 
@@ -194,5 +194,5 @@ def test_window_moves_and_removes() -> None:
     window.move(1, 100, 400)
     window.move(2, 200, None)
     assert window.pop_due(199, 10) == []
-    assert window.pop_due(1000, 1) == [3]
-    assert window.pop_due(1000, 1) == [1]
+    assert window.pop_due(1000, 1) == [(200, 3)]
+    assert window.pop_due(1000, 1) == [(400, 1)]

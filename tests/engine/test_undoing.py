@@ -23,6 +23,7 @@ from durable.retry import Retry
 from durable.runner.definitions import Durable, activity, workflow
 from durable.runner.events import Event
 from durable.runner.undo import saga
+from durable.testing.clock import NOON
 from tests.engine.desk import Desk
 
 ROOM = pytest.mark.parametrize("room", [1, 100])
@@ -167,7 +168,8 @@ def test_undo_is_retried_by_its_policy_and_then_reported(caplog: pytest.LogCaptu
     assert (failed.position, failed.undo, failed.message) == ("1", "undoing.refund", "still closed")
     assert told.failed_undos == desk.do(DescribeWorkflow("w")).failed_undos == (failed,)
     assert [entry.status for entry in desk.history()][-3:] == [EntryStatus.RETRY, EntryStatus.ERROR, EntryStatus.OK]
-    assert caplog.messages == [f"workflow w (undoing.pair): {failed}"]
+    errors = [line.getMessage() for line in caplog.records if line.levelno == logging.ERROR]
+    assert errors == [f"workflow w (undoing.pair): {failed}"]
 
 
 def test_description_says_what_is_owed() -> None:
@@ -253,9 +255,9 @@ def test_refusal_that_the_code_does_not_come_to_parks() -> None:
     record = desk.record()
     assert (record.status, record.park_reason) == (WorkflowStatus.PARKED, ParkReason.DIVERGED)
     assert "refusal result" in (record.park_detail or "")
-    # Cancelling it ends it at once: a body that cannot run cannot undo.
+    # A body that cannot run cannot undo: a cancel waits for code that fits.
     assert desk.cancel()
-    assert (desk.status(), desk.activities) == (WorkflowStatus.CANCELLED, [])
+    assert (desk.status(), desk.activities) == (WorkflowStatus.PARKED, [])
 
 
 def test_continue_as_is_refused_while_undos_are_owed() -> None:
@@ -292,3 +294,23 @@ def test_saga_that_fails_lets_the_workflow_succeed() -> None:
     desk.restart(*EVERY)
     assert step(desk) == ("0.u.0.0", 1, 1)
     assert desk.result() == "went on: inside"
+
+
+@ROOM
+def test_wait_that_is_due_at_the_start_is_not_taken_for_a_delay(room: int) -> None:
+    """After the clock was set back, a wait can be due at the instant of a delayed start; its undos are still owed."""
+
+    @workflow(name="undoing.delayed")
+    def delayed() -> Durable[None]:
+        yield from charge(1).undo(refund)
+        yield from go.wait().within(0)
+
+    desk = Desk(delayed, waiter, config=EngineConfig(max_loaded_workflows=room))
+    begun = desk.start(delayed(), delay=60)
+    desk.advance(60)
+    desk.clock.set(NOON)
+    desk.finish(desk.activities[0], 1)
+    desk.start(waiter(), "elsewhere")
+    assert desk.record().wake_at == begun.start_at
+    assert desk.cancel() is True
+    assert [effect.definition for effect in desk.activities if effect.workflow_id == "w"] == [refund]

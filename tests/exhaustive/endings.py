@@ -57,7 +57,7 @@ ENDINGS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
         )], "failed"), [], [],
     ),
     "settled branches": ({"w": "[[3],100,[40,1],50]"}, [], []),
-    "first success": ({"w": '["good",20,1]', "w/0.1.0": "cancelled"}, [], []),
+    "first success": ({"w": '["good",20,1]', "w/0.child.0": "cancelled"}, [], []),
     "a few at a time": ({"w": "[[0],[10,1],[20],[30,3],[40],90]"}, [], []),
     "loop": ({"w": "[[10,20,30,40],90]"}, [], []),
     "loops in branches": ({"w": '[1,5,"ticked"]'}, [], []),

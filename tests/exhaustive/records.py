@@ -34,7 +34,7 @@ def workflows(store: Backend) -> list[WorkflowRecord]:
 
 def events(store: Backend) -> list[PendingEvent]:
     """Every pending event, of mailboxes and of queues."""
-    loose = store.find(StaleEvents(expired_at=_FAR, sent_before=_FAR, limit=_ALL))
+    loose = store.find(StaleEvents(expired_at=_FAR, since_before=_FAR, limit=_ALL))
     boxed = [event for one in workflows(store) for event in store.find(Mailbox(target=one.key, limit=_ALL))]
     return sorted({event.serial: event for event in (*loose, *boxed)}.values(), key=lambda event: event.serial)
 
@@ -70,7 +70,7 @@ def story(store: Backend) -> dict[str, Any]:
             for event in events(store)
         ],
         "letters": [
-            (letter.name, letter.event_key, letter.workflow_id, letter.payload)
+            (letter.name, letter.event_key, letter.workflow_id, letter.payload_json)
             for letter in store.find(Letters(limit=_ALL))
         ],
         "sent": {row.event_id: (row.digest, row.reply) for row in store.find(Sent(before=_FAR, limit=_ALL))},

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import attrs
 
 from durable.engine import operations as ops
+from durable.engine.mail_operations import ListLetters, ReplayLetter
 from durable.engine.repair_operations import ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.errors import DeadLetterNotFound, WorkflowAlreadyExists
 from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled
@@ -87,12 +89,14 @@ class Script:
         elif isinstance(step, Let):
             service.held.clear()
         elif isinstance(step, Replay):
-            letters = service.ask(ops.ListLetters(after=0, limit=1))
-            answer = service.ask(ops.ReplayLetter(letters[0].id, step.to))
+            letters = service.ask(ListLetters(after=0, limit=1))
+            answer = service.ask(ReplayLetter(letters[0].id, step.to))
             # Whoever repeats this without having seen the answer finds that the letter is gone.
             assert isinstance(answer, ops.Delivered | ops.Queued | DeadLetterNotFound)
-        elif isinstance(step, ops.CancelWorkflow | ops.TerminateWorkflow):
+        elif isinstance(step, ops.CancelWorkflow):
             # Whoever repeats this may find that it has ended meanwhile.
+            assert service.ask(step, is_done=lambda: _is_cancelled(service, step)) in (True, False, None)
+        elif isinstance(step, ops.TerminateWorkflow):
             assert service.ask(step) in (True, False)
         elif isinstance(step, ops.ResumePause | ops.CancelPause):
             # Whoever repeats this without having seen the answer finds that it is done.
@@ -127,6 +131,12 @@ def _is_repaired(service: Service, step: RepairWorkflow) -> bool:
     """An operator who has not seen the answer looks whether it is done: a second repair would be noted as well."""
     noted = service.ask(ops.ReadHistory(step.id))
     return any((one.kind, one.position) == (EntryKind.REPAIRED, step.position) for one in noted)
+
+
+def _is_cancelled(service: Service, step: ops.CancelWorkflow) -> bool:
+    """A client that has not seen the answer looks whether it is done: a second cancel would be raised as well."""
+    noted = service.ask(ops.ReadHistory(step.id))
+    return any((one.kind, one.outcome) == (EntryKind.CANCEL, json.dumps(step.reason)) for one in noted)
 
 
 def start_of(call: Any, id: str = "w", **more: Any) -> ops.StartWorkflow:

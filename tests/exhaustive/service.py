@@ -11,10 +11,13 @@ from typing import Any
 
 import attrs
 
+from durable.clock import SECOND
 from durable.codec import Codec
 from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
-from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinator
+from durable.engine.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.inbox import Envelope
+from durable.engine.trials import WINDOW
 from durable.errors import StorageUnavailable
 from durable.ids import place
 from durable.outcomes import pack_error
@@ -29,8 +32,6 @@ from durable.testing.faults import FaultyBackend, SimCrash
 _STEPS = 5_000
 # One for all: a codec learns how to store a function's arguments, which takes longer than many runs.
 CODEC = Codec()
-# How long the engine waits for a workflow that is on trial before it tries the next; idle time has to pass for that.
-_TRIAL = 5.0
 
 
 class Unthreaded(WorkflowStateCoordinator):
@@ -40,9 +41,10 @@ class Unthreaded(WorkflowStateCoordinator):
         """One batch, if there is anything to do; whether there was."""
         if self.work_off():
             return True
-        if not self.state.trials.waiting:
+        if not any(self.state.trials.groups):
+            # Nobody waits to be admitted.
             return False
-        self._clock.sleep(_TRIAL)
+        self._clock.sleep(WINDOW / SECOND)
         self.work_off()
         return True
 
@@ -105,7 +107,7 @@ class Service:
             )
             try:
                 self.coordinator.open(f"process {self.starts}")
-            except StorageUnavailable:
+            except (StorageUnavailable, SimCrash):
                 self.backend.close()
                 continue
             self.coordinator.submit(ops.RecoverWorkflows())

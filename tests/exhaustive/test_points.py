@@ -113,6 +113,7 @@ def test_crash_at_every_commit(script: Script) -> None:
     assert points >= 2 * script.commits
 
 
+@pytest.mark.timeout(120)
 @each_script
 def test_two_crashes(script: Script) -> None:
     """The process ends at any two commits, with one body in memory at a time: the same outcome."""

@@ -202,7 +202,7 @@ def test_annotations_that_cannot_be_used() -> None:
     coder.check((1,), {})
     with pytest.raises(CodecError, match="activity f: its annotations cannot be resolved: NameError"):
         coder.pack_arguments((1,), {})
-    with pytest.raises(CodecError, match=r"activity f: result: .* is no type that can be stored"):
+    with pytest.raises(CodecError, match=r"activity f: result: .* cannot be stored"):
         _ = CODEC.function(unstorable, "activity f").result
 
 

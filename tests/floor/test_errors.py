@@ -9,14 +9,14 @@ from typing import Any
 import attrs
 import pytest
 
-from durable import errors, pause_errors, schedule_errors
-from durable.errors import Cancelled, DurableError, InvariantViolated, SessionClosed
+from durable import errors, event_errors, pause_errors, schedule_errors
+from durable.errors import Cancelled, DurableError, InvariantViolated, SessionClosed, WorkflowTerminated
 
 SAMPLES: tuple[tuple[str, Any], ...] = (
     ("str", "sample"), ("timedelta", timedelta(seconds=3)), ("int", 3), ("float", 3.5),
 )  # fmt: skip
 OUTSIDE = (Cancelled, SessionClosed, InvariantViolated)
-NAMES = vars(errors) | vars(pause_errors) | vars(schedule_errors)
+NAMES = vars(errors) | vars(event_errors) | vars(pause_errors) | vars(schedule_errors)
 ALL = [one for one in NAMES.values() if isinstance(one, type) and issubclass(one, BaseException)]
 EVERY = pytest.mark.parametrize("cls", ALL, ids=lambda one: one.__name__)
 
@@ -28,6 +28,8 @@ def fields_of(cls: Any) -> tuple[Any, ...]:
 
 def made(cls: type[BaseException]) -> BaseException:
     """An error of a class, with a value in every field."""
+    if cls is WorkflowTerminated:
+        return cls("sample", "failed")
     types = [str(field.type) for field in fields_of(cls)]
     return cls(*[next(value for kind, value in SAMPLES if kind in one) for one in types] or ["why"])
 

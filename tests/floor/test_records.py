@@ -9,9 +9,9 @@ import attrs
 import pytest
 
 from durable.errors import InvariantViolated
+from durable.letters import DeadLetter
 from durable.records import (
     TRANSITIONS,
-    DeadLetter,
     EntryKind,
     EntryStatus,
     HistoryEntry,
@@ -88,5 +88,7 @@ def test_entry_shows_instants_as_datetimes() -> None:
 
 def test_dead_letter_shows_instants_as_datetimes() -> None:
     """A dead letter tells when it was sent and when its workflow ended."""
-    letter = DeadLetter(id=1, name="paid", workflow_id="w-1", payload="1", sent_at_us=1_000_000, died_at_us=2_000_000)
+    letter = DeadLetter(
+        id=1, name="paid", workflow_id="w", payload_json="1", sent_at_us=1_000_000, died_at_us=2_000_000
+    )
     assert (letter.sent_at, letter.died_at) == (EPOCH + timedelta(seconds=1), EPOCH + timedelta(seconds=2))

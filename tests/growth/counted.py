@@ -19,7 +19,8 @@ from durable.backends.base import Batch
 from durable.backends.sqlite import SqliteBackend
 from durable.codec import Codec
 from durable.engine.config import EngineConfig
-from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinator
+from durable.engine.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.inbox import Envelope
 from durable.engine.operations import Operation, RecordActivity, RecoverWorkflows, RunActivity, StartWorkflow
 from durable.records import HistoryEntry
 from durable.registry import Registry

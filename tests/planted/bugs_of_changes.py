@@ -92,6 +92,7 @@ def _rebuilding(planter: Planter, is_first: Any) -> None:
     ) -> tuple[WorkflowSessionRunner, SessionResult]:
         session = progress._session(turn, record)
         begins = not history and (is_first(turn, record) or is_first_run(record, history))
+        turn.state.mark[0] = record.key
         turn.state.watch.enter(record, session)
         return session, session.start() if begins else session.replay(history)
 

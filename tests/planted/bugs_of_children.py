@@ -6,13 +6,14 @@ from typing import Any
 
 from durable.backends.base import Children
 from durable.engine import kinship, lifecycle, progress, publishing, spawning
-from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinator
+from durable.engine.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.inbox import Envelope
 from durable.engine.kinship import END
 from durable.engine.operations import Follow, ResumeWorkflow
 from durable.engine.state import Loaded, State
 from durable.engine.turn import Turn
 from durable.engine.watching import Observers
-from durable.records import EntryKind, EntryStatus, OnParentClose, Progress, WorkflowRecord
+from durable.records import CancelCause, EntryKind, EntryStatus, OnParentClose, Progress, WorkflowRecord
 from durable.runner.fibers import WaitCondition
 from durable.runner.results import SessionResult
 from durable.runner.session import WorkflowSessionRunner
@@ -138,7 +139,7 @@ def kept_child_cancelled(planter: Planter) -> None:
         for id in kept.get(record.key, ()):
             child = turn.state.find(id)
             if child is not None:
-                turn.cancels.append((id, record.key, child.parent_place or "", "parent has ended"))
+                turn.cancels.append((id, record, child.parent_place or "", CancelCause.PARENT_ENDED))
         close(turn, record, loaded)
 
     def register_workflow(*args: Any, **more: Any) -> WorkflowRecord:

@@ -10,16 +10,18 @@ import attrs
 
 from durable.backends.base import Batch
 from durable.backends.memory import MemoryStore
-from durable.engine import endings, progress, recovery
-from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinator
-from durable.engine.operations import Effect, Ended, Follow, ResumeWorkflow, WakeWorkflow
+from durable.engine import progress, recovery
+from durable.engine.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.inbox import Envelope
+from durable.engine.operations import Effect, Ended
 from durable.engine.state import Loaded, State
 from durable.engine.timers import TimerWindow
+from durable.engine.trials import Trials
 from durable.engine.turn import Turn
 from durable.engine.views import RecoveryReport
 from durable.engine.watching import Observers, Watchers
 from durable.errors import StorageUnavailable
-from durable.records import ParkReason, WorkflowRecord, WorkflowStatus
+from durable.records import HistoryEntry, WorkflowRecord
 from tests.planted.planting import Planter, bug
 
 # --- commit, then release -------------------------------------------------------------------------------------------
@@ -176,29 +178,35 @@ def recovery_skips_some(planter: Planter) -> None:
 
 
 @bug("I26")
-def crash_not_counted(planter: Planter) -> None:
-    """The crash of a workflow that was in work is counted before it goes on."""
+def suspect_not_noted(planter: Planter) -> None:
+    """After an unclean stop whoever runs an activity again is on trial."""
 
-    def _blame(turn: Turn, record: WorkflowRecord) -> None:
-        turn.state.trials.vetted.add(record.key)
-        has_timer = record.wake_at is not None
-        turn.effects.append(Follow(WakeWorkflow(record.key) if has_timer else ResumeWorkflow(record.key)))
+    def hold(self: Trials, key: int) -> bool:
+        return False
 
-    planter.replace(recovery, _blame)
+    planter.replace(Trials, hold)
 
 
 @bug("I26")
-def crash_counted_too_late(planter: Planter) -> None:
-    """The count is committed before the body is loaded, not together with what the body then does."""
-    blame = recovery._blame
+def body_that_was_not_stored_never_found(planter: Planter) -> None:
+    """A body that kills before its workflow is stored is stored first the next time, so that it can be blamed."""
+    blame = recovery._blame_body
 
-    def _blame(turn: Turn, record: WorkflowRecord) -> None:
-        blame(turn, record)
-        current = turn.state.by_key(record.key)
-        if current is not None and current.status is not WorkflowStatus.PARKED:
-            progress.load(turn, current)
+    def _blame_body(turn: Turn, key: int) -> None:
+        blame(turn, key)
+        turn.state.trials.stores_first = False
 
-    planter.replace(recovery, _blame)
+    planter.replace(recovery, _blame_body)
+
+
+@bug("I26")
+def suspect_noted_in_memory_only(planter: Planter) -> None:
+    """That somebody is on trial is committed before the activity runs."""
+
+    def admit(self: Trials, key: int) -> None:
+        self.on_trial[key] = self.waiting.pop(key)
+
+    planter.replace(Trials, admit)
 
 
 @bug("I26")
@@ -208,45 +216,44 @@ def crash_taken_for_a_clean_stop(planter: Planter) -> None:
 
     def open(self: WorkflowStateCoordinator, incarnation: str) -> None:
         take(self, incarnation)
-        self.state.trials.unclean = False
+        self.state.trials.is_on = False
 
     planter.replace(WorkflowStateCoordinator, open)
 
 
-@bug("I26", seed=31)
-def progress_does_not_acquit(planter: Planter) -> None:
-    """A workflow that makes progress is not what takes the process down."""
+@bug("I26")
+def body_not_blamed(planter: Planter) -> None:
+    """A workflow whose body kills the process again and again is parked."""
 
-    def _acquit(turn: Turn, loaded: Loaded) -> None:
+    def _blame_body(turn: Turn, key: int) -> None:
         pass
 
-    planter.replace(progress, _acquit)
+    planter.replace(recovery, _blame_body)
 
 
-@bug("I29", seed=1)
-def suspects_never_tried(planter: Planter) -> None:
-    """A suspect gets its trial."""
+@bug("I26")
+def body_not_marked(planter: Planter) -> None:
+    """A body that is fed is marked, whoever was stepped before it."""
 
-    def admit_suspect(turn: Turn) -> None:
+    def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
+        marked, turn.state.mark = turn.state.mark, [0]
+        try:
+            return feed(turn, loaded, entry, value)
+        finally:
+            turn.state.mark = marked
+
+    feed = progress._feed
+    planter.replace(progress, _feed)
+
+
+@bug("I29", "I22", seed=1)
+def suspects_never_admitted(planter: Planter) -> None:
+    """A suspect that waits for its group runs in the end."""
+
+    def hold_trials(turn: Turn) -> None:
         pass
 
-    planter.replace(recovery, admit_suspect)
-
-
-@bug("I29", seed=1)
-def overdue_timer_lost(planter: Planter) -> None:
-    """A timer that was put off because its workflow is a suspect fires when the trial begins."""
-
-    def _blame(turn: Turn, record: WorkflowRecord) -> None:
-        crashes = record.crashes + 1
-        if crashes >= turn.state.config.max_crashes:
-            endings.park(turn, record, ParkReason.CRASHED, "crashed")
-            return
-        turn.state.put(record.with_status(record.status, crashes=crashes), record)
-        turn.state.trials.vetted.add(record.key)
-        turn.effects.append(Follow(ResumeWorkflow(record.key)))
-
-    planter.replace(recovery, _blame)
+    planter.replace(recovery, hold_trials)
 
 
 # --- the window of timers -------------------------------------------------------------------------------------------
@@ -274,16 +281,6 @@ def timers_cut_off_lost(planter: Planter) -> None:
         self._horizon = horizon
 
     planter.replace(TimerWindow, move)
-
-
-@bug("I29", seed=997)
-def window_refilled_from_the_start(planter: Planter) -> None:
-    """Timers that are in hand do not come up again and again and keep those behind them from firing."""
-
-    def refill_after(self: TimerWindow) -> tuple[int, int] | None:
-        return None if self._timers or self._horizon is None else (-1, 0)
-
-    planter.replace(TimerWindow, refill_after)
 
 
 # --- bodies in memory -----------------------------------------------------------------------------------------------

@@ -10,10 +10,12 @@ import attrs
 from durable.backends.base import Batch
 from durable.backends.memory import MemoryStore
 from durable.engine import decisions, delivery, endings, progress
+from durable.engine.archive import Archive
 from durable.engine.operations import Delivered, Queued
 from durable.engine.postbox import Postbox
 from durable.engine.state import Loaded
 from durable.engine.turn import Turn
+from durable.errors import CodecError
 from durable.records import (
     DeliveryMode,
     EntryKind,
@@ -21,6 +23,7 @@ from durable.records import (
     PendingEvent,
     SentEvent,
     WorkflowRecord,
+    WorkflowStatus,
 )
 from durable.runner.fibers import WaitCondition
 from tests.planted.planting import Planter, bug
@@ -67,8 +70,8 @@ def event_kept_in_memory_only(planter: Planter) -> None:
 def event_delivered_and_kept(planter: Planter) -> None:
     """An event is taken once."""
 
-    def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> None:
-        delivery._take(turn, loaded, wait, event)
+    def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
+        return delivery._take(turn, loaded, wait, event)
 
     planter.replace(delivery, _take_pending)
 
@@ -77,8 +80,9 @@ def event_delivered_and_kept(planter: Planter) -> None:
 def event_dropped_and_not_fed(planter: Planter) -> None:
     """An event that is taken out of the mailbox reaches the body."""
 
-    def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> None:
+    def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool:
         turn.state.post.drop_event(event)
+        return True
 
     planter.replace(delivery, _take_pending)
 
@@ -88,20 +92,21 @@ def last_sent_first_taken(planter: Planter) -> None:
     """Events are taken in the order in which they were sent."""
     in_order = Postbox.events_for
 
-    def events_for(self: Postbox, name: str, event_key: str, target: int | None) -> Iterator[PendingEvent]:
-        return reversed(list(in_order(self, name, event_key, target)))
+    def events_for(self: Postbox, name: str, event_key: str, target: int | None, **to: int) -> Iterator[PendingEvent]:
+        return reversed(list(in_order(self, name, event_key, target, **to)))
 
     planter.replace(Postbox, events_for)
 
 
-@bug("I17", seed=96)
+@bug("I16", "I17", seed=96)
 def queue_before_the_mailbox(planter: Planter) -> None:
     """What was sent to a workflow comes before what was sent to anybody."""
 
     def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         row = loaded.rows[wait.position]
         for target in (None, loaded.record.key):
-            for event in turn.state.post.events_for(row.name, row.event_key, target):
+            seen = turn.state.archive.seen(loaded.record, row.name, row.event_key)
+            for event in turn.state.post.events_for(row.name, row.event_key, target, seen=seen):
                 if delivery._fits(loaded.record, row, event) and not delivery._expired(turn, event):
                     delivery._take_pending(turn, loaded, wait, event)
                     return
@@ -112,12 +117,11 @@ def queue_before_the_mailbox(planter: Planter) -> None:
 @bug("I16", seed=110)
 def broadcast_taken_twice(planter: Planter) -> None:
     """A workflow takes a broadcast once."""
-    fits = delivery._fits
 
-    def _fits(record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool:
-        return fits(record.with_status(record.status, cursors=()), row, event)
+    def seen(self: Archive, record: WorkflowRecord, name: str, event_key: str) -> int:
+        return 0
 
-    planter.replace(delivery, _fits)
+    planter.replace(Archive, seen)
 
 
 @bug("I16")
@@ -125,10 +129,11 @@ def broadcast_consumed(planter: Planter) -> None:
     """A broadcast stays for those who come later."""
     take = delivery._take
 
-    def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool:
-        if not event.consume:
-            turn.state.post.drop_event(event)
-        return take(turn, loaded, wait, event)
+    def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
+        answer = take(turn, loaded, wait, event)
+        if not event.consume and (kept := turn.state.post.event(event.serial)) is not None:
+            turn.state.post.drop_event(kept)
+        return answer
 
     planter.replace(delivery, _take)
 
@@ -156,35 +161,33 @@ def expires_too_early(planter: Planter) -> None:
 @bug("I18", seed=1)
 def event_from_before_the_wait(planter: Planter) -> None:
     """A wait that asks for events sent after it began takes no older one."""
-    fits = delivery._fits
+    bound = delivery._after
 
-    def _fits(record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool:
-        is_after_wait = row.mode is DeliveryMode.AFTER_WAIT
-        return fits(record, attrs.evolve(row, mode=DeliveryMode.ALL) if is_after_wait else row, event)
+    def _after(record: WorkflowRecord, row: EventWait) -> int:
+        return 0 if row.mode is DeliveryMode.AFTER_WAIT else bound(record, row)
 
-    planter.replace(delivery, _fits)
+    planter.replace(delivery, _after)
 
 
 @bug("I18", seed=3)
 def event_from_before_the_workflow(planter: Planter) -> None:
     """A wait that asks for events sent after its workflow was created takes no older one."""
-    fits = delivery._fits
+    bound = delivery._after
 
-    def _fits(record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool:
-        is_after_create = row.mode is DeliveryMode.AFTER_CREATE
-        return fits(record, attrs.evolve(row, mode=DeliveryMode.ALL) if is_after_create else row, event)
+    def _after(record: WorkflowRecord, row: EventWait) -> int:
+        return 0 if row.mode is DeliveryMode.AFTER_CREATE else bound(record, row)
 
-    planter.replace(delivery, _fits)
+    planter.replace(delivery, _after)
 
 
 @bug("I16")
 def event_id_ignored(planter: Planter) -> None:
     """The same event sent twice under its id is one event."""
 
-    def sent(self: Postbox, event_id: str) -> SentEvent | None:
+    def sent(self: Archive, event_id: str) -> SentEvent | None:
         return None
 
-    planter.replace(Postbox, sent)
+    planter.replace(Archive, sent)
 
 
 @bug("I16")
@@ -212,7 +215,7 @@ def mail_before_the_start_lost(planter: Planter) -> None:
 def dead_letters_dropped(planter: Planter) -> None:
     """What a workflow never took is kept as a dead letter, or offered to others."""
 
-    def _bury_mail(turn: Turn, record: WorkflowRecord) -> None:
+    def _bury_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus) -> None:
         for event in turn.state.post.mailbox(target=record.key):
             turn.state.post.drop_event(event)
 
@@ -223,7 +226,7 @@ def dead_letters_dropped(planter: Planter) -> None:
 def mail_of_an_ended_workflow_kept(planter: Planter) -> None:
     """A mailbox ends with its workflow."""
 
-    def _bury_mail(turn: Turn, record: WorkflowRecord) -> None:
+    def _bury_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus) -> None:
         pass
 
     planter.replace(endings, _bury_mail)
@@ -243,10 +246,10 @@ def mail_lost_on_its_way_to_others(planter: Planter) -> None:
 def letter_replayed_and_kept(planter: Planter) -> None:
     """A dead letter that is sent again is a letter no more."""
 
-    def drop_letter(self: Postbox, id: int) -> None:
+    def drop_letter(self: Archive, id: int) -> None:
         self.batch.letters_put.pop(id, None)
 
-    planter.replace(Postbox, drop_letter)
+    planter.replace(Archive, drop_letter)
 
 
 @bug("I7", seed=105)

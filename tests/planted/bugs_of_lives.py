@@ -9,12 +9,13 @@ import attrs
 
 from durable import ids
 from durable.clock import SECOND
-from durable.engine import decisions, endings, lifecycle, progress
+from durable.engine import decisions, describing, endings, lifecycle, progress
 from durable.engine.chronicle import Chronicle
-from durable.engine.operations import Follow, ResumeWorkflow, StartWorkflow, TerminateWorkflow
+from durable.engine.operations import DescribeWorkflow, Follow, ResumeWorkflow, StartWorkflow, TerminateWorkflow
 from durable.engine.state import Loaded, State
 from durable.engine.turn import Turn
-from durable.records import WorkflowRecord, WorkflowStatus
+from durable.engine.views import Description
+from durable.records import ParkReason, WorkflowRecord, WorkflowStatus
 from durable.runner.definitions import WorkflowCall
 from durable.runner.fibers import WaitCondition
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult
@@ -205,8 +206,8 @@ def cancellation_in_memory_only(planter: Planter) -> None:
     """A cancellation that was acknowledged survives a restart."""
     cancel = lifecycle.cancel_workflow
 
-    def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None) -> bool:
-        answer = cancel(turn, record, reason)
+    def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None, *cause: Any) -> bool:
+        answer = cancel(turn, record, reason, *cause)
         current = turn.state.by_key(record.key)
         if answer and current is not None and not current.status.is_terminal:
             turn.state.put(current.with_status(current.status, cancel_requested=False), current)
@@ -230,10 +231,49 @@ def cancelled_workflow_succeeds(planter: Planter) -> None:
 def cancelled_body_goes_on(planter: Planter) -> None:
     """A cancellation is raised in the body, which runs nothing but its cleanup."""
 
-    def feed_cancel(turn: Turn, loaded: Loaded, reason: str) -> None:
+    def feed_cancel(turn: Turn, loaded: Loaded) -> None:
         pass
 
     planter.replace(progress, feed_cancel)
+
+
+@bug("I21", "I31", seed=200)
+def cancel_ends_what_is_parked(planter: Planter) -> None:
+    """What a workflow owes is undone although its body cannot run when it is cancelled."""
+    cancel = lifecycle.cancel_workflow
+
+    def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None, *cause: Any) -> bool:
+        if record.status is WorkflowStatus.PARKED:
+            endings.mark_finished(turn, record, WorkflowStatus.CANCELLED, cancel_requested=True)
+            return True
+        return cancel(turn, record, reason, *cause)
+
+    planter.replace(lifecycle, cancel_workflow)
+
+
+@bug("I21")
+def second_cancel_is_ignored(planter: Planter) -> None:
+    """Every cancel that is accepted is raised in the body, not only the first one."""
+    cancel = lifecycle.cancel_workflow
+
+    def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None, *cause: Any) -> bool:
+        return True if record.cancel_requested else cancel(turn, record, reason, *cause)
+
+    planter.replace(lifecycle, cancel_workflow)
+
+
+@bug("I25")
+def describe_parks(planter: Planter) -> None:
+    """Whoever looks at a workflow changes nothing."""
+    describe = describing.decide_describe_workflow
+
+    def decide_describe_workflow(turn: Turn, op: DescribeWorkflow) -> Description:
+        record = turn.state.record(op.id)
+        if record.key not in turn.state.loaded and record.status is WorkflowStatus.SUSPENDED:
+            endings.park(turn, record, ParkReason.UNKNOWN_CODE, "not in memory")
+        return describe(turn, op)
+
+    planter.replace(describing, decide_describe_workflow)
 
 
 @bug("I21", seed=10)

@@ -226,7 +226,7 @@ def next_round_trimmed_by_the_last(planter: Planter) -> None:
 
     def clear(self: Chronicle, key: int) -> None:
         self.batch.history = self.batch.history.without(key)
-        self.batch.history_cleared.add(key)
+        self.batch.restarted.add(key)
 
     planter.replace(Chronicle, clear)
 

@@ -72,10 +72,8 @@ def answer_acknowledged_and_lost(planter: Planter) -> None:
     """An answer that was acknowledged is recorded."""
     decide = pauses.decide_resume_pause
 
-    def decide_resume_pause(turn: Turn, op: ResumePause) -> DurableError | None:
-        if json.loads(op.answer)[0] % 3 == 0:
-            return None
-        return decide(turn, op)
+    def decide_resume_pause(turn: Turn, op: ResumePause) -> Any:
+        return None if json.loads(op.answer or "")[0] % 3 == 0 else decide(turn, op)
 
     planter.replace(pauses, decide_resume_pause)
 
@@ -95,7 +93,7 @@ def second_answer_acknowledged(planter: Planter) -> None:
             refused: DurableError | None = found
             return refused
         loaded, wait, _ = found
-        progress.feed(turn, loaded, wait, EntryStatus.OK, op.answer)
+        progress.feed(turn, loaded, wait, EntryStatus.OK, op.answer or "")
         return None
 
     planter.replace(pauses, _refusal)

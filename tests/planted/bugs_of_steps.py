@@ -294,7 +294,7 @@ def timer_fires_early(planter: Planter) -> None:
     def due(self: WorkflowSessionRunner, now: int) -> list[WaitCondition]:
         return due_at(self, now + SECOND)
 
-    def pop_due(self: TimerWindow, now: int, limit: int) -> list[int]:
+    def pop_due(self: TimerWindow, now: int, limit: int) -> list[tuple[int, int]]:
         return pop_at(self, now + SECOND, limit)
 
     planter.replace(WorkflowSessionRunner, due)

@@ -56,7 +56,10 @@ class DiaryVFS(apsw.VFS):
         self.name = name
         super().__init__(name, "")
 
-    def xOpen(self, name: Any, flags: list[int]) -> _File:  # noqa: N802 - the name is SQLite's
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - the name is SQLite's
+        if name is None:
+            # A file for the time of one statement, which nobody looks for after a power cut.
+            return apsw.VFSFile("", name, flags)
         return _File(name, flags, self.diary)
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802

@@ -48,7 +48,7 @@ async def no_descriptors(store: str) -> list[object]:
     # With enough of them first: the store is made, and what is imported when it is needed is there.
     seen: list[object] = [await told(store)]
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for left in range(6):
+    for left in range(12):
         use_up_descriptors(left)
         seen.append(await told(store))
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)

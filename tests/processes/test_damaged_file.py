@@ -75,7 +75,8 @@ async def test_damaged_page_stops_the_engine(tmp_path: Path, caplog: pytest.LogC
     overwrite(file, pages_of(file, "workflow")[which])
     with pytest.raises(StoreUnusable, match=r"store\.db.*damaged"):
         await send_to_all(file)
-    told = [one.levelno for one in caplog.records if one.name == "durable"]
+    # A busy machine may be told of a slow body besides.
+    told = [one.levelno for one in caplog.records if one.name == "durable" and one.levelno >= logging.ERROR]
     assert told == [logging.CRITICAL]
     damaged = file.read_bytes()
     with pytest.raises(StoreUnusable):

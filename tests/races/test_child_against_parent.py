@@ -53,7 +53,7 @@ def test_child_wins_its_race(together: bool) -> None:
     """A child that ends just before the event it races with wins, and the event stays queued."""
     desk = Desk(*EVERY)
     desk.start(racer())
-    desk.two(event_of(go, 1, to="w/0.0.0"), event_of(other, 2), together=together)
+    desk.two(event_of(go, 1, to="w/0.child.0"), event_of(other, 2), together=together)
     desk.advance(60)
     assert desk.result() == "child"
     assert desk.pending("other") == 1
@@ -64,9 +64,9 @@ def test_child_loses_its_race(together: bool) -> None:
     """A child that loses against an event is cancelled, and what is sent to it afterwards is refused."""
     desk = Desk(*EVERY)
     desk.start(racer())
-    _, reply = desk.two(event_of(other, 2), event_of(go, 1, to="w/0.0.0"), together=together)
-    assert refusal(reply) == (WorkflowTerminated, "w/0.0.0", "cancelled")
-    assert desk.status("w/0.0.0") is WorkflowStatus.CANCELLED
+    _, reply = desk.two(event_of(other, 2), event_of(go, 1, to="w/0.child.0"), together=together)
+    assert refusal(reply) == (WorkflowTerminated, "w/0.child.0", "cancelled")
+    assert desk.status("w/0.child.0") is WorkflowStatus.CANCELLED
     desk.advance(60)
     assert desk.result() == "event"
 

@@ -16,7 +16,7 @@ def test_event_before_the_end_becomes_a_dead_letter(together: bool) -> None:
     desk.start(worker())
     ends = desk.answer(desk.activities[0], 1)
     assert desk.two(event_of(go, 5, to="w"), ends, together=together) == [Queued(), None]
-    assert [(letter.workflow_id, letter.payload) for letter in desk.letters()] == [("w", "5")]
+    assert [(letter.workflow_id, letter.payload) for letter in desk.letters()] == [("w", 5)]
     assert desk.pending("go") == 0
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from durable.clock import SECOND, from_datetime, to_datetime
 from durable.codec import Codec
+from durable.errors import OperationMisused
 from durable.outcomes import pack_error
 from durable.records import EntryKind, EntryStatus, HistoryEntry
-from durable.runner.definitions import WorkflowDef, activity
+from durable.runner.definitions import Durable, WorkflowDef, activity, workflow
 from durable.runner.determinism import Identity
 from durable.runner.events import Event
 from durable.runner.fibers import WaitCondition
+from durable.runner.ops import sleep
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
 from durable.runner.session import WorkflowSessionRunner
 
@@ -27,10 +30,19 @@ class Declined(Exception):
 
 
 class Opaque(Exception):
-    """An error that cannot be rebuilt: its constructor wants what is not stored."""
+    """An error whose constructor wants something else than its arguments."""
 
     def __init__(self, *, code: int) -> None:
         super().__init__(f"code {code}")
+
+
+def unloaded(message: str) -> Exception:
+    """An error whose class nobody can find by its name."""
+
+    class Unloaded(Exception):
+        pass
+
+    return Unloaded(message)
 
 
 @activity
@@ -186,3 +198,27 @@ def with_outcome(entry: HistoryEntry, outcome: str) -> HistoryEntry:
 def hours(count: float) -> timedelta:
     """A duration in hours."""
     return timedelta(hours=count)
+
+
+def misuse(definition: WorkflowDef[[], Any]) -> str:
+    """What a workflow is told that misuses an operation before its first wait."""
+    error = error_of(run(definition))
+    assert isinstance(error, OperationMisused), error
+    return str(error)
+
+
+def workflow_of(statement: Callable[[], Any]) -> WorkflowDef[[], Any]:
+    """A workflow that does something wrong before its first wait."""
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        statement()
+        yield from sleep(0)
+        return "not told"
+
+    return body
+
+
+def refuse(*_given: Any) -> Any:
+    """Raises, and holds what it was given in its frame."""
+    raise Declined("no")

@@ -236,11 +236,30 @@ def test_cancel_may_come_again_during_cleanup() -> None:
     assert value_of(run(body, *entries)) == ["one", "two"]
 
 
-def test_cancel_after_the_end_changes_nothing() -> None:
-    """A workflow that has ended answers a cancellation with its end."""
+def test_cancel_after_a_failure_changes_nothing() -> None:
+    """A workflow that has failed answers a cancellation with its error."""
 
     @workflow(name="w")
     def body() -> Durable[int]:
-        return (yield from charge(1))
+        yield from charge(1)
+        raise LookupError("gone")
 
-    assert value_of(run(body, activity_ok(1, "0", "charge", 4), cancellation(2))) == 4
+    assert isinstance(error_of(run(body, activity_ok(1, "0", "charge", 4), cancellation(2))), LookupError)
+
+
+@pytest.mark.parametrize("how", ["returns", "continues"])
+def test_cancel_after_a_good_end_undoes(how: str) -> None:
+    """A cancellation that was asked for before other code came to its end turns that end into an undo."""
+
+    @workflow(name="w")
+    def body() -> Durable[int]:
+        yield from (charge(1).undo(lambda _: notify()) if how == "returns" else charge(1))
+        if how == "continues":
+            raise body.continue_as()
+        return 4
+
+    entries = [activity_ok(1, "0", "charge", 4), cancellation(2, "why")]
+    undone = [activity_ok(3, "u.0.0", "notify", None)] if how == "returns" else []
+    error = error_of(run(body, *entries, *undone))
+    assert isinstance(error, Cancelled)
+    assert error.reason == "why"

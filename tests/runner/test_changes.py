@@ -313,9 +313,9 @@ def test_decides_a_race_where_the_step_did() -> None:
         won = yield from race(old=removed("approval"), new=charge(1))
         return won.key
 
-    assert value_of(run(body, event_came(1, "0.0.0", "yes"))) == "old"
+    assert value_of(run(body, event_came(1, "0.old.0", "yes"))) == "old"
     with pytest.raises(HistoryDiverged):
-        run(body, activity_ok(1, "0.1.0", "charge", 5))
+        run(body, activity_ok(1, "0.new.0", "charge", 5))
 
 
 def test_cancelled_where_the_step_was() -> None:

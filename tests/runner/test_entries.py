@@ -38,6 +38,7 @@ from tests.runner.builders import (
     ship,
     suspended,
     timer_fired,
+    unloaded,
     value_of,
     with_outcome,
     withdrawn,
@@ -134,7 +135,8 @@ def test_feed_takes_a_value_that_was_read_already() -> None:
     [
         (Declined("no"), Declined, "no"),
         (KeyError("key"), KeyError, "'key'"),
-        (Opaque(code=5), ActivityFailed, f"{Opaque.__module__}.Opaque: code 5"),
+        (Opaque(code=5), Opaque, "code 5"),
+        (unloaded("gone"), ActivityFailed, f"{Declined.__module__}.unloaded.<locals>.Unloaded: gone"),
         (ChildWorkflowFailed("c", "E", "m"), ChildWorkflowFailed, "child workflow 'c' failed with E: m"),
     ],
     ids=lambda one: one.__name__ if isinstance(one, type) else "",
@@ -142,7 +144,7 @@ def test_feed_takes_a_value_that_was_read_already() -> None:
 def test_failure_is_raised_as_its_class_or_as_activity_failed(
     error: Exception, kind: type[Exception], text: str
 ) -> None:
-    """The body gets the original class where it can be rebuilt, otherwise ActivityFailed with its name and message."""
+    """The body gets the original class where it is loaded, otherwise ActivityFailed with its name and message."""
 
     @workflow(name="w")
     def body() -> Durable[int]:
@@ -311,3 +313,17 @@ def test_error_entry_of_a_timer_is_raised() -> None:
 
     entry = HistoryEntry(1, "0", EntryKind.TIMER, "timer", EntryStatus.ERROR, pack_error(Declined("x")), seconds(1))
     assert type(error_of(run(body, entry))) is Declined
+
+
+def test_failed_attempt_of_a_timer_is_passed_over() -> None:
+    """A failed attempt that a damaged history tells of another wait than an activity leaves that wait open."""
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        return (yield from sleep(1))
+
+    session = a_session(body)
+    session.start()
+    entry = HistoryEntry(1, "0", EntryKind.TIMER, "timer", EntryStatus.RETRY, pack_error(Declined("x")), seconds(1))
+    assert isinstance(session.feed(entry), Suspended)
+    assert list(session.waits) == ["0"]

@@ -272,7 +272,7 @@ def test_first_state_that_cannot_be_stored_fails_the_loop() -> None:
 class Unreadable:
     """Something that can be called, and nobody can say with what."""
 
-    __signature__ = "none"
+    __signature__ = 5
 
     def __call__(self, number: int) -> Durable[Next]:
         raise AssertionError

@@ -121,7 +121,7 @@ async def test_child_that_lost_a_race_is_cancelled(store: Store, goes_on: bool) 
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(body(goes_on), id="p")
         await engine.send_event(answer, 5, to="quick")
-        assert await engine.query_status("p/0.0.0") is WorkflowStatus.CANCELLED
+        assert await engine.query_status("p/0.slow.0") is WorkflowStatus.CANCELLED
         if goes_on:
             await engine.send_event(answer, 1, to="p")
         assert await handle.result(timeout=SOON) == 10 + goes_on

@@ -64,8 +64,8 @@ async def test_patched_and_removed_across_a_restart(store: Store) -> None:
         await engine.start(checkout("old")(5), id="waits")
         await waiting(engine, "waits", "event")
     async with WorkflowEngine(store, workflows=[checkout("new")]) as engine:
-        # It sleeps until somebody looks at it, or sends it something that it no longer waits for.
-        await engine.runs.describe("waits")
+        # It sleeps until somebody sends it something, here what it no longer waits for.
+        await engine.send_event(approval, "yes", to="waits")
         assert await engine.handle("waits").result(timeout=SOON) == "post"
         new = await engine.start(checkout("new")(7), id="new")
         assert await new.result(timeout=SOON) == "courier"
@@ -127,6 +127,7 @@ async def test_parked_with_its_diff_and_on_again(store: Store) -> None:
         return (yield from ship("first of all"))
 
     async with WorkflowEngine(store, workflows=[wrong]) as engine:
+        await engine.send_event(approval, "yes", to="v")
         found = await engine.runs.describe("v")
         assert (found.summary.status, found.park_reason) == (WorkflowStatus.PARKED, ParkReason.DIVERGED)
         parked = found.summary.parked or ""
@@ -145,13 +146,12 @@ async def test_parked_is_retried_without_a_restart(store: Store) -> None:
         await engine.start(checkout("old")(5), id="v")
         await waiting(engine, "v", "event")
     async with WorkflowEngine(store, workflows=[]) as engine:
-        await engine.runs.describe("v")
+        await engine.send_event(approval, "yes", to="v")
         assert await engine.query_status("v") is WorkflowStatus.PARKED
         with pytest.raises(CannotRetry, match="changes-checkout"):
             await engine.runs.retry("v")
         # The first start of a workflow enters its code.
         await engine.start(checkout("old")(1), id="other")
         handle = await engine.runs.retry("v")
-        await engine.send_event(approval, "yes", to="v")
         result: Any = await handle.result(timeout=SOON)
         assert result == "post"

@@ -19,7 +19,6 @@ import attrs
 import pytest
 
 from durable import (
-    Call,
     Durable,
     DurableError,
     EngineConfig,
@@ -27,6 +26,7 @@ from durable import (
     OnParentClose,
     Retry,
     StorageError,
+    WorkflowCall,
     WorkflowEngine,
     WorkflowStatus,
     activity,
@@ -183,7 +183,8 @@ def set_schema(file: Path, tables: list[tuple[str, str]]) -> None:
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         (version,) = connection.execute("PRAGMA schema_version").fetchone()
         connection.execute("PRAGMA writable_schema = ON")
-        connection.executemany("UPDATE sqlite_master SET sql = ?2 WHERE name = ?1", tables)
+        rows = [(sql, name) for name, sql in tables]
+        connection.executemany("UPDATE sqlite_master SET sql = ? WHERE name = ?", rows)
         connection.execute(f"PRAGMA schema_version = {version + 1}")
 
 
@@ -204,7 +205,11 @@ async def build(file: Path, kind: str, count: int) -> None:
                 await engine.send_event(later, number, to=id)
                 await engine.send_event(answer, 7, to=id, event_id=id)
             else:
-                calls: dict[str, Callable[[], Call[Any]]] = {"working": working, "failed": failed, "spawner": spawner}
+                calls: dict[str, Callable[[], WorkflowCall[Any]]] = {
+                    "working": working,
+                    "failed": failed,
+                    "spawner": spawner,
+                }
                 await engine.start(calls[kind](), id=id, tags=["red"])
         while kind == "failed" and await engine.runs.count(status=WorkflowStatus.FAILED) < count:
             pass

@@ -194,7 +194,7 @@ async def test_recover_again_counts_no_crash_again(file: Path) -> None:
             clock.advance(6)
         assert await engine.runs.count(status=WorkflowStatus.PARKED) == 0
         with closing(sqlite3.connect(file)) as connection:
-            assert connection.execute("SELECT max(crashes) FROM workflow").fetchone() == (1,)
+            assert connection.execute("SELECT max(crashes) FROM workflow").fetchone() == (0,)
         await engine.shutdown(drain=0)
 
 

@@ -142,7 +142,7 @@ async def test_parked_workflow_goes_on_when_the_code_fits_again(store: Store) ->
 
 
 async def test_unknown_workflow_is_parked_and_the_others_go_on(store: Store) -> None:
-    """A run whose code is missing waits for it, parked; cancelling it then ends it at once."""
+    """A run whose code is missing waits for it, parked; it can be terminated meanwhile."""
 
     @workflow(name="missing-code")
     def missing() -> Durable[int]:
@@ -159,7 +159,7 @@ async def test_unknown_workflow_is_parked_and_the_others_go_on(store: Store) -> 
         await engine.send_event(answer, 3, to="c")
         assert await engine.handle("c").result(timeout=SOON) == 3
         assert await engine.recover() == RecoveryReport(parked=2)
-        assert await engine.cancel("b")
+        assert await engine.terminate("b")
         with pytest.raises(WorkflowCancelled):
             await engine.handle("b").result(timeout=SOON)
     async with WorkflowEngine(store, workflows=[missing]) as engine:

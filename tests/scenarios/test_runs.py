@@ -201,7 +201,7 @@ async def test_dead_letters_can_be_sent_again_or_removed(store: Store) -> None:
         first = await engine.dead_letters.list(limit=3)
         rest = await engine.dead_letters.list(limit=3, after=first[-1].id)
         letters = first + rest
-        assert [letter.payload for letter in letters] == ["0", "1", "2", "3", "4"]
+        assert [letter.payload for letter in letters] == [0, 1, 2, 3, 4]
         assert {(letter.workflow_id, letter.name, letter.event_key) for letter in letters} == {
             ("dead", "runs-answer", "k")
         }

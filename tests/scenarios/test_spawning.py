@@ -112,7 +112,7 @@ async def test_children_of_a_parked_parent_end_with_it(store: Store) -> None:
     async with WorkflowEngine(store, workflows=[lost, ask]) as engine:
         await engine.start(lost(), id="p")
     async with WorkflowEngine(store, workflows=[ask]) as engine:
-        await engine.runs.describe("p")
+        await engine.cancel("p")
         assert await engine.query_status("p") is WorkflowStatus.PARKED
         assert await engine.terminate("p")
         statuses = [await engine.query_status(f"p/{place}") for place in (0, 1, 2)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from durable.records import WorkflowStatus
-from durable.testing.simulation.kinds import KINDS
+from durable.testing.simulation.kinds import KINDS, is_unreadable, payload_of
 from durable.testing.simulation.rows import ROWS, errors, fits
 from durable.testing.simulation.scenario import Scenario, Trouble, Verb, make_scenario
 from durable.testing.simulation.steps import Step, read
@@ -29,6 +29,14 @@ def test_generator_leaves_nothing_out() -> None:
     assert {step["event"].partition("-")[0] for step in steps if step.op == "event"} == set(KINDS)
     assert {act.verb for scenario in SCENARIOS for act in scenario.acts} == set(Verb)
     assert {fault.trouble for scenario in SCENARIOS for fault in scenario.faults} == set(Trouble)
+
+
+def test_generator_has_every_hardship() -> None:
+    """Sixty seeds have events that nobody can read, mail that is not kept for ever, and lives without code."""
+    sent = [act.event_id for scenario in SCENARIOS for act in scenario.acts if act.verb is Verb.SEND]
+    assert any(is_unreadable(payload_of(event_id)) for event_id in sent)
+    assert any("event_retention" in scenario.config for scenario in SCENARIOS)
+    assert any(scenario.codeless for scenario in SCENARIOS)
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from durable.engine.postbox import Postbox
+from durable.engine.archive import Archive
 from durable.testing.simulation import __main__ as command
 from durable.testing.simulation.scenario import Scenario, Verb, make_scenario, scenario_to_text
 from durable.testing.simulation.shrink import failure, shrink
@@ -15,7 +15,7 @@ from durable.testing.simulation.shrink import failure, shrink
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that does not know an event which is sent a second time."""
-    monkeypatch.setattr(Postbox, "sent", lambda _self, _event_id: None)
+    monkeypatch.setattr(Archive, "sent", lambda _self, _event_id: None)
 
 
 def _failing() -> Scenario:

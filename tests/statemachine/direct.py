@@ -9,6 +9,7 @@ from durable.backends.base import Letters, Workflows
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.clock import SECOND, from_duration
 from durable.engine import operations as ops
+from durable.engine.mail_operations import RemoveLetter, ReplayLetter
 from durable.records import WorkflowStatus
 from durable.testing.faults import FaultyBackend
 from tests.exhaustive.service import CODEC, Service
@@ -90,15 +91,15 @@ class Direct:
 
     def replay(self, payload: int, to: str | None) -> Any:
         """Send the dead letter with this payload again."""
-        return self._ask(ops.ReplayLetter(self._letter(payload), to))
+        return self._ask(ReplayLetter(self._letter(payload), to))
 
     def remove(self, payload: int) -> None:
         """Forget the dead letter with this payload."""
-        self._ask(ops.RemoveLetter(self._letter(payload)))
+        self._ask(RemoveLetter(self._letter(payload)))
 
     def _letter(self, payload: int) -> int:
         letters = self.service.backend.inner.find(Letters(limit=_ALL))
-        return next((letter.id for letter in letters if letter.payload == str(payload)), 0)
+        return next((letter.id for letter in letters if letter.payload == payload), 0)
 
     def purge(self, seconds: int) -> int:
         """Remove what ended long ago."""
@@ -160,7 +161,7 @@ class Direct:
                 for event in store.events.values()
                 if event.expires_at is None or event.expires_at > now
             ],
-            "letters": [(one.name, one.event_key, one.workflow_id, one.payload) for one in store.letters.values()],
+            "letters": [(one.name, one.event_key, one.workflow_id, one.payload_json) for one in store.letters.values()],
             "running": {(one.workflow_id, one.attempt) for one in self.service.running.values()},
             "ids": set(store.sent),
         }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 
 ENDED = ("succeeded", "failed", "cancelled")
@@ -43,7 +45,6 @@ class Flow:
     mail: list[Sent] = attrs.field(factory=list)
     seen: dict[tuple[str, str], int] = attrs.field(factory=dict)
     is_cancelled: bool = False
-    is_blamed: bool = False
     finished: int = 0
 
     @property
@@ -62,6 +63,21 @@ class Flow:
     def is_busy(self) -> bool:
         """Whether an activity runs for it."""
         return self.state in ("working", "cleaning")
+
+    def describe(self) -> dict[str, Any]:
+        """What a workflow waits for."""
+        step = self.steps[self.at] if self.at < len(self.steps) else ""
+        waits = {
+            "working": [("activity", f"machine.{step}", self.attempt)] + [("timer", "timer", 1)] * (step == "brisk"),
+            "retrying": [("activity", "machine.work", self.attempt)],
+            "cleaning": [("activity", "machine.clean", 1)],
+            "sleeping": [("timer", "timer", 1)],
+            "parent": [("child", "machine.program", 1)],
+        }.get(self.state, [])
+        if self.wait is not None:
+            name, key, _ = self.wait
+            waits = [("event", f"{name}[{key}]" if key else name, 1)] + [("timer", "timer", 1)] * (step == "soon")
+        return {"waits": waits, "mail": len(self.mail), "cancelled": self.is_cancelled, "round": self.round}
 
 
 class Refused(Exception):

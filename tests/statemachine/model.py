@@ -27,9 +27,12 @@ class Model:
         self.policy = policy
         self.serial = 0
         self.flows: dict[str, Flow] = {}
+        self.delays: dict[str, int] = {}
         self.queue: list[Sent] = []
+        # The broadcasts that somebody has taken: they do not count as pending.
+        self.taken: set[int] = set()
         self.unstarted: dict[str, list[Sent]] = {}
-        self.letters: list[tuple[Sent, str]] = []
+        self.letters: list[tuple[Sent, str | None]] = []
         self.ids: dict[str, tuple[Any, Any, int]] = {}
         self._checks: deque[tuple[Flow, int, int]] = deque()
         self._cancels: deque[Flow] = deque()
@@ -51,9 +54,10 @@ class Model:
     def start(self, id: str, steps: tuple[str, ...], delay: int) -> str:
         """Begin a workflow; the same call again finds the first."""
         if id in self.flows:
-            if self.flows[id].call != steps:
+            if (flow := self.flows[id]).call != steps or (not flow.round and self.delays.get(id, 0) != delay):
                 raise Refused("WorkflowAlreadyExists")
             return id
+        self.delays[id] = delay
         self._begin(Flow(id, steps, steps, self._next(), self.now + delay * SECOND))
         self.settle()
         return id
@@ -106,7 +110,10 @@ class Model:
         return None
 
     def _keep(self, box: list[Sent], event: Sent) -> None:
-        if sum(one.name == event.name for one in self.pending()) >= self.limit:
+        counted = box
+        if box is self.queue:
+            counted = [one for one in box if one.name == event.name and one.serial not in self.taken]
+        if len(counted) >= self.limit:
             raise Refused("PendingEventsFull")
         box.append(event)
 
@@ -137,24 +144,25 @@ class Model:
     def _take(self, flow: Flow, event: Sent) -> None:
         if event.is_broadcast:
             flow.seen[event.name, event.key] = event.serial
+            self.taken.add(event.serial)
         self._learn(flow, event.payload)
 
     def cancel(self, id: str) -> bool:
         """Raise `Cancelled` in a workflow."""
         flow = self.find(id)
-        accepted = self._cancel(flow)
+        if flow.has_ended:
+            return False
+        self._cancel(flow)
         self.settle()
-        return accepted
+        return True
 
-    def _cancel(self, flow: Flow) -> bool:
-        if flow.has_ended or flow.is_cancelled:
-            return not flow.has_ended
-        flow.is_cancelled = True
-        if flow.state == "waiting" and flow.steps[flow.at] == "tidy":
-            flow.state, flow.wait, flow.attempt, flow.is_blamed = "cleaning", None, 1, False
+    def _cancel(self, flow: Flow) -> None:
+        """At its wait. The first time a body may clean up; the second time it is the cleanup that is cancelled."""
+        is_first, flow.is_cancelled = not flow.is_cancelled, True
+        if is_first and flow.state == "waiting" and flow.steps[flow.at] == "tidy":
+            flow.state, flow.wait, flow.attempt = "cleaning", None, 1
         else:
             self._end(flow, "cancelled")
-        return True
 
     def terminate(self, id: str) -> bool:
         """End a workflow at once."""
@@ -174,7 +182,7 @@ class Model:
         elif value is not None:
             self._learn(flow, value)
         elif flow.attempt == 1 and flow.steps[flow.at] == "work":
-            flow.state, flow.attempt, flow.due, flow.is_blamed = "retrying", 2, self.now + 10 * SECOND, False
+            flow.state, flow.attempt, flow.due = "retrying", 2, self.now + 10 * SECOND
         else:
             self._end(flow, "failed")
         self.settle()
@@ -198,7 +206,7 @@ class Model:
         """Forget a dead letter."""
         self.letters.remove(self._letter(payload))
 
-    def _letter(self, payload: int) -> tuple[Sent, str]:
+    def _letter(self, payload: int) -> tuple[Sent, str | None]:
         """The oldest with this payload: an event that is sent again after a week may die twice."""
         found = [letter for letter in self.letters if letter[0].payload == payload]
         if not found:
@@ -223,14 +231,21 @@ class Model:
         for flow in sorted(due, key=lambda flow: (flow.due, flow.number)):
             self._wake(flow)
             self._follow()
-        self.queue = [event for event in self.queue if not self._is_stale(event)]
-        for id, box in list(self.unstarted.items()):
-            self.unstarted[id] = [event for event in box if not self._is_stale(event)]
+        self._sweep(self.queue, None)
+        for id, box in self.unstarted.items():
+            self._sweep(box, id)
         self.ids = {id: row for id, row in self.ids.items() if row[2] >= self.now - RETENTION}
         self.settle()
 
-    def _is_stale(self, event: Sent) -> bool:
-        return event.at < self.now - RETENTION or (event.expires is not None and event.expires <= self.now)
+    def _sweep(self, box: list[Sent], owner: str | None) -> None:
+        """Expired events and old broadcasts leave without a trace; other old events become dead letters."""
+        for event in list(box):
+            is_expired = event.expires is not None and event.expires <= self.now
+            is_old = event.at < self.now - RETENTION
+            if is_expired or is_old:
+                box.remove(event)
+            if is_old and not is_expired and not event.is_broadcast:
+                self.letters.append((event, owner))
 
     def _wake(self, flow: Flow) -> None:
         if flow.due is None or flow.due > self.now:
@@ -246,11 +261,6 @@ class Model:
         else:
             self._learn(flow, 0 if flow.state == "sleeping" else -1)
 
-    def die(self) -> None:
-        """The process ends without a word: whoever was in work has a crash counted."""
-        for flow in self.flows.values():
-            flow.is_blamed = flow.is_blamed or flow.status == "running" or flow.state == "unstarted"
-
     # --- bodies ---------------------------------------------------------------------------------------------------
 
     def _learn(self, flow: Flow, value: int) -> None:
@@ -259,7 +269,6 @@ class Model:
         flow.now = max(flow.now, self.now)
         flow.wait = flow.due = None
         flow.attempt = 1
-        flow.is_blamed = False
         self._run(flow)
 
     def _run(self, flow: Flow) -> None:
@@ -311,7 +320,7 @@ class Model:
         while self._rounds:
             flow = self._rounds.popleft()
             flow.steps, flow.at, flow.round = flow.steps[flow.at + 1 :], 0, flow.round + 1
-            flow.now, flow.is_blamed = self.now, False
+            flow.now = self.now
             self._run(flow)
             self._follow()
 
@@ -322,7 +331,10 @@ class Model:
                 if not flow.has_ended and (flow.round, flow.at) == (number, at):
                     self._check(flow)
             elif self._cancels:
-                self._cancel(self._cancels.popleft())
+                child = self._cancels.popleft()
+                # A child that is already being cancelled cleans up in its own time.
+                if not child.has_ended and not child.is_cancelled:
+                    self._cancel(child)
             else:
                 lost = self._offers.popleft()
                 event = attrs.evolve(lost, serial=self._next())
@@ -354,19 +366,7 @@ class Model:
 
     def describe(self, id: str) -> dict[str, Any]:
         """What a workflow waits for."""
-        flow = self.flows[id]
-        step = flow.steps[flow.at] if flow.at < len(flow.steps) else ""
-        waits = {
-            "working": [("activity", f"machine.{step}", flow.attempt)] + [("timer", "timer", 1)] * (step == "brisk"),
-            "retrying": [("activity", "machine.work", flow.attempt)],
-            "cleaning": [("activity", "machine.clean", 1)],
-            "sleeping": [("timer", "timer", 1)],
-            "parent": [("child", "machine.program", 1)],
-        }.get(flow.state, [])
-        if flow.wait is not None:
-            name, key, _ = flow.wait
-            waits = [("event", f"{name}[{key}]" if key else name, 1)] + [("timer", "timer", 1)] * (step == "soon")
-        return {"waits": waits, "mail": len(flow.mail), "cancelled": flow.is_cancelled, "round": flow.round}
+        return self.flows[id].describe()
 
     def picture(self) -> dict[str, Any]:
         """Everything that an engine shows as well."""

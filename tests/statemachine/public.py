@@ -96,7 +96,7 @@ class Public:
         self._engine.dead_letters.remove(self._letter(payload))
 
     def _letter(self, payload: int) -> int:
-        return next((one.id for one in self._engine.dead_letters.list() if one.payload == str(payload)), 0)
+        return next((one.id for one in self._engine.dead_letters.list() if one.payload == payload), 0)
 
     def purge(self, seconds: int) -> int:
         """Remove what ended long ago."""
@@ -141,7 +141,7 @@ class Public:
         letters = self._engine.dead_letters.list()
         return {
             "flows": flows,
-            "letters": [(one.name, one.event_key, one.workflow_id, one.payload) for one in letters],
+            "letters": [(one.name, one.event_key, one.workflow_id, one.payload_json) for one in letters],
         }
 
     def close(self) -> None:

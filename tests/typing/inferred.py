@@ -31,6 +31,7 @@ from durable import (
     SyncWorkflowHandle,
     TimedOut,
     Won,
+    WorkflowCall,
     WorkflowDef,
     WorkflowEngine,
     WorkflowHandle,
@@ -227,7 +228,7 @@ def spawned(order: Order) -> Durable[None]:
     other = yield from spawn(children(order, 1))
     assert_type((yield from gather(handle.result(), other.result())), tuple[Receipt, int])
     assert_type((yield from race(handle.result(), other.result())), Won[Receipt | int])
-    a_call: Call[Receipt] = checkout_async(order)
+    a_call: WorkflowCall[Receipt] = checkout_async(order)
     assert_type((yield from spawn(a_call)), ChildHandle[Receipt])
     publish({"done": 1})
 

@@ -130,9 +130,9 @@ async def wrong_service(engine: WorkflowEngine, order: Order) -> None:
     await engine.send_event("approval", Decision(), to="order-42")  # type: ignore[arg-type]
     await engine.start(wrong_round("order-42"))  # type: ignore[arg-type]
     await engine.start(wrong_round)  # type: ignore[arg-type]
-    await engine.schedules.create("nightly", wrong_result, cron="@daily")  # type: ignore[arg-type]
-    await engine.schedules.create("nightly", wrong_result(order), every="5")  # type: ignore[arg-type]
-    await engine.schedules.create("nightly", wrong_result(order), every=5, overlap="skip")  # type: ignore[arg-type]
+    await engine.schedules.create("nightly", wrong_result, cron="@daily")  # type: ignore[call-overload]
+    await engine.schedules.create("nightly", wrong_result(order), every="5")  # type: ignore[call-overload]
+    await engine.schedules.create("nightly", wrong_result(order), every=5, overlap="skip")  # type: ignore[call-overload]
     await engine.schedules.create("nightly", wrong_result("order-42"), every=5)  # type: ignore[arg-type]
     handle = await engine.start(wrong_result(order))
     number: int = await handle.result()  # type: ignore[assignment]

@@ -78,7 +78,11 @@ class Bodies:
             if known is not None:
                 known.is_durable = known.is_durable or is_durable
                 continue
-            body = Body(function, self._modules[function.scope.module], workflow, is_durable)
+            module = self._modules.get(function.scope.module)
+            if module is None:
+                # A file beside those that are checked.
+                continue
+            body = Body(function, module, workflow, is_durable)
             self._found[function] = body
             todo.extend(self._called(body))
 

@@ -57,8 +57,10 @@ def _use(project: Project, body: Body, node: ast.Call) -> Found:
     made = project.meaning(node, scope)
     parent = scope.parents[node]
     shown = ast.unparse(node.func)
+    # A helper may return an operation for its caller to yield; a workflow may not.
+    is_returned = isinstance(parent, ast.Return) and project.role(body.function) == "durable.workflow"
     if made == Instance(vocabulary.CONTINUE):
-        if isinstance(parent, ast.Expr):
+        if isinstance(parent, ast.Expr) or is_returned:
             yield node, "DUR101", f"{shown}(...) is not raised: write 'raise' before it"
         return
     helper = _helper(project, body, node)
@@ -67,6 +69,8 @@ def _use(project: Project, body: Body, node: ast.Call) -> Found:
     what = f"{shown}(...)" if helper is None else f"helper {shown}(...)"
     if isinstance(parent, ast.Expr) or _is_forgotten(body, node, parent):
         yield node, "DUR101", f"{what} is made and never yielded"
+    elif is_returned:
+        yield node, "DUR101", f"{what} is returned and never yielded"
     elif helper is None and _is_taken_for_a_result(project, body, node, parent):
         yield node, "DUR106", f"{what} is an operation and no result yet"
 

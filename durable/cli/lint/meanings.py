@@ -1,7 +1,7 @@
 """What an expression stands for, as far as reading can tell: a name from elsewhere, a function, or a sort of value.
 
-Follows imports from file to file among those that are checked, and never further. Whatever it is not sure of is None,
-and nothing is ever said about that.
+Follows imports from file to file among those that are checked, and into the files beside them, which are parsed and
+never imported. Whatever it is not sure of is None, and nothing is ever said about that.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import attrs
 
 from durable.cli.lint import vocabulary
 from durable.cli.lint.foreign import STDLIB
+from durable.cli.lint.neighbours import Neighbours
 from durable.cli.lint.scopes import Assigned, Binding, Function, Imported, Scope
 
 SET = "builtins.set"
@@ -68,6 +69,10 @@ class Project:
         self.modules: list[Module] = []
         # By every dotted name under which a file might be imported; None where two files claim one.
         self._by_name: dict[str, Module | None] = {}
+        self._by_path: dict[str, Module] = {}
+        self._neighbours = Neighbours()
+        # Names that no file was found for.
+        self._absent: set[str] = set()
         # What variables were found to stand for.
         self._known: dict[tuple[Scope, str], Meaning | None] = {}
 
@@ -77,6 +82,10 @@ class Project:
         is_package = path.stem == "__init__"
         module = Module(path, Scope(tree, None, ".".join(parts if is_package else parts[:-1])))
         self.modules.append(module)
+        self._by_path[os.path.realpath(path)] = module
+        names = Path(os.path.realpath(path)).with_suffix("").parts
+        whole = names[:-1] if is_package else names
+        self._neighbours.add_roots(Path(*whole[:-length]) for length in range(depth, len(parts) + 1))
         for length in range(depth, len(parts) + 1):
             name = ".".join(parts[-length:])
             self._by_name[name] = None if name in self._by_name else module
@@ -88,13 +97,42 @@ class Project:
         parts = dotted.removeprefix(".").split(".")
         if not dotted.startswith(".") and (parts[0] in STDLIB or parts[0] == "durable"):
             return External(dotted)
-        if self._by_name.get(".".join(parts)) is not None:
+        if self._module(parts) is not None:
             return External(dotted)
         for length in range(len(parts) - 1, 0, -1):
-            module = self._by_name.get(".".join(parts[:length]))
+            module = self._module(parts[:length])
             if module is not None:
                 return self._inside(module, parts[length:], depth)
         return External(dotted)
+
+    def _module(self, parts: list[str]) -> Module | None:
+        """The file of a module, whether it is checked or lies beside those that are."""
+        name = ".".join(parts)
+        if name not in self._by_name and name not in self._absent:
+            found = self._neighbours.find(parts)
+            if found is None:
+                self._absent.add(name)
+                return None
+            path, tree = found
+            known = self._by_path.get(os.path.realpath(path))
+            package = ".".join(parts if path.stem == "__init__" else parts[:-1])
+            self._by_name[name] = known or Module(path, Scope(tree, None, package))
+        return self._by_name.get(name)
+
+    def _starred(self, scope: Scope, name: str, depth: int) -> Meaning | None:
+        """What a name stands for that comes from `from module import *`."""
+        for source in reversed(scope.stars if depth <= _DEPTH_MAX else ()):
+            if vocabulary.public(source) == "durable":
+                if vocabulary.is_public(name):
+                    return External(f"durable.{name}")
+                continue
+            module = None if source in STDLIB else self._module(source.removeprefix(".").split("."))
+            if module is not None and not name.startswith("_"):
+                is_bound = name in module.scope.bindings
+                found = (self._variable if is_bound else self._starred)(module.scope, name, depth + 1)
+                if is_bound or found is not None:
+                    return found
+        return None
 
     def _inside(self, module: Module, path: list[str], depth: int) -> Meaning | None:
         meaning = self._variable(module.scope, path[0], depth + 1)
@@ -164,7 +202,8 @@ class Project:
         """What a name stands for: the same thing every time that it is bound, or nothing is known."""
         found = scope.find(name)
         if found is None:
-            return External(f"builtins.{name}") if hasattr(builtins, name) else None
+            starred = self._starred(scope.module, name, depth + 1)
+            return starred or (External(f"builtins.{name}") if hasattr(builtins, name) else None)
         owner, bindings = found
         if (owner, name) not in self._known:
             # Until it is found out: variables may depend on each other and on themselves.

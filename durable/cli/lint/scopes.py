@@ -64,6 +64,8 @@ class Scope:
         self.bindings: dict[str, list[Binding]] = {}
         # Names that `global` and `nonlocal` hand to an outer scope.
         self.given_away: set[str] = set()
+        # The modules of which everything is imported, the last one last.
+        self.stars: list[str] = []
         self.functions: list[Function] = []
         self.parents: dict[ast.AST, ast.AST] = {}
         self.nodes = tuple(self._walk())
@@ -111,6 +113,8 @@ class Scope:
                 for alias in names:
                     top = alias.name.partition(".")[0]
                     self._bind(alias.asname or top, Imported(alias.name if alias.asname else top))
+            case ast.ImportFrom(names=[ast.alias(name="*")]):
+                self.stars.append(self._source(node))
             case ast.ImportFrom(names=names):
                 for alias in names:
                     self._bind(alias.asname or alias.name, Imported(f"{self._source(node)}.{alias.name}"))

@@ -39,6 +39,11 @@ def public(dotted: str) -> str:
     return ".".join([top, *rest])
 
 
+def is_public(name: str) -> bool:
+    """Whether `from durable import *` gives this name."""
+    return name in getattr(sys.modules.get("durable"), "__all__", ())
+
+
 def result_of(dotted: str) -> str | None:
     """What calling this public name of durable gives, as a public name; None if that is nothing of interest."""
     _, *path = dotted.split(".")

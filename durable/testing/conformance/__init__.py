@@ -12,7 +12,7 @@ when the check begins. With pytest:
 
 from __future__ import annotations
 
-from durable.testing.conformance import children, commits, events, pauses, schedules, workflows
+from durable.testing.conformance import children, commits, events, pauses, schedules, suspects, workflows
 from durable.testing.conformance.kit import BackendFactory, Check
 
 CHECKS: tuple[Check, ...] = (
@@ -22,6 +22,7 @@ CHECKS: tuple[Check, ...] = (
     *children.CHECKS,
     *pauses.CHECKS,
     *schedules.CHECKS,
+    *suspects.CHECKS,
 )
 FENCING_CHECKS: tuple[Check, ...] = commits.FENCING_CHECKS
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from durable.backends.base import Children, ProgressOf
+from durable.backends.base import Background, Backgrounds, ChildIds, Children, HistoryLength, ProgressOf
 from durable.records import OnParentClose, Progress, WorkflowRecord, WorkflowStatus
-from durable.testing.conformance.kit import BackendFactory, Check, Store, by_key, keys, same, workflow
+from durable.testing.conformance.kit import BackendFactory, Check, Store, by_key, entry, keys, same, workflow
 
 KEEP, CANCEL = OnParentClose.KEEP, OnParentClose.CANCEL
 
@@ -56,4 +56,45 @@ def check_progress(make: BackendFactory) -> None:
         same([list(store.backend.find(ProgressOf(key))) for key in (1, 2)], [[], [other]])
 
 
-CHECKS: tuple[Check, ...] = (check_every_way_to_close, check_children, check_progress)
+def check_backgrounds(make: BackendFactory) -> None:
+    """What views show beside a row: the id of the parent and the progress, for each workflow that is asked for."""
+    with Store(make) as store:
+        parent, child, stray = workflow(1), _child(2, 1), _child(3, 77)
+        published = Progress(workflow_key=2, round=0, seq=1, value="[1]", at=5)
+        store.save(workflows_new=by_key(parent, child, stray), progress_put={2: published})
+        found = store.backend.find(Backgrounds((3, 2, 1, 99)))
+        expected = [Background(1, None, None), Background(2, parent.id, "[1]"), Background(3, None, None)]
+        same(sorted(found, key=lambda row: row.workflow_key), expected)
+        same(list(store.backend.find(Backgrounds(()))), [])
+
+
+def check_child_ids(make: BackendFactory) -> None:
+    """All children of a workflow are listed, the newest first, also those that have ended or are kept."""
+    with Store(make) as store:
+        children = [_child(2, 1), _child(3, 1, KEEP), _ended(_child(5, 1))]
+        store.save(workflows_new=by_key(workflow(1), *children, _child(4, 2)))
+        newest_first = [child.id for child in reversed(children)]
+        same(list(store.backend.find(ChildIds(1, 9))), newest_first)
+        same(list(store.backend.find(ChildIds(1, 2))), newest_first[:2])
+        same(list(store.backend.find(ChildIds(7, 9))), [])
+
+
+def check_history_length(make: BackendFactory) -> None:
+    """A history is counted as it stands: with what was added, without what was trimmed or cleared."""
+    with Store(make) as store:
+        store.save(workflows_new=by_key(workflow(1)), history=[(1, entry(seq)) for seq in (1, 2, 3)])
+        same([store.backend.count(HistoryLength(key)) for key in (1, 2)], [3, 0])
+        store.save(history_trimmed={(1, 1)})
+        same(store.backend.count(HistoryLength(1)), 2)
+        store.save(restarted={1}, workflows_changed=by_key(attrs.evolve(workflow(1), round=1)))
+        same(store.backend.count(HistoryLength(1)), 0)
+
+
+CHECKS: tuple[Check, ...] = (
+    check_every_way_to_close,
+    check_children,
+    check_progress,
+    check_backgrounds,
+    check_child_ids,
+    check_history_length,
+)

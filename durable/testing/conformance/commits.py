@@ -9,18 +9,21 @@ from durable.backends.base import (
     Mailbox,
     OpenPauses,
     PendingCount,
+    PendingEvents,
     ProgressOf,
     Query,
     Schedules,
     Sent,
     StaleEvents,
+    Taken,
     Timers,
     WaitsFor,
     WaitsOf,
     Workflows,
 )
 from durable.errors import InvariantViolated, StoreFenced
-from durable.records import DeadLetter, Progress, Question, SentEvent
+from durable.letters import DeadLetter
+from durable.records import Progress, Question, SentEvent, TakenBroadcast
 from durable.schedule import Job, Plan, ScheduleRecord
 from durable.testing.conformance.kit import (
     ALL,
@@ -62,7 +65,9 @@ _EVERYTHING: tuple[Query[object], ...] = (
     Mailbox(target=1, limit=ALL),
     Mailbox(unstarted="later", limit=ALL),
     Mailbox(limit=ALL),
-    StaleEvents(expired_at=10**9, sent_before=10**9, limit=ALL),
+    StaleEvents(expired_at=10**9, since_before=10**9, limit=ALL),
+    PendingEvents(limit=ALL),
+    Taken(workflow_key=1),
     Letters(limit=ALL),
     Sent(before=10**9, limit=ALL),
     Children(9),
@@ -82,7 +87,8 @@ def _one_of_each(number: int) -> Batch:
         history=[(1, entry(0))],
         waits_put=by_place(wait(1, 2), wait(1, 7, "1", name="", question=Question('"sure?"', "bool"))),
         events_put=by_serial(event(3), event(4, target=1), event(5, unstarted="later")),
-        letters_put={6: DeadLetter(id=6, name="paid", workflow_id="w", payload="1", sent_at_us=1, died_at_us=2)},
+        letters_put={6: DeadLetter(id=6, name="paid", workflow_id="w", payload_json="1", sent_at_us=1, died_at_us=2)},
+        taken_put={(1, "paid", ""): TakenBroadcast(workflow_key=1, name="paid", event_key="", serial=3)},
         sent_put={"e": SentEvent(event_id="e", digest="d", reply="r", at=1)},
         progress_put={1: Progress(workflow_key=1, round=0, seq=0, value="1", at=1)},
         schedules_put={-7: ScheduleRecord(key=-7, name="s", job=_JOB, created_at=1, anchor=1, done_until=1, wake_at=8)},

@@ -9,12 +9,15 @@ from durable.backends.base import (
     Letters,
     Mailbox,
     PendingCount,
+    PendingEvents,
     Sent,
     StaleEvents,
+    Taken,
     WaitsFor,
     WaitsOf,
 )
-from durable.records import DeadLetter, DeliveryMode, EventWait, PendingEvent, SentEvent
+from durable.letters import DeadLetter, DeadLetterReason
+from durable.records import DeliveryMode, EventWait, PendingEvent, SentEvent, TakenBroadcast, WorkflowStatus
 from durable.testing.conformance.kit import (
     ALL,
     BackendFactory,
@@ -79,14 +82,16 @@ def check_event_round_trip(make: BackendFactory) -> None:
             payload='{"☃": 1}',
             sent_at=5,
             expires_at=6,
-            consume=False,
+            since=7,
         )
+        news = event(9, consume=False, taken=True)
         waiting = event(7, unstarted="later", expires_at=0)
         plain = event(8)
-        store.save(events_put=by_serial(full, waiting, plain))
+        store.save(events_put=by_serial(full, waiting, plain, news))
         same(store.backend.find(Mailbox(target=3, limit=ALL)), [full])
         same(store.backend.find(Mailbox(unstarted="later", limit=ALL)), [waiting])
         same(store.backend.find(EventsFor(name="paid", event_key="", target=None, limit=ALL)), [plain])
+        same(store.backend.find(EventsFor(name="paid", event_key="", target=None, consume=False, limit=ALL)), [news])
 
 
 def check_queues_are_fifo(make: BackendFactory) -> None:
@@ -136,7 +141,7 @@ def check_events_are_put_and_dropped(make: BackendFactory) -> None:
 
 
 def check_stale_events(make: BackendFactory) -> None:
-    """Stale are the expired, wherever they lie, and those outside of mailboxes that are too old; each only once."""
+    """Stale are the expired, wherever they lie, and those outside of mailboxes kept for too long; each only once."""
     with Store(make) as store:
         store.save(
             events_put=by_serial(
@@ -148,9 +153,10 @@ def check_stale_events(make: BackendFactory) -> None:
                 event(6, sent_at=9, unstarted="later"),
                 event(7, sent_at=9, expires_at=50),
                 event(8, sent_at=9, target=1),
+                event(9, sent_at=9, since=10),
             )
         )
-        query = StaleEvents(expired_at=100, sent_before=10, limit=ALL)
+        query = StaleEvents(expired_at=100, since_before=10, limit=ALL)
         same(serials(store.backend.find(query)), [1, 3, 5, 6, 7])
         same(len(store.backend.find(attrs.evolve(query, limit=2))), 2)
         store.save(events_dropped={1, 3, 5, 6, 7})
@@ -158,16 +164,62 @@ def check_stale_events(make: BackendFactory) -> None:
 
 
 def check_pending_counts(make: BackendFactory) -> None:
-    """Pending events are counted per name, wherever they lie; and those for ids that are not started."""
+    """Pending events are counted per untargeted name, taken broadcasts apart, per mailbox, and for ids not started."""
     with Store(make) as store:
         store.save(
             events_put=by_serial(
                 *(event(1), event(2, target=1, event_key="k"), event(3, unstarted="a"), event(4, consume=False)),
-                *(event(5, name="shipped"), event(6, name="shipped", unstarted="b")),
+                *(
+                    event(5, name="shipped"),
+                    event(6, name="shipped", unstarted="b"),
+                    event(7, target=1, name="shipped"),
+                ),
+                event(8, consume=False, taken=True),
             )
         )
-        names = ("paid", "shipped", "none", None)
-        same([store.backend.count(PendingCount(name=name)) for name in names], [4, 2, 0, 2])
+        count = store.backend.count
+        same([count(PendingCount(name=name)) for name in ("paid", "shipped", "none")], [2, 1, 0])
+        same([count(PendingCount(name=name, taken=True)) for name in ("paid", "shipped")], [1, 0])
+        same([count(PendingCount(target=target)) for target in (1, 2)], [2, 0])
+        same([count(PendingCount(unstarted=id)) for id in ("a", "b", "c")], [1, 1, 0])
+        same(count(PendingCount()), 2)
+
+
+def check_pending_events(make: BackendFactory) -> None:
+    """Pending events come by serial, page by page, by name, by mailbox, or alone."""
+    with Store(make) as store:
+        kept = [event(1, unstarted="a"), event(2, target=4), event(3, name="shipped"), event(4, consume=False)]
+        store.save(events_put=by_serial(*kept, event(5, target=4, name="shipped")))
+        find = store.backend.find
+        same(serials(find(PendingEvents(limit=ALL))), [1, 2, 3, 4, 5])
+        same(serials(find(PendingEvents(after=1, limit=2))), [2, 3])
+        same(serials(find(PendingEvents(name="paid", limit=ALL))), [1, 2, 4])
+        same(serials(find(PendingEvents(target=4, limit=ALL))), [2, 5])
+        same(serials(find(PendingEvents(target=4, name="shipped", limit=ALL))), [5])
+        same(serials(find(PendingEvents(unstarted="a", limit=ALL))), [1])
+        same(find(PendingEvents(serial=3)), [kept[2]])
+        same(find(PendingEvents(serial=6)), [])
+
+
+def check_taken_broadcasts(make: BackendFactory) -> None:
+    """What a workflow has taken is found by name and key, replaced, swept up to a serial, and ends with it."""
+
+    def taken(key: int, serial: int, event_key: str = "") -> TakenBroadcast:
+        return TakenBroadcast(workflow_key=key, name="p☃", event_key=event_key, serial=serial)
+
+    def put(*rows: TakenBroadcast) -> dict[tuple[int, str, str], TakenBroadcast]:
+        return {(row.workflow_key, row.name, row.event_key): row for row in rows}
+
+    with Store(make) as store:
+        store.save(taken_put=put(taken(1, 5), taken(1, 6, "k"), taken(2, 9), taken(3, 1)))
+        store.save(taken_put=put(taken(1, 7)))
+        same(store.backend.find(Taken(workflow_key=1, name="p☃", event_key="")), [taken(1, 7)])
+        same(store.backend.find(Taken(workflow_key=1, name="paid", event_key="")), [])
+        same({row.serial for row in store.backend.find(Taken(workflow_key=1))}, {6, 7})
+        store.save(taken_swept={("p☃", ""): 9})
+        same([row.serial for key in (1, 2, 3) for row in store.backend.find(Taken(workflow_key=key))], [6, 9])
+        store.save(taken_cleared={1}, workflows_purged={2})
+        same([row for key in (1, 2, 3) for row in store.backend.find(Taken(workflow_key=key))], [])
 
 
 def check_letters(make: BackendFactory) -> None:
@@ -175,16 +227,22 @@ def check_letters(make: BackendFactory) -> None:
     with Store(make) as store:
         letters = {
             id: DeadLetter(
-                id=id, name="p☃", event_key="k", workflow_id="w☃", payload='"☃"', sent_at_us=id, died_at_us=7
+                id=id, name="p☃", event_key="k", workflow_id="w☃", payload_json='"☃"', sent_at_us=id, died_at_us=id
             )
             for id in (30, 10, 20)
         }
+        letters[30] = attrs.evolve(
+            letters[30], workflow_id=None, reason=DeadLetterReason.UNREADABLE, detail="d☃", is_broadcast=True
+        )
+        letters[20] = attrs.evolve(letters[20], status=WorkflowStatus.CANCELLED)
         store.save(letters_put=letters)
         same(store.backend.find(Letters(limit=ALL)), [letters[10], letters[20], letters[30]])
         same(store.backend.find(Letters(after=10, limit=1)), [letters[20]])
         same(store.backend.find(Letters(id=30)), [letters[30]])
         same(store.backend.find(Letters(id=31)), [])
-        replaced = attrs.evolve(letters[20], payload="2")
+        same(store.backend.find(Letters(died_before=30, limit=1)), [letters[10]])
+        same(store.backend.find(Letters(died_before=30, limit=ALL)), [letters[10], letters[20]])
+        replaced = attrs.evolve(letters[20], payload_json="2")
         store.save(letters_put={20: replaced}, letters_dropped={10, 99})
         same(store.backend.find(Letters(limit=ALL)), [replaced, letters[30]])
 
@@ -215,6 +273,8 @@ CHECKS: tuple[Check, ...] = (
     check_events_are_put_and_dropped,
     check_stale_events,
     check_pending_counts,
+    check_pending_events,
+    check_taken_broadcasts,
     check_letters,
     check_sent_ids,
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import attrs
 
-from durable.backends.base import EventsFor, Mailbox, PendingCount, TakenIds, Timers, WaitsFor, WaitsOf, Workflows
+from durable.backends.base import EventsFor, Mailbox, PendingEvents, TakenIds, Timers, WaitsFor, WaitsOf, Workflows
 from durable.errors import InvariantViolated
 from durable.records import (
+    CancelCause,
     EntryKind,
     EntryStatus,
     HistoryEntry,
@@ -47,13 +48,16 @@ _FULL = WorkflowRecord(
     result='"done"',
     error='{"type": "ValueError"}',
     parent_key=5,
-    parent_place="1:4.1.0",
+    parent_place="1:4.left%2E_1~.u.0",
     on_parent_close=OnParentClose.CANCEL,
     depth=6,
     round=7,
     tags=("red", 'qu"ote', "☃"),
     cancel_requested=True,
+    cancel_pending=True,
+    position_format=1,
     cancel_reason="enough",
+    cancel_cause=CancelCause.PARENT_ENDED,
     crashes=8,
     park_reason=ParkReason.DIVERGED,
     park_detail="at 4",
@@ -111,7 +115,7 @@ def check_update(make: BackendFactory) -> None:
             **{name: getattr(first, name) for name in ("id", "created_at", "tags")},
             **{name: getattr(first, name) for name in ("parent_key", "parent_place", "on_parent_close")},
             **{name: getattr(first, name) for name in ("name", "version", "input", "start_digest")},
-            **{name: getattr(first, name) for name in ("start_at", "depth", "round")},
+            **{name: getattr(first, name) for name in ("start_at", "depth", "round", "position_format")},
         )
         store.save(workflows_changed=by_key(changed))
         same(store.backend.workflow_by_key(1), changed)
@@ -128,7 +132,7 @@ def check_continued_workflow(make: BackendFactory) -> None:
         )
         continued = workflow(1, name="refund", version=2, input="[2]", start_digest="d", start_at=7, depth=3, round=1)
         fresh = entry(0, outcome="9")
-        store.save(workflows_changed=by_key(continued), history_cleared={1}, history=[(1, fresh)])
+        store.save(workflows_changed=by_key(continued), restarted={1}, history=[(1, fresh)])
         same(store.backend.workflow("workflow-1"), continued)
         same(store.backend.history(1), [fresh])
         same(store.backend.history(2), [entry(0)])
@@ -158,7 +162,7 @@ def check_history_order(make: BackendFactory) -> None:
         store.save(history=[(1, entry(10)), (1, entry(1)), (1, entry(9))])
         same([item.seq for item in store.backend.history(1)], [0, 1, 2, 9, 10])
         same(store.backend.history(2), [entry(0)])
-        store.save(history_cleared={1})
+        store.save(restarted={1})
         same(store.backend.history(1), [])
 
 
@@ -196,7 +200,7 @@ def check_trim_of_nothing(make: BackendFactory) -> None:
         refused = {"workflows_new": by_key(taken), "history_trimmed": {(1, 1)}}
         refuses(InvariantViolated, lambda: store.commit(**refused))
         same((store.backend.history(1), store.backend.history(7)), ([entry(1)], []))
-        store.save(history_cleared={1}, workflows_purged={2}, history_trimmed={(1, 1), (2, 1)})
+        store.save(restarted={1}, workflows_purged={2}, history_trimmed={(1, 1), (2, 1)})
         same((store.backend.history(1), store.backend.history(2)), ([], []))
 
 
@@ -291,7 +295,7 @@ def check_purge(make: BackendFactory) -> None:
         same(backend.history(2), [entry(0)])
         same(backend.find(WaitsFor(name="paid", event_key="", limit=ALL)), [wait(2, 5)])
         same(backend.find(EventsFor(name="paid", event_key="", target=2, limit=ALL)), [event(7, target=2)])
-        same(backend.count(PendingCount(name="paid")), 3)
+        same(len(backend.find(PendingEvents(name="paid", limit=ALL))), 3)
         store.save(workflows_purged={1, 99})
 
 

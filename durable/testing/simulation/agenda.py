@@ -46,6 +46,10 @@ class Agenda:
         """Do something after some microseconds."""
         heappush(self._items, (self._clock.elapsed + delay, self._dice.random(), action))
 
+    def now(self) -> int:
+        """Microseconds since the beginning."""
+        return self._clock.elapsed
+
     def next(self) -> int | None:
         """When the next thing is to happen."""
         return self._items[0][0] if self._items else None

@@ -7,16 +7,20 @@ something leaves the engine.
 from __future__ import annotations
 
 import hashlib
-from collections import deque
+from collections import Counter, deque
 from typing import Any
 
 from durable.backends.base import Batch
+from durable.clock import from_duration
 from durable.engine.operations import RunActivity, Sight
+from durable.engine.trials import WINDOW
 from durable.records import EntryKind, EntryStatus, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.runner.session import WorkflowSessionRunner
+from durable.testing.faults import SimCrash
 from durable.testing.simulation.activities import CLEANUP
 from durable.testing.simulation.agenda import VirtualClock
 from durable.testing.simulation.family import is_told_to_stop
+from durable.testing.simulation.kinds import payload_of
 from durable.testing.simulation.ledger import Ledger, Life
 from durable.testing.simulation.rules import AFTER, BEFORE
 from durable.testing.simulation.scenario import Scenario
@@ -51,7 +55,8 @@ class Checker:
     """Decides the invariants while a simulation runs."""
 
     def __init__(self, scenario: Scenario, clock: VirtualClock, *, is_traced: bool) -> None:
-        self.ledger = Ledger(scenario.policy, scenario.config.get("schedule_grace", 60))
+        retention = from_duration("event_retention", scenario.engine_config().event_retention)
+        self.ledger = Ledger(scenario.policy, retention, scenario.config.get("schedule_grace", 60))
         self.trace = Trace(is_kept=is_traced)
         self._clock = clock
         self._max_crashes = scenario.engine_config().max_crashes
@@ -63,8 +68,20 @@ class Checker:
         self.unwanted: set[str] = set()
         # Whose start was acknowledged.
         self.started: set[str] = set()
+        # How many cancels were accepted, by the id of the workflow and its round.
+        self._cancels: Counter[tuple[str, int]] = Counter()
         self.activities = 0
         self.answers = 0
+        # The cell in which the engine marks whose body runs; when it runs, which steps the process dies in; and which
+        # workflows kill it, by id, after how many entries. How often each has.
+        self.mark = [0]
+        self.deadly_steps: set[int] = set()
+        self.is_stopping = False
+        self.poison: dict[str, int] = {}
+        self._steps = 0
+        self._deaths: Counter[str] = Counter()
+        # Until when whoever had an activity at an unclean stop runs it on trial.
+        self._trials_until = 0
         # What was found broken, for where the engine would take the error for its own.
         self.broken: Violation | None = None
 
@@ -74,6 +91,7 @@ class Checker:
         """An engine has taken the store."""
         self.trace.note(f"open clean={clean}")
         self._running.clear()
+        self._trials_until = 0 if clean else self._clock.elapsed + WINDOW
         self.ledger.open(clean=clean)
 
     def committed(self, batch: Batch) -> None:
@@ -129,11 +147,29 @@ class Checker:
     # --- bodies -----------------------------------------------------------------------------------------------------
 
     def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
-        """A body begins a step: if it was in work at an unclean stop, a commit has counted that before."""
-        life = self.ledger.lives.get(record.key)
-        if life is not None and life.is_suspect and not life.record.crashes and self.broken is None:
+        """A body begins a step: it is marked, so that the next engine knows whose body the process died in."""
+        if self.mark[0] != record.key and self.broken is None:
             # Raised by the next commit: here the engine would take it for an error of the body.
-            self.broken = Violation("I26", f"{record.id} goes on after an unclean stop that nobody has counted")
+            self.broken = Violation("I26", f"the body of {record.id} runs, and {self.mark[0]} is marked")
+        self._steps += 1
+        if self.is_stopping:
+            # The end of its thread would be taken for the end of the process, and cleans up.
+            self._deaths.clear()
+            return
+        if self._steps in self.deadly_steps:
+            raise SimCrash
+        life = self.ledger.lives.get(record.key)
+        harmless = self.poison.get(record.id)
+        # One that kills from the start does so in its first step too, before its workflow is stored.
+        is_stepped = session.stepped is not None or harmless == 0
+        if harmless is not None and is_stepped and (0 if life is None else life.seq) >= harmless:
+            # A workflow that is not stored yet cannot be parked, but it must not kill without end. Even where it is
+            # stored first, a cancel in the same batch has to run its body.
+            who, limit = (record.id, self._max_crashes) if life is not None else (f"{record.id}, not stored,", 4)
+            self._deaths[who] += 1
+            if self._deaths[who] > limit and self.broken is None:
+                self.broken = Violation("I26", f"{who} killed {self._deaths[who]} times and is not parked")
+            raise SimCrash
 
     def leave(self) -> None:
         """It came back."""
@@ -152,6 +188,9 @@ class Checker:
         if name in self._running:
             raise Violation("I10", f"activity {name} runs twice at once")
         self._check_attempt(life, effect)
+        is_tried = effect.key in self.ledger.suspects
+        if life.is_suspect and not is_tried and self._clock.elapsed < self._trials_until:
+            raise Violation("I26", f"activity {name} runs again after an unclean stop, and is not on trial")
         if life.record.cancel_requested and effect.definition not in CLEANUP:
             raise Violation("I21", f"activity {name} runs after its workflow was cancelled")
         if self._given.setdefault(name, effect.args) != effect.args:
@@ -186,7 +225,7 @@ class Checker:
         life = self.ledger.life(record.id)
         if life is None:
             raise Violation("I1", f"{record.id} was shown to a caller and is not stored")
-        if record.status.is_terminal and record != life.record:
+        if record.status.is_terminal and record != life.record and not life.was_reopened:
             raise Violation("I5", f"{record.id} was shown as {record}, stored is {life.record}")
         return life
 
@@ -200,15 +239,33 @@ class Checker:
 
     def accepted(self, event_id: str) -> None:
         """A sender was told that its event is kept or delivered."""
-        payload = f'"{event_id}"'
+        payload = payload_of(event_id)
         if event_id not in self.ledger.mail.sent or payload not in self.ledger.mail.places:
             raise Violation("I16", f"event {event_id} was acknowledged and is not stored")
 
     def cancelled(self, id: str, reply: bool) -> None:
         """A caller was told that a workflow is being cancelled, or that it has ended."""
         life = self.ledger.life(id)
-        if life is None or not (life.record.cancel_requested if reply else life.record.status.is_terminal):
+        has_ended = life is not None and (life.has_ended or life.was_reopened)
+        if life is None or not (life.record.cancel_requested if reply else has_ended):
             raise Violation("I21", f"cancel of {id} was answered {reply}: {life and life.record}")
+
+    def cancelled_again(self, id: str) -> None:
+        """A caller was told that a cancel was accepted: it was raised in the body, however many came before it."""
+        life = self.ledger.life(id)
+        if life is None or life.has_ended or life.record.cancel_pending:
+            return
+        # A child that begins anew begins another round.
+        which = (id, life.record.round)
+        self._cancels[which] += 1
+        raised = sum(entry.kind is EntryKind.CANCEL for entry in life.entries)
+        if raised < self._cancels[which]:
+            raise Violation("I21", f"{self._cancels[which]} cancels of {id} were accepted, {raised} were raised")
+
+    def mending(self, id: str) -> None:
+        """An operator wants a workflow to go on: one that took the process down has a clean slate."""
+        self.ledger.mended.add(id)
+        self._deaths.pop(id, None)
 
     def is_parked(self, id: str | None) -> bool:
         """Whether a workflow is set aside."""

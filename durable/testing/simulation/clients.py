@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from durable.engine.coordinator import Envelope
+from durable.engine.inbox import Envelope
+from durable.engine.mail_operations import ListLetters, ReplayLetter
 from durable.engine.operations import (
     AwaitChange,
     AwaitEnd,
@@ -18,11 +19,9 @@ from durable.engine.operations import (
     DeleteSchedule,
     DescribeWorkflow,
     FindWorkflow,
-    ListLetters,
     Operation,
     PauseSchedule,
     ReadHistory,
-    ReplayLetter,
     ResumeSchedule,
     SendEvent,
     Sight,
@@ -30,15 +29,18 @@ from durable.engine.operations import (
     TerminateWorkflow,
     TriggerSchedule,
 )
+from durable.engine.repair_operations import RetryWorkflow
 from durable.errors import DeadLetterNotFound, WorkflowAlreadyExists, WorkflowNotFound, WorkflowTerminated
 from durable.ids import digest
+from durable.records import WorkflowStatus
+from durable.repair_errors import CannotRetry
 from durable.runner.events import event_key
 from durable.schedule import CatchUp, Job, Overlap, Plan
 from durable.schedule_errors import ScheduleBusy, ScheduleNotFound
 from durable.testing.simulation.agenda import MILLISECOND, Agenda
 from durable.testing.simulation.checker import Checker
 from durable.testing.simulation.dice import Dice
-from durable.testing.simulation.kinds import event_of
+from durable.testing.simulation.kinds import event_of, payload_of
 from durable.testing.simulation.process import CODEC, Process
 from durable.testing.simulation.rows import simulated
 from durable.testing.simulation.scenario import Act, Verb
@@ -47,6 +49,7 @@ from durable.testing.simulation.violation import Violation
 # How often a client looks again for a workflow that is not started yet.
 _TRIES = 40
 _SENDING = (Verb.SEND, Verb.REPLAY)
+_WITH_CODE = (Verb.START, Verb.SCHEDULE)
 
 
 class Client:
@@ -59,6 +62,8 @@ class Client:
         self._checker = checker
         self._process: Process | None = None
         self._tries = 0
+        # When the call was made first, and what was answered then.
+        self._first_call: int | None = None
         self._first_reply: Any = None
         # What a watcher was shown last.
         self._seen: Sight | None = None
@@ -88,19 +93,45 @@ class Client:
         if process is None or not process.is_ready:
             self._schedule(self._soon())
             return
-        self._process = process
         act = self._acts[0]
+        if act.verb in _WITH_CODE and not process.has_code:
+            # Who calls it has it loaded: this comes from a process that has the code.
+            self._schedule(self._soon())
+            return
+        if act.verb is Verb.RETRY and not self._is_ripe(act):
+            self._tries += 1
+            self._schedule(self._soon())
+            return
+        if self._is_too_late(act):
+            self._next()
+            return
+        self._process = process
         self._was_started = act.id in self._checker.started
         if act.verb in (Verb.CANCEL, Verb.TERMINATE) and act.id is not None:
             self._checker.unwanted.add(act.id)
             if act.verb is Verb.TERMINATE:
                 self._checker.ledger.axed.add(act.id)
+        if act.verb is Verb.RETRY:
+            self._checker.mending(act.id or "")
         if act.verb is Verb.REPLAY:
             process.ask(ListLetters(0, 1), lambda envelope: self._replay(process, act, envelope))
         elif act.verb is Verb.WATCH:
             process.ask(AwaitChange(act.id or "", self._seen), self._shown)
         else:
             process.ask(operation_of(act), self._answered)
+
+    def _is_ripe(self, act: Act) -> bool:
+        """Whether an operator retries a workflow now: most wait until it has failed or is parked, for some time."""
+        life = self._checker.ledger.life(act.id)
+        needs_help = life is not None and life.record.status in (WorkflowStatus.FAILED, WorkflowStatus.PARKED)
+        return needs_help or act.is_early or self._tries >= _TRIES
+
+    def _is_too_late(self, act: Act) -> bool:
+        """Whether the engine may have forgotten that an event was sent before: then nobody sends it again."""
+        now = self._agenda.now()
+        if self._first_call is None:
+            self._first_call = now
+        return act.verb is Verb.SEND and now - self._first_call > self._checker.ledger.mail.retention // 2
 
     def _replay(self, process: Process, act: Act, envelope: Envelope) -> None:
         if envelope.reply:
@@ -112,7 +143,7 @@ class Client:
         act = self._acts.popleft()
         self._process = None
         self._tries = 0
-        self._first_reply = None
+        self._first_call = self._first_reply = None
         if self._acts:
             self._schedule(max(0, self._acts[0].at - act.at) * MILLISECOND)
 
@@ -148,7 +179,7 @@ class Client:
         if envelope.error is not None:
             self._refused(act, envelope.error)
             return
-        if envelope.reply is None and self._was_started:
+        if envelope.reply is None and self._was_started and act.verb is not Verb.RETRY:
             raise Violation("I1", f"{act.id} was started, and {act.verb.value} does not find it")
         _ANSWERS[act.verb](self._checker, act, envelope.reply)
         if act.is_repeated and self._first_reply is None:
@@ -167,6 +198,7 @@ class Client:
         if isinstance(error, WorkflowNotFound) and self._tries < _TRIES:
             # It is not started yet.
             self._tries += 1
+            self._first_call = None
             self._process = None
             self._schedule(self._soon())
             return
@@ -178,7 +210,7 @@ class Client:
         """Whether a refusal is one that the act can meet, and true."""
         life = self._checker.ledger.life(act.id)
         if isinstance(error, WorkflowTerminated):
-            return act.verb in _SENDING and life is not None and life.record.status.is_terminal
+            return act.verb in _SENDING and life is not None and (life.has_ended or life.was_reopened)
         if isinstance(error, WorkflowAlreadyExists):
             return life is not None and life.record.start_digest != digest(simulated.name, arguments_of(act))
         if isinstance(error, DeadLetterNotFound):
@@ -220,7 +252,7 @@ def operation_of(act: Act) -> Operation[Any]:
             return SendEvent(
                 name=act.event,
                 event_key=event_key(act.key),
-                payload=f'"{act.event_id}"',
+                payload=payload_of(act.event_id),
                 to=act.id,
                 # A child may start at any time or never; the others are known to be started.
                 allow_unstarted=act.is_early,
@@ -239,6 +271,7 @@ def operation_of(act: Act) -> Operation[Any]:
 _BY_ID: dict[Verb, Callable[[str], Operation[Any]]] = {
     Verb.CANCEL: CancelWorkflow,
     Verb.TERMINATE: TerminateWorkflow,
+    Verb.RETRY: RetryWorkflow,
     Verb.AWAIT: AwaitEnd,
     Verb.FIND: FindWorkflow,
     Verb.DESCRIBE: DescribeWorkflow,
@@ -269,8 +302,20 @@ def _cancelled(checker: Checker, act: Act, reply: Any) -> None:
     checker.cancelled(act.id or "", reply)
 
 
+def _cancelled_again(checker: Checker, act: Act, reply: Any) -> None:
+    checker.cancelled(act.id or "", reply)
+    if reply:
+        checker.cancelled_again(act.id or "")
+
+
+def _retried(checker: Checker, act: Act, reply: Any) -> None:
+    if reply is not None and not isinstance(reply, CannotRetry):
+        raise Violation("I2", f"retry of {act.id} was refused: {reply!r}")
+
+
 def _ended(checker: Checker, act: Act, reply: Any) -> None:
-    if not checker.seen(reply).record.status.is_terminal:
+    life = checker.seen(reply)
+    if not life.has_ended and not life.was_reopened:
         raise Violation("I5", f"{act.id} was reported as ended and goes on")
 
 
@@ -281,7 +326,8 @@ def _found(checker: Checker, act: Act, reply: Any) -> None:
 
 def _described(checker: Checker, act: Act, reply: Any) -> None:
     life = checker.ledger.life(act.id)
-    if life is None or (reply.summary.status.is_terminal and reply.summary.status is not life.record.status):
+    is_other = life is not None and not life.was_reopened and reply.summary.status is not life.record.status
+    if life is None or (reply.summary.status.is_terminal and is_other):
         raise Violation("I5", f"{act.id} was described as {reply}")
 
 
@@ -315,8 +361,9 @@ def _scheduled(checker: Checker, act: Act, reply: Any) -> None:
 _ANSWERS: dict[Verb, Callable[[Checker, Act, Any], None]] = {
     Verb.START: _started,
     Verb.SEND: _sent,
-    Verb.CANCEL: _cancelled,
+    Verb.CANCEL: _cancelled_again,
     Verb.TERMINATE: _cancelled,
+    Verb.RETRY: _retried,
     Verb.AWAIT: _ended,
     Verb.FIND: _found,
     Verb.DESCRIBE: _described,

@@ -40,7 +40,7 @@ def i20_a_spawned_child_starts_with_its_step(ledger: Ledger, batch: Batch, now: 
             raise Violation("I20", f"workflow {key} has spawned {entry.outcome} at {entry.position}: {child}")
     for (parent, where), child in spawned.items():
         # The entry of a round that is over in the same commit is gone.
-        if parent not in batch.history_cleared:
+        if parent not in batch.restarted:
             raise Violation("I20", f"{child.id} is spawned at {where} of {parent}, which has not learnt of it")
 
 
@@ -91,6 +91,6 @@ def i20_children_end_with_their_parent(ledger: Ledger, batch: Batch, now: int) -
 
 def is_told_to_stop(batch: Batch, child: WorkflowRecord) -> bool:
     """Whether a commit may cancel a child of which nobody outside wanted it: its parent has, or is gone."""
-    if child.on_parent_close is not OnParentClose.KEEP or child.parent_key in batch.history_cleared:
+    if child.on_parent_close is not OnParentClose.KEEP or child.parent_key in batch.restarted:
         return True
     return any(entry.name == child.id for _, entry in _entries(batch, EntryKind.CANCEL_CHILD))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 
 import attrs
 
@@ -31,7 +32,7 @@ KINDS = {
     "broadcast": Kind(weight=2, names=2, consume=False),
     "fresh": Kind(weight=1, names=1, mode=DeliveryMode.AFTER_WAIT, is_choosy=True),
     "young": Kind(weight=1, names=1, mode=DeliveryMode.AFTER_CREATE, is_choosy=True),
-    "brief": Kind(weight=1, names=1, expire_after=3.0, is_choosy=True),
+    "brief": Kind(weight=1, names=1, is_targeted=True, expire_after=3.0, is_choosy=True),
 }
 WEIGHTS = {name: kind.weight for name, kind in KINDS.items()}
 
@@ -43,3 +44,27 @@ def event_of(name: str) -> Event[str]:
     return Event[str](
         name, consume_on_read=kind.consume, delivery_mode=kind.mode, expire_after=kind.expire_after
     )  # fmt: skip
+
+
+# --- payloads -------------------------------------------------------------------------------------------------------
+
+# How the last part of the id of an event begins that nobody can read.
+POISON = "poison"
+
+
+def payload_of(event_id: str) -> str:
+    """The payload of an event as JSON: its id, so that it is known wherever it turns up. Poison is not the text that
+    programs wait for."""
+    is_poison = event_id.rpartition("/")[2].startswith(POISON)
+    return f'["{event_id}"]' if is_poison else f'"{event_id}"'
+
+
+def is_unreadable(payload: str) -> bool:
+    """Whether no program can read a payload."""
+    return payload.startswith("[")
+
+
+def read_payload(payload: str) -> tuple[str, str, Kind]:
+    """Name, key and kind of an event, which its payload begins with."""
+    name, key, _ = json.loads(payload.strip("[]")).split("/")
+    return name, "" if key == "None" else key, KINDS[name.partition("-")[0]]

@@ -18,11 +18,13 @@ from durable.records import (
     EntryStatus,
     EventWait,
     HistoryEntry,
+    ParkReason,
     PendingEvent,
     Progress,
     WorkflowRecord,
     WorkflowStatus,
 )
+from durable.runner.past import Retried
 from durable.schedule import ScheduleRecord
 from durable.testing.simulation.activities import hold, release
 from durable.testing.simulation.mail import Mail
@@ -30,7 +32,7 @@ from durable.testing.simulation.mail import Mail
 # The waits that have a row of their own.
 REGISTERED = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
 # What is recorded beside the outcomes of steps.
-NOTES = (EntryKind.CANCEL, EntryKind.PATCH)
+NOTES = (EntryKind.CANCEL, EntryKind.PATCH, EntryKind.RETRIED)
 # One attempt of an activity: workflow, round, position, attempt.
 Attempt = tuple[int, int, str, int]
 # One question to a person: workflow, round, position.
@@ -50,7 +52,7 @@ class Life:
     done: set[str] = attrs.field(factory=set)
     failed: dict[str, tuple[int, int]] = attrs.field(factory=dict)
     waits: dict[str, EventWait] = attrs.field(factory=dict)
-    # Unclean stops since it last made progress.
+    # Unclean stops since it last made progress, or began what still runs on trial.
     stops: int = 0
     has_ended: bool = False
     # Of this round: the steps that are undone if it fails, by number and in the order in which they were recorded, with
@@ -62,8 +64,13 @@ class Life:
     trimmed: set[int] = attrs.field(factory=set)
     # Whether no other code than the new one has begun this round.
     is_modern: bool = False
-    # Whether the recovery must count an unclean stop before it goes on: no progress since.
+    # Whether it had an activity at the last unclean stop, and has made no progress since.
     is_suspect: bool = False
+    # Of this round: the entries that a retry has made void; and whether it ever went on after its end.
+    void: set[int] = attrs.field(factory=set)
+    was_reopened: bool = False
+    # Whether an operator has retried it after its crashes, and its body is rebuilt only after that commit.
+    is_resuming: bool = False
 
     def is_busy_alone(self) -> bool:
         """Whether it has activities and nothing else that could make it go on: no timer, no wait and no parent."""
@@ -81,6 +88,7 @@ class Life:
         self.held.clear()
         self.entries.clear()
         self.trimmed.clear()
+        self.void.clear()
         self.released.clear()
 
     def learn(self, entry: HistoryEntry) -> None:
@@ -91,17 +99,28 @@ class Life:
         if entry.kind is EntryKind.PATCH:
             # The body was told something, and has not come any further.
             return
-        self.stops = 0
         self.is_suspect = False
         if entry.status is EntryStatus.RETRY:
             count, _ = self.failed.get(entry.position, (0, 0))
             self.failed[entry.position] = (count + 1, entry.retry_at_us or 0)
             return
         self.at = max(self.at, entry.at_us)
-        if entry.kind is not EntryKind.CANCEL:
+        if entry.kind is EntryKind.RETRIED:
+            self._begin_anew(entry)
+        elif entry.kind is not EntryKind.CANCEL:
             self.done.add(entry.position)
         if entry.name in (hold.name, release.name):
             self._learn_of_undos(entry)
+
+    def _begin_anew(self, note: HistoryEntry) -> None:
+        """A retry: the step that has failed is not done, and has no attempts."""
+        self.was_reopened = True
+        self.void.update(Retried.of(note).entries)
+        lived = (one for one in self.entries if one.status is not EntryStatus.RETRY and one.seq not in self.void)
+        self.at = max((one.at_us for one in lived if one.kind is not EntryKind.PATCH), default=0)
+        if note.position:
+            self.done.discard(note.position)
+            self.failed.pop(note.position, None)
 
     def _learn_of_undos(self, entry: HistoryEntry) -> None:
         """A step that can be undone was done, or was undone, or could not be undone."""
@@ -116,14 +135,14 @@ class Life:
 class Ledger:
     """The sum of all commits, and what activities have answered since the engine was opened."""
 
-    def __init__(self, policy: DeadLetterPolicy, grace: float = 60) -> None:
+    def __init__(self, policy: DeadLetterPolicy, retention: int, grace: float = 60) -> None:
         # After how many seconds a tick is missed.
         self.grace = grace
         self.lives: dict[int, Life] = {}
         self.ids: dict[str, int] = {}
         # Who was started where: by parent and place.
         self.children: dict[tuple[int, str], int] = {}
-        self.mail = Mail(policy)
+        self.mail = Mail(policy, retention)
         # Who waits for which event.
         self.waiting: dict[tuple[str, str], dict[tuple[int, str], EventWait]] = {}
         self.answers: dict[Attempt, list[str]] = {}
@@ -134,9 +153,14 @@ class Ledger:
         self.lookouts: dict[str, list[Callable[[], None]]] = {}
         # Whom a client wanted to end without any cleanup.
         self.axed: set[str] = set()
+        # Whom an operator wanted to go on after a failure.
+        self.mended: set[str] = set()
         self.progress: dict[int, Progress] = {}
         self.schedules: dict[int, ScheduleRecord] = {}
-        # Whether the process has the new code.
+        # Who runs on trial, and the crashes that count against each.
+        self.suspects: dict[int, int] = {}
+        # Whether the process has any code, and whether it has the new one.
+        self.has_code = True
         self.has_new_code = False
         self.commits = 0
 
@@ -174,9 +198,15 @@ class Ledger:
                 self.children[record.parent_key, record.parent_place] = key
         for key, record in batch.workflows_changed.items():
             life = self.lives[key]
+            # Also where nothing is left of the note of the retry.
+            life.was_reopened = life.was_reopened or life.has_ended
+            was_crashed = life.record.park_reason is ParkReason.CRASHED
+            life.is_resuming = was_crashed and record.status is WorkflowStatus.RUNNING
+            # An operator gives it a clean slate.
+            life.is_suspect = life.is_suspect and not life.is_resuming
             life.record = record
             life.has_ended = record.finished_at is not None
-        for key in batch.history_cleared:
+        for key in batch.restarted:
             self.lives[key].begin_round(is_modern=self.has_new_code)
         for key, entry in batch.history:
             self.lives[key].learn(entry)
@@ -186,6 +216,14 @@ class Ledger:
         for key, seq in batch.history_trimmed:
             self.lives[key].trimmed.add(seq)
         self.progress.update(batch.progress_put)
+        self.suspects.update(batch.suspects_put)
+        for key in batch.suspects_dropped:
+            self.suspects.pop(key, None)
+        for key, entry in batch.history:
+            # Progress says nothing about another activity on trial, and a failed attempt says nothing about the body.
+            is_progress = entry.kind is not EntryKind.PATCH and entry.status is not EntryStatus.RETRY
+            if is_progress and key not in self.suspects:
+                self.lives[key].stops = 0
         self._book_waits(batch.waits_dropped, batch.waits_put.values())
         self.mail.book(batch, now, self._has_ended)
         for key in batch.schedules_dropped:
@@ -199,7 +237,7 @@ class Ledger:
     def _has_ended(self, event: PendingEvent) -> bool:
         """Whether the workflow that an event was sent to has ended."""
         life = self.life(event.unstarted) if event.target is None else self.lives[event.target]
-        return life is not None and life.has_ended
+        return life is not None and (life.has_ended or life.was_reopened)
 
     def _book_waits(self, dropped: Iterable[tuple[int, str]], put: Iterable[EventWait]) -> None:
         for key, position in dropped:

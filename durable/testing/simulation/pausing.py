@@ -9,11 +9,12 @@ from durable.backends.base import Batch
 from durable.outcomes import error_summary
 from durable.pause_errors import PauseCancelled, PauseExpired
 from durable.records import EntryKind, EntryStatus, EventWait, HistoryEntry
+from durable.stored_names import stored_name
 from durable.testing.simulation.ledger import Ledger
 from durable.testing.simulation.violation import Violation
 
-_EXPIRED = f"{PauseExpired.__module__}.{PauseExpired.__qualname__}"
-_CANCELLED = f"{PauseCancelled.__module__}.{PauseCancelled.__qualname__}"
+_EXPIRED = stored_name(PauseExpired)
+_CANCELLED = stored_name(PauseCancelled)
 
 
 def i12_an_answer_was_given(ledger: Ledger, batch: Batch, now: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from durable.engine.coordinator import Envelope
+from durable.engine.inbox import Envelope
 from durable.engine.operations import CancelPause, ListPauses, Operation, ResumePause
 from durable.errors import DurableError, WorkflowTerminated
 from durable.ids import place
@@ -108,6 +108,10 @@ class Person:
             self._check_done(asked)
         elif not self._is_right(asked, refusal):
             raise Violation("I2", f"{self._act.verb.value} of {asked} was refused: {refusal!r}")
+        elif isinstance(refusal, WorkflowParked) and not self._checker.ledger.has_code:
+            # It goes on when the code is back.
+            self._later(self._soon())
+            return
         if self._act.is_repeated and not self._is_again:
             self._is_again = refusal is None
             if self._is_again:
@@ -135,9 +139,12 @@ class Person:
         key, _, position = asked
         life = self._checker.ledger.lives[key]
         if isinstance(refusal, WorkflowTerminated):
-            return life.has_ended and (asked not in self._checker.ledger.recorded or self._is_over(asked))
+            return (life.has_ended or life.was_reopened) and (
+                asked not in self._checker.ledger.recorded or self._is_over(asked)
+            )
         if isinstance(refusal, WorkflowParked):
-            return self._checker.is_parked(life.record.id)
+            # Or it was, until an operator has retried it in the same commit.
+            return self._checker.is_parked(life.record.id) or life.record.id in self._checker.ledger.mended
         if isinstance(refusal, PauseNotFound):
             return self._is_over(asked) or (position not in life.waits and position not in life.done)
         if isinstance(refusal, PauseAlreadyAnswered):

@@ -14,8 +14,9 @@ from durable.backends.base import Backend, Batch, Opened
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.codec import Codec
 from durable.engine.config import EngineConfig
-from durable.engine.coordinator import Envelope, Release, WorkflowStateCoordinator
-from durable.engine.operations import Operation, RecordActivity, RecoverWorkflows, RunActivity
+from durable.engine.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.inbox import Envelope
+from durable.engine.operations import BeginAttempt, Operation, RecordActivity, RecoverWorkflows, RunActivity
 from durable.outcomes import pack_error
 from durable.registry import Registry
 from durable.runner.ops import IN_ACTIVITY
@@ -96,6 +97,7 @@ class Process:
         dice: Dice,
         checker: Checker,
         faults: AnswerFaults,
+        has_code: bool = True,
     ) -> None:
         self._agenda = agenda
         self._dice = dice
@@ -103,15 +105,22 @@ class Process:
         self._faults = faults
         self._config = config
         self.is_alive = True
+        # Whether it knows the code of the workflows that are stored.
+        self.has_code = has_code
         # Whether the recovery is through; only then callers are let in.
         self.is_ready = False
         self.running: dict[Name, RunActivity] = {}
         self.coordinator = WorkflowStateCoordinator(
-            backend, Registry([simulated]), codec=CODEC, config=config, clock=clock, release=self._receive
+            backend,
+            Registry([simulated] if has_code else []),
+            codec=CODEC,
+            config=config,
+            clock=clock,
+            release=self._receive,
         )
         self.coordinator.state.watch = checker
         self.coordinator.open(name)
-        self._recover(0)
+        self.ask(RecoverWorkflows(), self._recovered)
 
     # --- work -------------------------------------------------------------------------------------------------------
 
@@ -129,19 +138,18 @@ class Process:
         envelope = Envelope(operation, lambda: answered(envelope))
         self.coordinator.submit(envelope)
 
-    def _recover(self, after: int) -> None:
-        self.ask(RecoverWorkflows(after), self._recovered)
-
     def _recovered(self, envelope: Envelope) -> None:
         if envelope.reply.next_after is None:
             self.is_ready = True
         else:
-            self._recover(envelope.reply.next_after)
+            self.ask(RecoverWorkflows(envelope.reply.next_after, envelope.reply.until), self._recovered)
 
     def stop(self) -> None:
         """Work off what is queued, say that the stop is clean, and leave."""
         self.coordinator.stop()
+        self._checker.is_stopping = True
         self.coordinator.run()
+        self._checker.is_stopping = False
         if self._checker.broken is not None:
             # The coordinator takes any error for its end, and this one must not be lost.
             raise self._checker.broken
@@ -179,6 +187,8 @@ class Process:
     def _begin(self, name: Name, effect: RunActivity) -> None:
         self._checker.began(effect)
         self.running[name] = effect
+        if effect.on_trial:
+            self.coordinator.submit(BeginAttempt(effect.key))
         self._agenda.add(self._takes(), functools.partial(self._end, name, effect))
 
     def _stop(self, name: Name) -> None:
@@ -200,7 +210,12 @@ class Process:
         if not self.is_alive:
             return
         answer = RecordActivity(
-            key=effect.key, round=effect.round, position=effect.position, attempt=effect.attempt, outcome=""
+            key=effect.key,
+            round=effect.round,
+            position=effect.position,
+            attempt=effect.attempt,
+            outcome="",
+            mends=effect.mends,
         )
         token = IN_ACTIVITY.set(effect)
         try:

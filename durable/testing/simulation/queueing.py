@@ -5,19 +5,11 @@ Asked like those of `rules`, while the ledger does not know the commit yet.
 
 from __future__ import annotations
 
-import json
-
 from durable.backends.base import Batch
 from durable.records import DeliveryMode, EntryKind, EntryStatus, WorkflowRecord, WorkflowStatus
-from durable.testing.simulation.kinds import KINDS, Kind
+from durable.testing.simulation.kinds import read_payload
 from durable.testing.simulation.ledger import Ledger
 from durable.testing.simulation.violation import Violation
-
-
-def _read(payload: str) -> tuple[str, str, Kind]:
-    """Name, key and kind of an event, which its payload begins with."""
-    name, key, _ = json.loads(payload).split("/")
-    return name, "" if key == "None" else key, KINDS[name.partition("-")[0]]
 
 
 def i16_mail_finds_its_workflow(ledger: Ledger, batch: Batch, now: int) -> None:
@@ -35,7 +27,7 @@ def i17_who_waits_longest_is_served(ledger: Ledger, batch: Batch, now: int) -> N
     for key, entry in batch.history:
         if entry.kind is not EntryKind.EVENT or entry.status is not EntryStatus.OK:
             continue
-        name, event_key, kind = _read(entry.outcome)
+        name, event_key, kind = read_payload(entry.outcome)
         # Where the event was pending nobody waited for it.
         if kind.is_targeted or kind.is_choosy or not kind.consume or ledger.mail.find(entry.outcome) is not None:
             continue
@@ -56,7 +48,7 @@ def i18_a_wait_keeps_its_place(ledger: Ledger, batch: Batch, now: int) -> None:
     """A wait that is registered stays as it is until it is over: the place in the line goes with it."""
     for (key, position), wait in batch.waits_put.items():
         life = ledger.lives.get(key)
-        known = life.waits.get(position) if life is not None and key not in batch.history_cleared else None
+        known = life.waits.get(position) if life is not None and key not in batch.restarted else None
         if known is not None and known != wait:
             raise Violation("I18", f"workflow {key} waits at {position} as {wait}, before as {known}")
 
@@ -67,7 +59,7 @@ def i18_a_wait_sees_what_it_asks_for(ledger: Ledger, batch: Batch, now: int) -> 
         if entry.kind is not EntryKind.EVENT or entry.status is not EntryStatus.OK:
             continue
         event = ledger.mail.find(entry.outcome)
-        _, _, kind = _read(entry.outcome)
+        _, _, kind = read_payload(entry.outcome)
         if event is None or kind.mode is DeliveryMode.ALL:
             continue
         life = ledger.lives.get(key)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from durable.backends.memory import MemoryStore
 from durable.engine.state import State
 from durable.records import EntryKind, WorkflowStatus
+from durable.testing.simulation.codeless import check_healed
 from durable.testing.simulation.ledger import REGISTERED, Ledger, Life
 from durable.testing.simulation.process import Process
 from durable.testing.simulation.scenario import Act, Verb
@@ -16,11 +17,13 @@ from durable.testing.simulation.violation import Violation
 def check_idle(ledger: Ledger, process: Process) -> None:
     """I22: whoever has work to do has it in hand, or durably waits for its time; there is no fourth state."""
     trials = process.coordinator.state.trials
-    if trials.waiting or trials.current is not None:
+    if trials.waiting:
         return
     running = {key for key, _, _ in process.running}
     for key, life in ledger.lives.items():
         record = life.record
+        if ledger.has_code:
+            check_healed(record)
         if record.status is WorkflowStatus.RUNNING and key not in running and record.wake_at is None:
             raise Violation("I22", f"{record.id} has activities to run, and nobody runs them")
 
@@ -54,6 +57,7 @@ def check_rest(ledger: Ledger, store: MemoryStore) -> None:
     if ledger.progress != store.progress:
         raise Violation("I1", "the store does not hold what was published")
     for key, life in ledger.lives.items():
+        check_healed(life.record)
         if store.history.get(key, {}).keys() != {*range(1, life.seq + 1)} - life.trimmed:
             raise Violation("I3", f"the store does not hold what {life.record.id} has learnt")
         if not life.has_ended and not _waits_outside(ledger, life):

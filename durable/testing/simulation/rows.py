@@ -15,7 +15,7 @@ import attrs
 from durable.errors import Cancelled, TimedOut
 from durable.runner.combinators import gather, race
 from durable.runner.definitions import Durable, workflow
-from durable.runner.determinism import info, now, random, uuid
+from durable.runner.determinism import now, random, uuid
 from durable.runner.ops import Op, sleep, sleep_until
 from durable.testing.simulation.activities import BADLY, RETRY, STUBBORNLY, WELL, Broken, Stubborn, echo, tidy, work
 from durable.testing.simulation.asking import fits_pause, run_pause, settings_of
@@ -145,7 +145,8 @@ def _run_work(step: Step) -> Durable[Any]:
 def _fits_work(step: Step, value: Any) -> bool:
     # A crash repeats an attempt under its number: which attempt has made it is known beforehand.
     done = step["ends"] == WELL and value == ["done", step.n, step["fails"] + 1]
-    return done or is_late(step, value)
+    mended = step["ends"] != WELL and value == ["mended", step.n]
+    return done or mended or is_late(step, value)
 
 
 def _errors_work(step: Step) -> frozenset[str]:
@@ -303,7 +304,7 @@ def simulated(program: str, carried: list[Any]) -> Durable[list[Any]]:
     whole = read(program)
     if whole.settings.get("publishes"):
         tell(BEGIN)
-    results = [*carried, (yield from run(whole.steps[info().round]))]
+    results = [*carried, (yield from run(whole.steps[len(carried)]))]
     if len(results) < len(whole.steps):
         raise simulated.continue_as(program, results)
     if whole.settings.get("publishes"):

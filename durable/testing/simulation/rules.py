@@ -18,11 +18,16 @@ from durable.records import (
     EntryStatus,
     EventWait,
     HistoryEntry,
-    ParkReason,
     PendingEvent,
     WorkflowRecord,
     WorkflowStatus,
 )
+from durable.testing.simulation.burying import (
+    i16_a_letter_says_why,
+    i16_an_event_is_in_one_place,
+    i16_an_id_is_remembered,
+)
+from durable.testing.simulation.codeless import i25_nobody_is_set_aside, i25_without_code_nobody_goes_on
 from durable.testing.simulation.family import (
     i20_a_result_is_how_the_child_ended,
     i20_a_spawned_child_is_heard,
@@ -30,7 +35,7 @@ from durable.testing.simulation.family import (
     i20_children_end_with_their_parent,
     i21_a_child_stops_when_it_is_told,
 )
-from durable.testing.simulation.kinds import KINDS
+from durable.testing.simulation.kinds import read_payload
 from durable.testing.simulation.ledger import NOTES, REGISTERED, Ledger, Life
 from durable.testing.simulation.pausing import i12_an_answer_was_given, i19_a_pause_expires_in_its_time
 from durable.testing.simulation.queueing import (
@@ -39,6 +44,7 @@ from durable.testing.simulation.queueing import (
     i18_a_wait_keeps_its_place,
     i18_a_wait_sees_what_it_asks_for,
 )
+from durable.testing.simulation.retried import i35_a_retry_voids_the_last_failure, is_reopened, is_restarted
 from durable.testing.simulation.rows import errors, fits, tag
 from durable.testing.simulation.steps import read
 from durable.testing.simulation.ticking import i23_a_schedule_has_its_timer, i23_a_tick_is_decided_once
@@ -78,10 +84,10 @@ def i02_an_id_is_started_once(ledger: Ledger, batch: Batch, now: int) -> None:
 def i03_history_only_grows(ledger: Ledger, batch: Batch, now: int) -> None:
     """What is recorded stays, but for a new round, which is recorded too."""
     for life, record in changes(ledger, batch):
-        before, is_new_round = life.record.round, record.key in batch.history_cleared
+        before, is_new_round = life.record.round, record.key in batch.restarted
         if record.round < before or (record.round > before) != is_new_round:
             raise Violation("I3", f"{record.id}: round {before} to {record.round}, cleared: {is_new_round}")
-    for key in batch.history_cleared:
+    for key in batch.restarted:
         if key not in batch.workflows_changed and key not in batch.workflows_new:
             raise Violation("I3", f"the history of workflow {key} is cleared, and nothing says why")
 
@@ -93,28 +99,34 @@ def i04_history_has_no_hole(ledger: Ledger, batch: Batch, now: int) -> None:
         known = seqs.get(key)
         if known is None:
             life = ledger.lives.get(key)
-            known = 0 if life is None or key in batch.history_cleared else life.seq
+            known = 0 if life is None or key in batch.restarted else life.seq
         if entry.seq != known + 1:
             raise Violation("I4", f"workflow {key}: entry {entry.seq} follows entry {known}")
         seqs[key] = entry.seq
 
 
 def i05_the_end_is_the_end(ledger: Ledger, batch: Batch, now: int) -> None:
-    """Nothing is written about a workflow that has ended."""
-    keys = [*batch.workflows_changed, *batch.history_cleared, *(key for key, _ in batch.history)]
+    """Nothing is written about a workflow that has ended, unless an operator retries it."""
+    keys = [*batch.workflows_changed, *batch.restarted, *(key for key, _ in batch.history)]
     keys += [key for key, _ in batch.waits_put]
     for key in keys:
         life = ledger.lives.get(key)
-        if life is not None and life.has_ended:
+        if life is not None and life.has_ended and not is_reopened(ledger, batch, key):
             raise Violation("I5", f"{life.record.id} has ended and is changed")
 
 
 def i08_a_position_is_done_once(ledger: Ledger, batch: Batch, now: int) -> None:
     """One outcome for each position of a round."""
     here: set[tuple[int, str]] = set()
+    anew: set[tuple[int, str]] = set()
     for key, entry in batch.history:
+        if entry.kind is EntryKind.RETRIED:
+            here.discard((key, entry.position))
+            anew.add((key, entry.position))
+            continue
         life = ledger.lives.get(key)
-        is_known = life is not None and key not in batch.history_cleared and entry.position in life.done
+        is_known = life is not None and key not in batch.restarted and entry.position in life.done
+        is_known = is_known and (key, entry.position) not in anew
         if is_known or (key, entry.position) in here:
             raise Violation("I8", f"workflow {key}: position {entry.position} has an outcome already")
         if entry.status is not EntryStatus.RETRY and entry.kind not in NOTES:
@@ -124,12 +136,16 @@ def i08_a_position_is_done_once(ledger: Ledger, batch: Batch, now: int) -> None:
 def i12_what_is_recorded_was_returned(ledger: Ledger, batch: Batch, now: int) -> None:
     """The outcome of an activity is, byte for byte, what that attempt has answered."""
     here: dict[tuple[int, str], int] = {}
+    anew: set[tuple[int, str]] = set()
     for key, entry in batch.history:
+        if entry.kind is EntryKind.RETRIED:
+            here.pop((key, entry.position), None)
+            anew.add((key, entry.position))
         if entry.kind is not EntryKind.ACTIVITY:
             continue
         life = ledger.lives.get(key)
         before = 0
-        if life is not None and key not in batch.history_cleared:
+        if life is not None and key not in batch.restarted and (key, entry.position) not in anew:
             before = life.failed.get(entry.position, (0, 0))[0]
         failed = before + here.get((key, entry.position), 0)
         if entry.status is EntryStatus.RETRY:
@@ -146,9 +162,12 @@ def i19_time_does_not_run_back(ledger: Ledger, batch: Batch, now: int) -> None:
         if entry.status is EntryStatus.RETRY or entry.kind is EntryKind.PATCH:
             continue
         life = ledger.lives.get(key)
-        is_new = life is None or key in batch.history_cleared
+        is_new = life is None or key in batch.restarted
         last = times.get(key, 0 if life is None or is_new else life.at)
-        if entry.kind is not EntryKind.CANCEL:
+        if entry.kind is EntryKind.RETRIED:
+            # When a step failed that is void now, nobody knows any more.
+            last = min(last, entry.at_us)
+        elif entry.kind is not EntryKind.CANCEL:
             latest = max(now, last, after(ledger, batch, key).start_at, 0 if life is None or is_new else life.latest)
             if not last <= entry.at_us <= latest:
                 raise Violation("I19", f"workflow {key}: entry {entry.seq} at {entry.at_us}, after {last}, now {now}")
@@ -183,10 +202,21 @@ def _check_child_result(ledger: Ledger, batch: Batch, key: int, entry: HistoryEn
         raise Violation("I20", f"workflow {key} learns {entry.outcome} from {child.id}, which says {child.result}")
 
 
+def i21_parked_waits_for_its_cleanup(ledger: Ledger, batch: Batch, now: int) -> None:
+    """A parked workflow that is cancelled ends when it has heard of that; only the axe ends it where it lies."""
+    for key, record in batch.workflows_changed.items():
+        is_ended = record.status is WorkflowStatus.CANCELLED and record.id not in ledger.axed
+        if not is_ended or ledger.lives[key].record.status is not WorkflowStatus.PARKED:
+            continue
+        if not any(owner == key and entry.kind is EntryKind.CANCEL for owner, entry in batch.history):
+            raise Violation("I21", f"{record.id} was parked and ended cancelled without its cleanup")
+
+
 def i21_cancelled_stays_cancelled(ledger: Ledger, batch: Batch, now: int) -> None:
     """Once it is asked for, nothing takes a cancellation back."""
     for life, record in changes(ledger, batch):
-        if life.record.cancel_requested and not record.cancel_requested:
+        is_taken_back = life.record.cancel_requested and not record.cancel_requested
+        if is_taken_back and not is_restarted(ledger, batch, record.key):
             raise Violation("I21", f"{record.id}: the cancellation is forgotten")
     for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
         if record.status.is_terminal and record.cancel_requested != (record.status is WorkflowStatus.CANCELLED):
@@ -226,29 +256,14 @@ def i07_an_ended_workflow_leaves_nothing(ledger: Ledger, batch: Batch, now: int)
             raise Violation("I7", f"{record.id} is {record.status.value} and has a result")
 
 
-def i16_an_event_is_in_one_place(ledger: Ledger, batch: Batch, now: int) -> None:
-    """Every event that was accepted is pending, taken, a dead letter, or gone for a reason: one of them, once."""
-    mail = ledger.mail
-    for payload in mail.touched:
-        places = mail.places.get(payload)
-        if places is None or places.count != 1:
-            raise Violation("I16", f"event {payload} is in {places}")
-        if places.is_broadcast and len(set(places.taken)) != len(places.taken):
-            raise Violation("I16", f"broadcast {payload} was taken twice by one workflow: {places.taken}")
-    for taken in mail.taken:
-        if taken.event is not None and taken.event.expires_at is not None and taken.event.expires_at <= now:
-            raise Violation("I16", f"event {taken.payload} was delivered after it had expired")
-
-
 def i17_first_sent_first_taken(ledger: Ledger, batch: Batch, now: int) -> None:
     """No event is passed over by one that was sent later; the mailbox comes before the queue."""
     mail = ledger.mail
     for taken in mail.taken:
-        name, key, _ = json.loads(taken.payload).split("/")
-        kind = KINDS[name.partition("-")[0]]
+        name, key, kind = read_payload(taken.payload)
         if kind.is_choosy or not kind.consume:
             continue
-        place = (name, "" if key == "None" else key)
+        place = (name, key)
         target = taken.event.target if taken.event is not None else None
         serial = taken.event.serial if taken.event is not None else mail.serial_before + 1
         older = list(mail.queues.get((*place, taken.key), ()))
@@ -268,21 +283,22 @@ def i18_nobody_waits_for_what_is_there(ledger: Ledger, batch: Batch, now: int) -
         waits.update(ledger.waiting.get((event.name, event.event_key), {}))
     for (key, position), wait in waits.items():
         life = ledger.lives[key]
-        if life.record.status is WorkflowStatus.PARKED or position not in life.waits:
+        is_set_aside = life.record.status is WorkflowStatus.PARKED or life.is_resuming
+        if is_set_aside or position not in life.waits:
             continue
         for target in (key, None):
             for event in ledger.mail.queues.get((wait.name, wait.event_key, target), {}).values():
-                if _may_take(life.record, wait, event, now):
+                if _may_take(ledger, life.record, wait, event, now):
                     raise Violation("I18", f"{life.record.id} waits at {position} for {event}, which is there")
 
 
-def _may_take(record: WorkflowRecord, wait: EventWait, event: PendingEvent, now: int) -> bool:
+def _may_take(ledger: Ledger, record: WorkflowRecord, wait: EventWait, event: PendingEvent, now: int) -> bool:
     if event.expires_at is not None and event.expires_at <= now:
         return False
     if wait.mode is not DeliveryMode.ALL:
         return event.serial > (record.key if wait.mode is DeliveryMode.AFTER_CREATE else wait.serial)
-    seen = [serial for name, key, serial in record.cursors if (name, key) == (event.name, event.event_key)]
-    return event.consume or event.serial > max(seen, default=0)
+    seen = ledger.mail.seen.get((record.key, event.name, event.event_key), 0)
+    return event.consume or event.serial > seen
 
 
 def i18_a_resolved_wait_is_gone(ledger: Ledger, batch: Batch, now: int) -> None:
@@ -296,7 +312,7 @@ def i18_a_resolved_wait_is_gone(ledger: Ledger, batch: Batch, now: int) -> None:
 
 def i18_a_new_round_has_no_waits(ledger: Ledger, batch: Batch, now: int) -> None:
     """The waits of a round end with it."""
-    for key in batch.history_cleared:
+    for key in batch.restarted:
         old = [position for position in ledger.lives[key].waits if (key, position) not in batch.waits_put]
         if old:
             raise Violation("I18", f"workflow {key} begins a round and still waits at {old}")
@@ -307,7 +323,7 @@ def i20_a_parent_hears_of_its_child(ledger: Ledger, batch: Batch, now: int) -> N
 
     A parent that has learnt something else in this commit may have stopped waiting before its child had ended.
     """
-    busy = {key for key, _ in batch.history} | batch.history_cleared
+    busy = {key for key, _ in batch.history} | batch.restarted
     for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
         is_news = record.status.is_terminal and not record.cancel_requested
         if record.parent_key is None or not is_news or record.parent_key in busy:
@@ -317,13 +333,6 @@ def i20_a_parent_hears_of_its_child(ledger: Ledger, batch: Batch, now: int) -> N
         is_waiting = not parent.record.status.is_terminal and parent.record.round == int(round or 0)
         if is_waiting and parent.record.status is not WorkflowStatus.PARKED and position not in parent.done:
             raise Violation("I20", f"{record.id} has ended and {parent.record.id} has not heard of it")
-
-
-def i25_nobody_is_set_aside(ledger: Ledger, batch: Batch, now: int) -> None:
-    """Whatever the code does otherwise it says so, so nothing diverges and nothing is unreadable."""
-    for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
-        if record.status is WorkflowStatus.PARKED and record.park_reason is not ParkReason.CRASHED:
-            raise Violation("I25", f"{record.id} is parked: {record.park_reason} {record.park_detail}")
 
 
 BEFORE: tuple[Rule, ...] = (
@@ -338,6 +347,9 @@ BEFORE: tuple[Rule, ...] = (
     i19_a_pause_expires_in_its_time,
     i20_a_child_is_started_once,
     i21_cancelled_stays_cancelled,
+    i21_parked_waits_for_its_cleanup,
+    i25_nobody_is_set_aside,
+    i25_without_code_nobody_goes_on,
     i16_mail_finds_its_workflow,
     i17_who_waits_longest_is_served,
     i18_a_wait_keeps_its_place,
@@ -352,13 +364,14 @@ AFTER: tuple[Rule, ...] = (
     i05_the_result_is_right,
     i07_an_ended_workflow_leaves_nothing,
     i16_an_event_is_in_one_place,
+    i16_a_letter_says_why,
+    i16_an_id_is_remembered,
     i17_first_sent_first_taken,
     i18_nobody_waits_for_what_is_there,
     i18_a_resolved_wait_is_gone,
     i18_a_new_round_has_no_waits,
     i20_a_parent_hears_of_its_child,
     i23_a_schedule_has_its_timer,
-    i25_nobody_is_set_aside,
     i31_undone_once_and_in_reverse,
     i31_nothing_stays_owed,
     i20_a_spawned_child_is_heard,
@@ -367,4 +380,5 @@ AFTER: tuple[Rule, ...] = (
     i33_a_round_is_recorded,
     i33_old_rounds_are_trimmed,
     i34_an_answer_stands,
+    i35_a_retry_voids_the_last_failure,
 )

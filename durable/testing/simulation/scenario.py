@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
 
 from durable.engine.config import EngineConfig
 from durable.records import DeadLetterPolicy
+from durable.testing.simulation import hardships
 from durable.testing.simulation.branch_rows import BRANCH_ROWS
 from durable.testing.simulation.change_rows import CHANGE_ROWS, deployment
 from durable.testing.simulation.children import STARTS, child_id
@@ -39,6 +40,7 @@ class Verb(enum.Enum):
     SEND = "send"
     CANCEL = "cancel"
     TERMINATE = "terminate"
+    RETRY = "retry"
     AWAIT = "await"
     WATCH = "watch"
     FIND = "find"
@@ -67,7 +69,7 @@ class Act:
     # The program that is started, and how many milliseconds later its body begins.
     program: str = ""
     delay: int = 0
-    # The event that is sent; its id is its payload as well.
+    # The event that is sent; its id is in its payload as well.
     event: str = ""
     key: str | None = None
     event_id: str = ""
@@ -98,6 +100,8 @@ class Trouble(enum.Enum):
     CLOCK = "the wall clock is set at the n-th step"
     DUPLICATE_ANSWER = "the n-th answer of an activity arrives twice"
     LATE_ANSWER = "the n-th activity that is stopped answers all the same"
+    CRASH_IN_BODY = "the process dies in the n-th step of a body"
+    POISON = "the n-th workflow kills the process whenever its body is fed"
 
 
 @attrs.frozen
@@ -106,7 +110,7 @@ class Fault:
 
     trouble: Trouble
     at: int
-    # By how many milliseconds the clock is set.
+    # By how many milliseconds the clock is set, or how many entries a poisonous body takes before it kills.
     by: int = 0
 
 
@@ -122,12 +126,15 @@ class Scenario:
     commit_ms: int = 0
     # From which start of the process on it runs the new code; 0 for never.
     new_code: int = 0
+    # The starts of the process after which it runs without any code, until somebody starts it again.
+    codeless: tuple[int, ...] = ()
     acts: tuple[Act, ...] = ()
     faults: tuple[Fault, ...] = ()
 
     def engine_config(self) -> EngineConfig:
         """The settings as the engine takes them."""
-        return EngineConfig(event_retention=YEARS, dead_letter_policy=self.policy, **self.config)
+        settings: dict[str, Any] = {"event_retention": YEARS} | self.config
+        return EngineConfig(dead_letter_policy=self.policy, **settings)
 
 
 # --- from a seed ----------------------------------------------------------------------------------------------------
@@ -163,7 +170,50 @@ def make_scenario(seed: int) -> Scenario:
         acts=tuple(sorted(_acts(dice), key=lambda act: act.at)),
         faults=tuple(_faults(dice)),
     )
-    return _with_schedules(scenario)
+    return _with_retries(_without_code(_with_poison(_with_late_mail(_with_deadly_bodies(_with_schedules(scenario))))))
+
+
+def _with_poison(scenario: Scenario) -> Scenario:
+    """The same, perhaps with events that nobody can read."""
+    sends = [attrs.asdict(act, value_serializer=_plain) for act in scenario.acts if act.verb is Verb.SEND]
+    return _with_acts(scenario, hardships.make_poison(scenario.seed, sends))
+
+
+def _with_late_mail(scenario: Scenario) -> Scenario:
+    """The same, perhaps with mail that nobody takes in time; not where the clock is set, which counts as time too."""
+    config = hardships.short_retention(scenario.seed)
+    if not config or any(fault.trouble is Trouble.CLOCK for fault in scenario.faults):
+        return scenario
+    return _with_acts(attrs.evolve(scenario, config=scenario.config | config), hardships.make_late_mail(scenario.seed))
+
+
+def _with_retries(scenario: Scenario) -> Scenario:
+    """The same, perhaps with operators who retry what has failed or is parked."""
+    ids = dict.fromkeys(act.id for act in scenario.acts if act.verb is Verb.START and act.id is not None)
+    return _with_acts(scenario, hardships.make_retries(scenario.seed, [*ids]))
+
+
+def _without_code(scenario: Scenario) -> Scenario:
+    """The same, perhaps with lives of the process in which the code is missing."""
+    lives, restarts = hardships.codeless_lives(scenario.seed)
+    faults = (Fault(Trouble.RESTART, at) for at in restarts)
+    return attrs.evolve(scenario, codeless=lives, faults=(*scenario.faults, *faults))
+
+
+def _with_acts(scenario: Scenario, more: Iterable[dict[str, Any]]) -> Scenario:
+    """The same with more acts, which are JSON."""
+    acts = sorted([*scenario.acts, *map(_act, more)], key=lambda act: act.at)
+    return attrs.evolve(scenario, acts=tuple(acts))
+
+
+def _with_deadly_bodies(scenario: Scenario) -> Scenario:
+    """The same, perhaps with bodies that the process dies in; from dice of their own, like schedules."""
+    dice = Dice(~scenario.seed)
+    faults = [Fault(Trouble.CRASH_IN_BODY, dice.between(1, 150)) for _ in range(dice.between(0, 2))]
+    if not dice.chance(0.1):
+        return attrs.evolve(scenario, faults=(*scenario.faults, *faults))
+    faults.append(Fault(Trouble.POISON, dice.below(3), dice.below(4)))
+    return attrs.evolve(scenario, config=scenario.config | {"max_crashes": 3}, faults=(*scenario.faults, *faults))
 
 
 def _with_schedules(scenario: Scenario) -> Scenario:
@@ -337,11 +387,12 @@ def scenario_from_text(text: str) -> Scenario:
         policy=DeadLetterPolicy[value.get("policy", DeadLetterPolicy.MOVE_TO_DEAD_LETTER.name)],
         commit_ms=value.get("commit_ms", 0),
         new_code=value.get("new_code", 0),
+        codeless=tuple(value.get("codeless", ())),
         acts=tuple(_act(act) for act in value.get("acts", ())),
         faults=tuple(Fault(Trouble[one["trouble"]], one["at"], one.get("by", 0)) for one in value.get("faults", ())),
     )
 
 
 def _act(value: dict[str, Any]) -> Act:
-    program = write(from_json(value["program"])) if "program" in value else ""
+    program = write(from_json(value["program"])) if value.get("program") else ""
     return Act(**value | {"verb": Verb[value["verb"]], "program": program})

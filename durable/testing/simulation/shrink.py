@@ -58,6 +58,8 @@ def smaller_scenarios(scenario: Scenario) -> Iterator[Scenario]:
         yield attrs.evolve(scenario, commit_ms=0)
     if scenario.new_code:
         yield attrs.evolve(scenario, new_code=0)
+    if scenario.codeless:
+        yield attrs.evolve(scenario, codeless=())
     yield from _with_smaller_programs(scenario)
 
 

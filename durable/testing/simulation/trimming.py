@@ -83,7 +83,7 @@ def _state(entry: HistoryEntry) -> list[Any]:
 def _unneeded(life: Life) -> set[int]:
     """All entries of this round of a workflow that must have been trimmed by now."""
     last: dict[str, HistoryEntry] = {}
-    for entry in life.entries:
+    for entry in _standing(life):
         if entry.kind is EntryKind.LOOP and entry.status is EntryStatus.OK:
             last[_loop(entry)] = entry
     found: set[int] = set()
@@ -94,7 +94,7 @@ def _unneeded(life: Life) -> set[int]:
                 "I33", f"{life.record.id}: a round of the loop at {loop} has learnt nothing and is recorded"
             )
         # Rounds are trimmed when a state is recorded: what was undone after the last one has held them then.
-        undone = {_held(one) for one in life.entries if one.name == release.name and one.seq < entry.seq}
+        undone = {_held(one) for one in _standing(life) if one.name == release.name and one.seq < entry.seq}
         keep = _state(entry)[1]
         owing = [start for start, entries in rounds if any(_is_owed(one, undone) for one in entries)]
         first = min([_round(entry) - keep, *owing])
@@ -104,6 +104,11 @@ def _unneeded(life: Life) -> set[int]:
     return found
 
 
+def _standing(life: Life) -> list[HistoryEntry]:
+    """What counts of a history: without the notes of operators, and what they have made void."""
+    return [one for one in life.entries if one.kind is not EntryKind.RETRIED and one.seq not in life.void]
+
+
 def _rounds(life: Life, loop: str) -> Iterator[tuple[int, list[HistoryEntry]]]:
     """The entries of a loop, by the recorded states: with which round they begin, and all up to the next state.
 
@@ -111,7 +116,7 @@ def _rounds(life: Life, loop: str) -> Iterator[tuple[int, list[HistoryEntry]]]:
     """
     start: int = 0
     entries: list[HistoryEntry] = []
-    for entry in life.entries:
+    for entry in _standing(life):
         if _is_state(entry, loop):
             yield start, entries
             start, entries = _round(entry), []

@@ -48,9 +48,8 @@ def i31_nothing_stays_owed(ledger: Ledger, batch: Batch, now: int) -> None:
 
 
 def _is_cut_off(ledger: Ledger, record: WorkflowRecord) -> bool:
-    """Whether it was ended without its cleanup: by the axe, or because it was parked for its crashes."""
-    is_unclean = record.id in ledger.axed or record.crashes > 0
-    return record.status is WorkflowStatus.CANCELLED and is_unclean
+    """Whether it was ended without its cleanup, which only the axe does."""
+    return record.status is WorkflowStatus.CANCELLED and record.id in ledger.axed
 
 
 def _wanted(life: Life, record: WorkflowRecord) -> tuple[set[int], set[int]]:

@@ -9,12 +9,14 @@ import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 
 from durable.backends.memory import MemoryStore
 from durable.clock import SECOND
 from durable.errors import StorageUnavailable, StoreFenced
 from durable.testing.faults import Fault as CommitFault
 from durable.testing.faults import FaultyBackend, SimCrash
+from durable.testing.simulation.activities import MENDED
 from durable.testing.simulation.agenda import MILLISECOND, Agenda, VirtualClock
 from durable.testing.simulation.change_rows import NEW_CODE
 from durable.testing.simulation.checker import Checker
@@ -53,6 +55,7 @@ class World:
         self.checker = Checker(scenario, self._clock, is_traced=is_traced)
         self._config = scenario.engine_config()
         self._store = MemoryStore()
+        self.checker.mark = self._store.mark
         self._backend = FaultyBackend(WatchedBackend(self._store, self.checker))
         self._faults = self._plan(scenario.faults)
         self._lives = 0
@@ -82,6 +85,10 @@ class World:
                 self._backend.plan |= dict.fromkeys(range(fault.at, fault.at + _OUTAGE), CommitFault.FAIL_BEFORE)
             elif fault.trouble is Trouble.FAIL_CALL:
                 self._backend.fail_calls.add(fault.at)
+            elif fault.trouble is Trouble.CRASH_IN_BODY:
+                self.checker.deadly_steps.add(fault.at)
+            elif fault.trouble is Trouble.POISON:
+                self.checker.poison[f"w{fault.at}"] = fault.by
             elif fault.trouble in answers:
                 answers[fault.trouble].add(fault.at)
             else:
@@ -145,7 +152,7 @@ class World:
         if moment != wake:
             self._agenda.take()()
         elif process is not None:
-            # Also if it is only a nap that is over, as in the engine's thread: a suspect may have had its time.
+            # Also if it is only a nap that is over, as in the engine's thread: a trial may be over.
             self._work_off(process)
         return True
 
@@ -158,7 +165,10 @@ class World:
             self._idle_at = self.checker.ledger.commits
             check_idle(self.checker.ledger, process)
         check_ticks(self.checker.ledger, self._clock.now())
-        if coordinator.state.timers.next() is None and not coordinator.state.trials.waiting:
+        has_timers = coordinator.state.timers.next() is not None or coordinator.state.trials.next() is not None
+        # Else mail is kept for so long that nobody sees the end of it.
+        is_swept = "event_retention" in self.scenario.config and self.checker.ledger.mail.has_to_sweep()
+        if not has_timers and not is_swept:
             return None
         return self._clock.elapsed + max(1, round(coordinator.nap() * SECOND))
 
@@ -168,18 +178,33 @@ class World:
         self._lives += 1
         has_new_code = 0 < self.scenario.new_code <= self._lives
         NEW_CODE.set(has_new_code)
-        self.checker.ledger.has_new_code = has_new_code
+        MENDED.set(self.checker.ledger.mended)
+        has_code = self._lives not in self.scenario.codeless
+        self.checker.ledger.has_new_code, self.checker.ledger.has_code = has_new_code, has_code
         self._backend.inner = WatchedBackend(self._store, self.checker)
         try:
             self._process = Process(
                 f"life {self._lives}", self._backend, self._config,
                 clock=self._clock, agenda=self._agenda, dice=self._dice, checker=self.checker, faults=self._answers,
+                has_code=has_code,
             )  # fmt: skip
-        except StorageUnavailable:
+        except (StorageUnavailable, SimCrash):
             self._agenda.add(self._dice.below(3_000) * MILLISECOND, self._boot)
             return
         for client in self._clients:
             client.meet(self._process)
+        if not has_code:
+            # Somebody notices, and deploys it.
+            self._agenda.add(self._dice.between(500, 15_000) * MILLISECOND, partial(self._restart, self._process))
+
+    def _restart(self, process: Process) -> None:
+        """A clean stop, unless the process is gone already: it works off what is queued, says so, and leaves."""
+        if process is self._process:
+            check_memory(process.coordinator.state, self._store)
+            process.stop()
+            self.figures.faults += 1
+            self.figures.crashes -= 1
+            self._die()
 
     def _die(self) -> None:
         """Memory is gone; somebody starts the engine again."""
@@ -199,12 +224,10 @@ class World:
             self._clock.offset += fault.by * MILLISECOND
             self.figures.faults += 1
         elif process is not None:
-            check_memory(process.coordinator.state, self._store)
             if fault.trouble is Trouble.RESTART:
-                # Works off what is queued, says that the stop is clean, and leaves.
-                process.stop()
-                self.figures.faults += 1
-                self.figures.crashes -= 1
+                self._restart(process)
+                return
+            check_memory(process.coordinator.state, self._store)
             self._die()
 
     def _count(self) -> None:

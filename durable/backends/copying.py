@@ -1,0 +1,121 @@
+"""Backups of a store while its engine works on it.
+
+A backup is a copy through SQLite, made by a connection of its own that only reads, in a thread of the caller's. It
+holds one moment of the store. It is written under another name first, so that a file with the name of the backup is
+always a whole one. Knows SQLite's backup interface and files. Must not know what is stored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import sqlite3
+import stat
+import threading
+import zlib
+from collections.abc import Callable
+
+from durable.errors import EngineClosed, StorageUnavailable, StoreUnusable
+
+# Between two steps of so many pages the copier asks whether it should stop.
+_STEP = 500
+# What lies beside a store while an engine works on it.
+_SIDE_FILES = ("-wal", "-shm", "-journal", "-owner", "-step")
+
+
+class Copies:
+    """The backups of one open store: one at a time, and all of them ended before the store is closed."""
+
+    def __init__(self, real: str) -> None:
+        self._real = real
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    def end(self) -> None:
+        """Stop the backup that is being made, if any, and wait until its connection is gone. No other one begins."""
+        self._is_over = True
+        with self._lock:
+            pass
+
+    def make(self, target: str, *, overwrite: bool, is_stopped: Callable[[], bool]) -> None:
+        """Copy the store to a file. From any thread.
+
+        Raises `StoreUnusable` for a target that cannot be written, `StorageUnavailable` if the copy
+        fails, and `EngineClosed` if the store is closed meanwhile. Then the target is as it was.
+        """
+        partial = f"{target}-partial"
+
+        def check(*_: int) -> None:
+            if self._is_over or is_stopped():
+                raise EngineClosed("the engine was closed before the backup was finished")
+
+        with self._lock:
+            check()
+            _check_target(target, self._real, overwrite=overwrite)
+            try:
+                _remove(partial)
+                self._copy(partial, check)
+                _check_target(target, self._real, overwrite=overwrite)
+                os.replace(partial, target)
+                # Not every system can sync a directory.
+                with contextlib.suppress(OSError):
+                    _sync(os.path.dirname(target) or ".")
+            except (OSError, sqlite3.Error) as error:
+                raise StorageUnavailable(f"{target}: the backup failed: {error}") from error
+            finally:
+                _remove(partial)
+
+    def _copy(self, partial: str, check: Callable[..., None]) -> None:
+        mode = stat.S_IMODE(os.stat(self._real).st_mode)
+        # For nobody else to read while it is being written.
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        uri = f"{pathlib.Path(self._real).as_uri()}?mode=ro"
+        with (
+            contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as source,
+            contextlib.closing(sqlite3.connect(partial, isolation_level=None)) as copy,
+        ):
+            # In one transaction, which is one moment: between two of them the engine commits, and SQLite would begin
+            # the copy again each time.
+            source.execute("BEGIN")
+            moment = source.execute("SELECT incarnation, batch FROM meta").fetchone()
+            copy.execute("PRAGMA synchronous = OFF")
+            source.backup(copy, pages=_STEP, progress=check)
+            source.execute("COMMIT")
+            # Nothing has crashed in this file: what was at work at that moment must not be blamed for it.
+            copy.execute("UPDATE meta SET incarnation = '', batch = 0, clean = 1")
+            copy.execute(f"PRAGMA schema_version = {zlib.crc32(repr(moment).encode()) & 0x7FFFFFFF or 1}")
+        os.chmod(partial, mode)
+        _sync(partial)
+
+
+def _check_target(target: str, store: str, *, overwrite: bool) -> None:
+    if not target or "\0" in target:
+        raise StoreUnusable(target, "it is not the path of a file")
+    parent = os.path.dirname(os.path.abspath(target))
+    if os.path.isdir(target):
+        raise StoreUnusable(target, "it is a directory; name a file in it")
+    if not os.path.isdir(parent):
+        raise StoreUnusable(target, f"the directory {parent!r} does not exist; create it first")
+    if os.path.realpath(target) == store or (os.path.exists(target) and os.path.samefile(target, store)):
+        raise StoreUnusable(target, "it is the store itself; give the backup another name")
+    if os.path.realpath(target) in {store + suffix for suffix in _SIDE_FILES}:
+        raise StoreUnusable(target, "the engine works with that file itself; give the backup another name")
+    if os.path.exists(f"{target}-wal"):
+        raise StoreUnusable(target, f"a log lies beside it, {target + '-wal'!r}: a program may be at work on that file")
+    if os.path.lexists(target) and not overwrite:
+        raise StoreUnusable(target, "it exists already; pass overwrite=True to replace it")
+
+
+def _remove(partial: str) -> None:
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial + suffix)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

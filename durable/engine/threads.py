@@ -1,0 +1,149 @@
+"""Threads for activities that are plain functions.
+
+A thread cannot be stopped: one whose activity was given up runs on. It must not keep the process from ending, so under
+asyncio these threads are daemons of our own; anyio's are not. Trio's are, so there anyio does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+import threading
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+from anyio.lowlevel import current_token
+
+# What `anyio.from_thread` looks at to find the way back into the loop.
+_place: Any = vars(anyio.from_thread).get("threadlocals")
+_Job = tuple[Context, Callable[[], Any], anyio.CancelScope, "asyncio.Future[Any]"]
+
+
+class Threads(Protocol):
+    """Runs plain functions beside the loop."""
+
+    async def run(self, call: Callable[[], Any], scope: anyio.CancelScope) -> Any:
+        """Call it in a thread, in a copy of this context. When `scope` is cancelled the thread is given up."""
+        ...
+
+    def close(self) -> None:
+        """Let idle threads end, and the others as soon as they are idle."""
+        ...
+
+
+def make_threads() -> Threads:
+    """The threads for the loop that is running."""
+    is_asyncio = issubclass(anyio.get_cancelled_exc_class(), asyncio.CancelledError)
+    return DaemonThreads() if is_asyncio and _place is not None else AnyioThreads()
+
+
+class AnyioThreads:
+    """The threads that anyio keeps."""
+
+    def __init__(self) -> None:
+        # How many there may be is limited by the caller, who does not count those that were given up.
+        self._unlimited = anyio.CapacityLimiter(math.inf)
+
+    async def run(self, call: Callable[[], Any], scope: anyio.CancelScope) -> Any:
+        """Call it in a thread."""
+        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._unlimited)
+
+    def close(self) -> None:
+        """Anyio ends them with the loop."""
+
+
+class DaemonThreads:
+    """Threads that do not keep the process from ending."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._token = current_token()
+        self._idle: list[SimpleQueue[_Job | None]] = []
+        self._is_closed = False
+
+    async def run(self, call: Callable[[], Any], scope: anyio.CancelScope) -> Any:
+        """Call it in a thread."""
+        result = self._loop.create_future()
+        jobs = self._idle.pop() if self._idle else self._start()
+        context = copy_context()
+        context.run(_leave_library)
+        jobs.put((context, call, scope, result))
+        return await result
+
+    def close(self) -> None:
+        """Let idle threads end, and the others as soon as they are idle."""
+        self._is_closed = True
+        for jobs in self._idle:
+            jobs.put(None)
+        self._idle.clear()
+
+    def _start(self) -> SimpleQueue[_Job | None]:
+        jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        threading.Thread(target=self._work, args=(jobs,), name="durable-activity", daemon=True).start()
+        return jobs
+
+    def _finish(
+        self,
+        jobs: SimpleQueue[_Job | None],
+        result: asyncio.Future[Any],
+        value: Any,
+        error: BaseException | None,
+    ) -> None:
+        """In the loop: hand over what has come of a call."""
+        if self._is_closed:
+            jobs.put(None)
+        else:
+            self._idle.append(jobs)
+        if result.done():
+            # It was given up.
+            return
+        if error is None:
+            result.set_result(value)
+        elif isinstance(error, StopIteration):
+            # A future cannot carry it.
+            wrapped = RuntimeError("the activity raised StopIteration")
+            wrapped.__cause__ = error
+            result.set_exception(wrapped)
+        else:
+            result.set_exception(error)
+
+    # --- in a thread of its own -----------------------------------------------------------------------------------
+
+    def _work(self, jobs: SimpleQueue[_Job | None]) -> None:
+        _place.current_token = self._token
+        while self._do(jobs):
+            pass
+
+    def _do(self, jobs: SimpleQueue[_Job | None]) -> bool:
+        """Do the next call; False when there are no more. A function of its own: an idle thread keeps nothing alive."""
+        job = jobs.get()
+        if job is None:
+            return False
+        context, call, _place.current_cancel_scope, result = job
+        value, error = None, None
+        try:
+            value = context.run(call)
+        except BaseException as raised:
+            error = raised
+        del _place.current_cancel_scope
+        try:
+            self._loop.call_soon_threadsafe(self._finish, jobs, result, value, error)
+        except RuntimeError:
+            # The loop is closed.
+            return False
+        finally:
+            # Or the error would keep this frame alive, and itself.
+            del error
+        return True
+
+
+def _leave_library() -> None:
+    """Code in a thread must not take itself for code of the loop's."""
+    if (sniffio := sys.modules.get("sniffio")) is not None:
+        sniffio.current_async_library_cvar.set(None)

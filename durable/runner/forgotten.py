@@ -1,0 +1,217 @@
+"""Who dropped an operation that nobody used: the code, by mistake, or an error that passed by?
+
+An operation that is freed unused is a mistake of the workflow, unless an error dropped it. Python does not say why an
+object is freed, but the frame that runs at that moment tells: its current instruction, and whether a handler would
+catch an error that is raised there. In doubt the code is not blamed, so that no sound workflow fails.
+"""
+
+from __future__ import annotations
+
+import dis
+import gc
+import re
+import sys
+from functools import lru_cache
+from itertools import takewhile
+from types import CodeType, FrameType
+from typing import Any, Protocol
+
+import attrs
+
+# The only frames of durable that run a body or an activity: what is freed there was left in a variable.
+_RUNS_BODIES = ("durable.runner.interpreter", "_step")
+_RUNS_ACTIVITIES = "durable.engine.attempts"
+_PLAIN = "call the plain function (.fn), or hand the call to an engine"
+# Instructions that cannot raise: no error is under way when one of them drops something.
+_QUIET = re.compile(r"POP_TOP|IS_OP|STORE_(FAST|DEREF|NAME|GLOBAL)|DELETE_|POP_JUMP\w*_NONE|RETURN_|END_FOR|POP_ITER")
+# Instructions that let go of an error that was handled, and of all that its traceback held.
+_ENDS_HANDLING = frozenset({"POP_EXCEPT", "RERAISE", "CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START"})
+# What does not keep an error: a look at its attributes, its text, or raising another error from it.
+_LOOKS_AT = ("LOAD_ATTR", "LOAD_METHOD", "FORMAT_", "CONVERT_VALUE", "RAISE_VARARGS")
+_READERS = frozenset({"str", "repr", "type"})
+# What stands between the argument of an error that is raised and the raise: further arguments, the call, the cause.
+_BUILDS_ERROR = ("PRECALL", "CALL", "CACHE", "KW_NAMES", "LOAD_CONST", "LOAD_FAST")
+# Calls that take an error and do not keep it: those of a logger, and `print`.
+_TELLERS = frozenset({"debug", "info", "warning", "error", "exception", "critical", "log", "print"})
+
+
+@attrs.frozen
+class _Facts:
+    """What the code of a function says about errors."""
+
+    # From and to (exclusive) where a raised error finds a handler.
+    guarded: tuple[tuple[int, int], ...]
+    # Where a handler forgets the name of its error.
+    forgets: frozenset[int]
+    # Whether a caught error may be kept in a variable beyond its handler.
+    keeps_errors: bool
+
+
+@lru_cache(maxsize=512)
+def _facts(code: CodeType) -> _Facts:
+    steps = list(dis.get_instructions(code))
+    names = {step.offset: step.opname for step in steps}
+    entries = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]  # unknown to the stubs
+    guarded = tuple((entry.start, entry.end) for entry in entries if names.get(entry.target) == "PUSH_EXC_INFO")
+    # `except Problem as error` ends with `error = None; del error`.
+    cleanups = [
+        (store.offset, store.argval)
+        for load, store, delete in zip(steps, steps[1:], steps[2:], strict=False)
+        if load.argval is None
+        and load.opname.startswith("LOAD_")
+        and store.opname.startswith("STORE_")
+        and delete.opname.startswith("DELETE_")
+        and store.argval == delete.argval
+    ]
+    errors = {name for _, name in cleanups}
+    keeps = any(
+        _is_kept(steps, index)
+        for index, step in enumerate(steps)
+        if step.opname.startswith("LOAD_") and errors.intersection(_names(step))
+    )
+    return _Facts(guarded, frozenset(offset for offset, _ in cleanups), keeps)
+
+
+def _names(step: dis.Instruction) -> tuple[Any, ...]:
+    """The names that an instruction loads; some load two."""
+    return step.argval if isinstance(step.argval, tuple) else (step.argval,)
+
+
+def _is_kept(steps: list[dis.Instruction], index: int) -> bool:
+    """Whether an error that is loaded here may be kept."""
+    if index + 1 < len(steps) and steps[index + 1].opname.startswith(_LOOKS_AT):
+        return False
+    if index and steps[index - 1].opname == "LOAD_GLOBAL" and steps[index - 1].argval in _READERS:
+        return False
+    return not (_is_told(steps, index) or _is_raised(steps, index))
+
+
+def _is_told(steps: list[dis.Instruction], index: int) -> bool:
+    """Whether what is loaded here is an argument of a call that only tells of it, like `log.warning("%s", error)`."""
+    # Back to the end of the statement, or the call, before this one.
+    before = takewhile(
+        lambda step: not step.opname.startswith(("CALL", "PRECALL", "STORE_", "POP_")), reversed(steps[:index])
+    )
+    named = (step for step in before if step.opname.startswith(("LOAD_METHOD", "LOAD_ATTR")) or step.argval == "print")
+    return any(step.argval in _TELLERS for step in named)
+
+
+def _is_raised(steps: list[dis.Instruction], index: int) -> bool:
+    """Whether what is loaded here goes into an error that is raised at once, like `raise Problem(error)`."""
+    rest = (step.opname for step in steps[index + 1 :])
+    return next((name for name in rest if not name.startswith(_BUILDS_ERROR)), "") == "RAISE_VARARGS"
+
+
+def _is_collecting() -> bool:
+    """Whether the garbage collector is at work. It may bring operations that other workflows rightly never reached.
+
+    It does not begin again while it is at work, which its count of collections shows. A callback of `gc` would tell as
+    well, but Python drops a Ctrl-C that arrives in one.
+    """
+    before = gc.get_stats()[0]["collections"]
+    gc.collect(0)
+    return bool(gc.get_stats()[0]["collections"] == before)
+
+
+# By the id of an activity that runs: the activity, and what its code has dropped. Only attempts with this mistake.
+IN_ACTIVITIES: dict[int, tuple[object, str]] = {}
+
+
+class Body(Protocol):
+    """What is seen here of the session whose body runs."""
+
+    closing: int
+    dropped: list[str] | None
+    # The fiber that runs; its body is a generator or a coroutine.
+    stepped: Any
+
+
+def report(session: Body | None, activity: object, dropped: object, fix: str) -> None:
+    """Called by something that is freed and was never used: tell the body or activity that runs, if it is to blame."""
+    if (activity is None if session is None else session.closing) or _is_collecting():
+        return
+    # Past ourselves and the `__del__` that has called us.
+    place = _place_of_drop(sys._getframe(2))
+    if place is None:
+        return
+    try:
+        what = str(dropped)
+    except AttributeError:
+        # Its own constructor refused it, so it never was an operation.
+        return
+    if session is None:
+        problem = f"{what} was {place or 'created'} inside an activity, where it does nothing: {_PLAIN}"
+        IN_ACTIVITIES.setdefault(id(activity), (activity, problem))
+        return
+    if not place:
+        body = session.stepped.body
+        code = getattr(body, "gi_code", None) or body.cr_code
+        if _facts(code).keeps_errors:
+            return
+        place = f"created at {likely_place(code, what)}, kept in a variable,"
+    if session.dropped is None:
+        session.dropped = []
+    session.dropped.append(f"{what} was {place} {fix}")
+
+
+def _place_of_drop(frame: FrameType) -> str | None:
+    """What code did to that which is freed while `frame` runs; empty if it was left in a variable at the end.
+
+    None if an error may have dropped it.
+    """
+    module = frame.f_globals.get("__name__")
+    if (module, frame.f_code.co_name) == _RUNS_BODIES or module == _RUNS_ACTIVITIES:
+        return None if _is_let_go(frame) else ""
+    if _is_ours(frame) or not _is_blamed(frame):
+        return None
+    verb = "created" if _instruction(frame) == "POP_TOP" else "dropped"
+    return f"{verb} at {frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+
+def _is_blamed(frame: FrameType) -> bool:
+    """Whether the code of a frame drops something now, and no error can have done it."""
+    instruction = _instruction(frame)
+    if instruction == "POP_TOP":
+        return True
+    if _is_let_go(frame) or _facts(frame.f_code).keeps_errors:
+        return False
+    if _QUIET.match(instruction):
+        return True
+    # An error may be under way: it would be caught here, or further out in the body.
+    outer: FrameType | None = frame
+    while outer is not None and not _is_ours(outer):
+        if any(start <= outer.f_lasti < end for start, end in _facts(outer.f_code).guarded):
+            return False
+        outer = outer.f_back
+    return True
+
+
+def _is_let_go(frame: FrameType) -> bool:
+    return _instruction(frame) in _ENDS_HANDLING or frame.f_lasti in _facts(frame.f_code).forgets
+
+
+def _instruction(frame: FrameType) -> str:
+    code, offset = frame.f_code.co_code, frame.f_lasti
+    # Python 3.11 points behind a call of a Python function, at one of the caches that follow it.
+    while offset > 0 and code[offset] == 0:
+        offset -= 2
+    return dis.opname[code[offset]]
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "durable"
+
+
+@lru_cache(maxsize=512)
+def likely_place(code: CodeType, text: str) -> str:
+    """File, function and the lines on which it names what a text names: `charge(...)` is made where `charge` stands."""
+    words = set(re.findall(r"[^\W\d]\w*", text))
+    lines: dict[int, None] = {}
+    line = code.co_firstlineno
+    starts = dict(dis.findlinestarts(code))
+    for step in dis.get_instructions(code):
+        line = starts.get(step.offset) or line
+        if isinstance(step.argval, str) and step.argval in words and step.opname.startswith("LOAD_"):
+            lines[line] = None
+    shown = " or ".join(map(str, list(lines)[:3])) or str(code.co_firstlineno)
+    return f"{code.co_filename}:{shown} in {code.co_name}"

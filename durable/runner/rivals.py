@@ -1,0 +1,84 @@
+"""Events against timers in a race: an event that is pending wins over a timer that is due at once.
+
+A timer that is due needs no waiting, so it would win before anybody could look for the event. In a race with an event
+it therefore waits to be fired, like the limit of `within`: what is pending is given out first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from durable.records import EntryKind
+from durable.runner.combinators import FirstSuccess, Race
+from durable.runner.determinism import Positions
+from durable.runner.events import EventOp
+from durable.runner.fibers import Group, WaitCondition
+from durable.runner.ops import Branches, OrDefault, Undo, Within
+from durable.runner.past import Past
+
+# The groups that the first branch to succeed decides.
+RACES = (Race, FirstSuccess)
+
+
+class Replaying(Protocol):
+    """What is asked of the session whose body races."""
+
+    waits: dict[str, WaitCondition]
+    is_live: bool
+    past: Past
+    # The positions of the event waits that are stored.
+    registered: Positions
+
+
+def waits_for_event(branch: Any) -> bool:
+    """Whether an event alone can finish a branch, as far as can be seen without running it."""
+    while isinstance(branch, (OrDefault, Undo, Within)):
+        branch = branch.op
+    if isinstance(branch, RACES):
+        return any(map(waits_for_event, branch.branches))
+    return isinstance(branch, EventOp)
+
+
+def race_of(timer: WaitCondition, waits: Iterable[WaitCondition]) -> Group | None:
+    """The race in which a timer is a branch of its own and an event another; None if there is none.
+
+    A helper is seen once it waits, so only one that stands before the timer is.
+    """
+    race = timer.fiber.owner
+    if race is None or not race.rivals or race.rivals[timer.fiber.index] is not timer.op:
+        return None
+    if any(map(waits_for_event, race.rivals)):
+        return race
+    below = f"{race.position}."
+    is_open = any(wait.kind is EntryKind.EVENT and wait.position.startswith(below) for wait in waits)
+    return race if is_open else None
+
+
+def has_rival(session: Replaying, timer: WaitCondition) -> bool:
+    """Whether a timer that is due must let a pending event win. If so, what stands behind it never begins."""
+    race = race_of(timer, session.waits.values())
+    if race is None or not _is_looked_for(session, race):
+        return False
+    for index, fiber in list(race.fibers.items()):
+        # Only an event can still beat the timer.
+        if index > timer.fiber.index and not waits_for_event(race.rivals[index]):
+            fiber.is_live = False
+            fiber.body.close()
+            del race.fibers[index]
+    return True
+
+
+def _is_looked_for(session: Replaying, race: Group) -> bool:
+    """Whether pending events were, or will be, looked for before the timers of this race.
+
+    An older durable let the timer win at once and recorded nothing of the race.
+    """
+    if session.is_live or session.past.last_at(race.position) is not None:
+        return True
+    return any(position.startswith(f"{race.position}.") for position in session.registered())
+
+
+def rivals_of(op: Branches[Any]) -> tuple[Any, ...]:
+    """The branches of a race; nothing for a group in which no branch beats another."""
+    return op.branches if isinstance(op, RACES) else ()

@@ -1,0 +1,34 @@
+"""Who is on trial, and whose body ran when the process died."""
+
+from __future__ import annotations
+
+from durable.backends.base import Suspects
+from durable.testing.conformance.kit import BackendFactory, Check, Store, by_key, same, workflow
+
+
+def check_suspects_are_put_and_dropped(make: BackendFactory) -> None:
+    """A put replaces the count of its workflow; a drop and a purge leave the others."""
+    with Store(make) as store:
+        same(store.backend.find(Suspects()), [])
+        store.save(workflows_new=by_key(workflow(1), workflow(2), workflow(3)), suspects_put={3: 1, 1: 1, 2: 1})
+        store.save(suspects_put={1: 2}, suspects_dropped={3, 77})
+        same(store.backend.find(Suspects()), [(1, 2), (2, 1)])
+        store.save(workflows_purged={2})
+        same(store.backend.find(Suspects()), [(1, 2)])
+
+
+def check_mark_outlives_the_engine(make: BackendFactory) -> None:
+    """What an engine has marked last is what the next one reads; a store that cannot tell says 0."""
+    first = make()
+    opened = first.open("first")
+    opened.mark[0] = 7
+    first.close()
+    second = make()
+    try:
+        marked = second.open("second").marked
+        assert marked in (0, 7), marked
+    finally:
+        second.close()
+
+
+CHECKS: tuple[Check, ...] = (check_suspects_are_put_and_dropped, check_mark_outlives_the_engine)

@@ -1,0 +1,63 @@
+"""Whose body ran when the process died: a number in a file beside the store."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from durable.backends.sqlite import SqliteBackend
+from durable.backends.stepmark import StepMark
+
+
+def test_mark_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
+    """What a process wrote last is read by the next one, however it died."""
+    store = str(tmp_path / "store.db")
+    script = f"import os; from durable.backends.stepmark import StepMark; StepMark({store!r}).cell[0] = 77; os._exit(1)"
+    subprocess.run([sys.executable, "-c", script], check=False)
+    mark = StepMark(store)
+    assert mark.left == 77
+    mark.close()
+
+
+def test_mark_of_a_store_is_told_at_the_next_start(tmp_path: Path) -> None:
+    """A backend tells what the last one left, and gives the cell to write to."""
+    for left in (0, 5):
+        backend = SqliteBackend(tmp_path / "store.db")
+        opened = backend.open(f"after {left}")
+        assert opened.marked == left
+        opened.mark[0] = 5
+        backend.close()
+
+
+def test_mark_file_is_private(tmp_path: Path) -> None:
+    """Only its owner may read and write it."""
+    StepMark(str(tmp_path / "store.db")).close()
+    assert stat.S_IMODE(os.stat(tmp_path / "store.db-step").st_mode) == 0o600
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_mark_file_is_never_a_link(
+    tmp_path: Path, link: Callable[[Path, Path], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A link in its place is left alone, and so is what it leads to; the engine works without the mark, and says so."""
+    (tmp_path / "victim").write_bytes(b"precious")
+    link(tmp_path / "store.db-step", tmp_path / "victim")
+    mark = StepMark(str(tmp_path / "store.db"))
+    mark.cell[0] = 5
+    mark.close()
+    assert (mark.left, (tmp_path / "victim").read_bytes()) == (0, b"precious")
+    assert "store.db-step cannot be used" in caplog.text
+
+
+def test_mark_file_that_holds_nonsense_is_read_as_nobody(tmp_path: Path) -> None:
+    """A negative number is no key."""
+    (tmp_path / "store.db-step").write_bytes(b"\xff" * 8192)
+    mark = StepMark(str(tmp_path / "store.db"))
+    assert mark.left == 0
+    mark.close()

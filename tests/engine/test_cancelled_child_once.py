@@ -1,0 +1,37 @@
+"""A child that is cancelled because nobody waits for it cleans up in peace when its parent then ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from durable import Durable, OnParentClose, TimedOut, WorkflowStatus, spawn, workflow
+from tests.engine.desk import Desk
+from tests.engine.flows import EVERY, clean, tidy
+
+
+@workflow(name="once.parent")
+def parent(how: str) -> Durable[None]:
+    """Stops waiting for its child, or cancels a spawned one, and ends."""
+    if how == "spawned":
+        child = yield from spawn(tidy(), on_parent_close=OnParentClose.CANCEL)
+        yield from child.cancel()
+        return
+    try:
+        yield from tidy().within(5)
+    except TimedOut:
+        yield from spawn(tidy(), on_parent_close=OnParentClose.KEEP)
+
+
+@pytest.mark.parametrize("how", ["awaited", "spawned"])
+def test_the_end_of_a_parent_does_not_cancel_its_child_again(how: str) -> None:
+    """The cleanup of a child that is being cancelled is not interrupted by the end of its parent."""
+    desk = Desk(parent, *EVERY)
+    desk.start(parent(how))
+    desk.advance(5)
+    assert desk.status() is WorkflowStatus.SUCCEEDED
+    child = "w/0" if how == "spawned" else "w/0.0.0"
+    (cleanup,) = [one for one in desk.activities if one.definition is clean]
+    assert cleanup.workflow_id == child
+    assert [entry.kind.value for entry in desk.history(child)] == ["cancel"]
+    desk.finish(cleanup)
+    assert desk.status(child) is WorkflowStatus.CANCELLED

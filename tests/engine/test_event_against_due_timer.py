@@ -1,0 +1,137 @@
+"""A race of an event and a timer that is due at once: what is pending wins, and old histories mean what they meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from durable import Durable, Event, WorkflowStatus, first_success, gather, race, sleep, workflow
+from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.runner.definitions import WorkflowDef
+from tests.engine.desk import Desk
+from tests.engine.flows import EVERY, go, other, work
+
+
+def _helper() -> Durable[int]:
+    return (yield from go.wait())
+
+
+def _step() -> Durable[int]:
+    return (yield from work(1))
+
+
+@workflow(name="due.branches")
+def branches(kind: str) -> Durable[Any]:
+    """An event and a timer that is due, in many forms; then an hour."""
+    if kind == "event first":
+        won = yield from race(event=go.wait(), timer=sleep(0))
+    elif kind == "timer first":
+        won = yield from race(timer=sleep(0), event=go.wait())
+    elif kind == "with a limit":
+        won = yield from race(timer=sleep(0), event=go.wait().within(60).or_default(-1))
+    elif kind == "first success":
+        won = yield from first_success(timer=sleep(0), event=go.wait())
+    elif kind == "nested":
+        won = yield from race(timer=sleep(0), event=race(go.wait(), other.wait()))
+    elif kind == "helper":
+        won = yield from race(event=_helper(), timer=sleep(0))
+    else:
+        won = yield from race(event=go.wait(), timer=sleep(0), work=_step(), more=work(2))
+    yield from sleep(3600)
+    return won.key
+
+
+KINDS = ["event first", "timer first", "with a limit", "first success", "nested", "helper", "with work"]
+
+
+@pytest.mark.parametrize("to", ["w", None])
+@pytest.mark.parametrize("kind", KINDS)
+def test_pending_event_beats_a_timer_that_is_due(kind: str, to: str | None) -> None:
+    """An event that lies there wins over a timer that is due at once, and a body that is rebuilt remembers it."""
+    desk = Desk(branches)
+    desk.send(go, 7, to=to, allow_unstarted=True)
+    desk.start(branches(kind))
+    desk.restart(branches)
+    desk.advance(3600)
+    assert desk.result() == "event"
+    assert desk.activities == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_due_timer_wins_where_nothing_is_pending(kind: str) -> None:
+    """Without an event the timer wins at the same instant, branches behind it never begin, and a rebuild agrees."""
+    desk = Desk(branches)
+    desk.start(branches(kind))
+    desk.settle()
+    assert desk.waits() == []
+    assert desk.send(go, 7, to="w") is not None
+    desk.restart(branches)
+    desk.advance(3600)
+    assert (desk.result(), desk.activities) == ("timer", [])
+
+
+def test_due_timer_alone_records_nothing() -> None:
+    """A timer that is due and races no event goes on at once, without an entry."""
+
+    @workflow(name="due.alone")
+    def alone() -> Durable[Any]:
+        yield from sleep(0)
+        yield from gather(sleep(0), go.wait().within(0).or_default(0))
+        won = yield from race(sleep(60), sleep(0), work(1))
+        return won.key
+
+    desk = Desk(alone)
+    desk.start(alone())
+    desk.settle()
+    assert desk.result() == 1
+    assert [entry.position for entry in desk.history()] == ["1.1.0.1.0"]
+
+
+def _history_of(definition: WorkflowDef[Any, Any], *entries: HistoryEntry) -> Desk:
+    """A workflow as an older durable has stored it: the timer won, and nothing was recorded of the race."""
+    desk = Desk(definition)
+    record = desk.start(definition("event first"), delay=10)
+    batch = desk.state.batch
+    batch.workflows_changed[record.key] = record.with_status(
+        WorkflowStatus.SUSPENDED, wake_at=desk.clock.now() + 3_610_000_000
+    )
+    for entry in entries:
+        batch.history.add(record.key, entry)
+    desk.checks = False
+    desk.restart(definition)
+    desk.checks = True
+    return desk
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_old_history_keeps_its_winner(is_over: bool) -> None:
+    """Where an older durable let the timer win over a pending event it has still won, whatever is recorded since."""
+    entry = HistoryEntry(1, "1", EntryKind.TIMER, "timer", EntryStatus.OK, "null", 0)
+    desk = _history_of(branches, *([entry] if is_over else []))
+    desk.send(go, 7, to="w")
+    desk.advance(3610)
+    assert desk.result() == "timer"
+
+
+def test_cancel_of_a_race_with_a_due_timer() -> None:
+    """A workflow that is cancelled before its due timer has fired ends, though branches never began."""
+    desk = Desk(branches, *EVERY)
+    desk.start(branches("with work"))
+    desk.cancel()
+    assert desk.status() is WorkflowStatus.CANCELLED
+
+
+def test_event_behind_a_timer_is_taken_once_only() -> None:
+    """An event that comes in the same instant, after the race was looked at, is left for the next wait."""
+
+    @workflow(name="due.twice")
+    def twice() -> Durable[list[Any]]:
+        won = yield from race(timer=sleep(0), event=Event[int]("go").wait())
+        return [won.key, (yield from go.wait())]
+
+    desk = Desk(twice)
+    desk.start(twice())
+    desk.settle()
+    desk.send(go, 3)
+    assert desk.result() == ["timer", 3]

@@ -1,0 +1,148 @@
+"""A decision that grows long goes on in the next batch: nothing is lost, overtaken or done twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from durable import Break, Continue, Durable, Queued, WorkflowStatus, gather, loop, sleep, spawn, workflow
+from durable.engine.config import EngineConfig
+from durable.engine.operations import TerminateWorkflow, WakeWorkflow
+from tests.engine.desk import Desk, event_of
+from tests.engine.flows import go, nothing
+
+TEN = EngineConfig(max_steps_per_decision=10)
+COUNT = 35
+
+
+@workflow(name="long.taker")
+def taker(count: int) -> Durable[list[int]]:
+    """Takes many events in a row."""
+    yield from sleep(60)
+    taken = []
+    for _ in range(count):
+        taken.append((yield from go.wait()))
+    return taken
+
+
+@workflow(name="long.hurried")
+def hurried(count: int) -> Durable[list[int]]:
+    """The same, each within no time at all."""
+    yield from sleep(60)
+    taken = []
+    for _ in range(count):
+        taken.append((yield from go.wait().within(0).or_default(-1)))
+    return taken
+
+
+@workflow(name="long.parent")
+def parent(kind: str) -> Durable[int]:
+    """Many children at once, many that are spawned in a row, or many rounds of a loop."""
+    if kind == "gather":
+        return sum((yield from gather(*(nothing(number) for number in range(COUNT)))))
+    if kind == "spawn":
+        handles = []
+        for number in range(COUNT):
+            handles.append((yield from spawn(nothing(number))))
+        return sum((yield from gather(*(handle.result() for handle in handles))))
+    return (yield from loop(_round, [0, 0]))
+
+
+def _round(state: list[int]) -> Durable[Any]:
+    number, total = state
+    total += yield from nothing(number)
+    return Continue([number + 1, total]) if number < COUNT - 1 else Break(total)
+
+
+EVERY = (taker, hurried, parent, nothing)
+
+
+def _filled(definition: Any, to: str | None = "w") -> Desk:
+    """A workflow that sleeps, and more events than one decision may take."""
+    desk = Desk(*EVERY, config=TEN, checks=False)
+    desk.start(definition(COUNT))
+    desk.batch(*(event_of(go, number, to=to) for number in range(COUNT)))
+    return desk
+
+
+@pytest.mark.parametrize("to", ["w", None])
+@pytest.mark.parametrize("definition", [taker, hurried])
+def test_pending_events_are_taken_over_several_batches(definition: Any, to: str | None) -> None:
+    """Each commit takes a bounded number of events, and all of them in order; a limit that is over does not win."""
+    desk = _filled(definition, to)
+    before = desk._number
+    desk.advance(60)
+    assert desk.result() == [*range(COUNT)]
+    assert desk._number >= before + 3
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_crash_between_the_batches(clean: bool) -> None:
+    """A stop after the first of the batches loses nothing: the workflow counts as running and is taken up again."""
+    desk = _filled(taker)
+    desk.clock.advance(60)
+    key = desk.record().key
+    desk.state.timers.move(key, desk.record().wake_at, None)
+    desk.do(WakeWorkflow(key))
+    assert desk.status() is WorkflowStatus.RUNNING
+    assert 0 < len(desk.history()) < COUNT
+    desk.restart(*EVERY, clean=clean)
+    desk.settle()
+    assert desk.result() == [*range(COUNT)]
+
+
+@pytest.mark.parametrize("to", ["w", None])
+def test_event_between_the_batches_overtakes_nobody(to: str | None) -> None:
+    """An event that comes in between waits behind those that were pending before it; another waiter gets its turn."""
+    desk = _filled(taker, to)
+    desk.start(taker(1), "other")
+    desk.clock.advance(60)
+    desk.do(WakeWorkflow(desk.record().key))
+    assert desk.send(go, 99, to=to) == Queued()
+    desk.do(WakeWorkflow(desk.record().key))
+    desk.settle()
+    taken = desk.result()
+    assert taken == sorted(taken)
+    rest = desk.result("other") if to is None else [99]
+    assert sorted(taken + rest) == [*range(COUNT), 99]
+
+
+def test_workflow_that_waits_again_is_suspended() -> None:
+    """Once all that was put off is looked at, a workflow with nothing to do is suspended, and takes events at once."""
+    desk = Desk(*EVERY, config=TEN, checks=False)
+    desk.start(taker(COUNT))
+    desk.batch(*(event_of(go, number, to="w") for number in range(10)))
+    desk.advance(60)
+    assert desk.status() is WorkflowStatus.SUSPENDED
+    desk.check()
+    for number in range(10, COUNT):
+        desk.send(go, number, to="w")
+    assert desk.result() == [*range(COUNT)]
+
+
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_workflow_that_ends_between_the_batches(is_ended: bool) -> None:
+    """What was put off for a workflow that is cancelled or evicted meanwhile does no harm."""
+    desk = _filled(taker)
+    desk.clock.advance(60)
+    desk.do(WakeWorkflow(desk.record().key))
+    if is_ended:
+        desk.do(TerminateWorkflow("w"))
+        desk.settle()
+        assert len(desk.history()) + len(desk.letters()) == COUNT + 1
+    else:
+        desk.state.unload(desk.record().key)
+        desk.settle()
+        assert desk.result() == [*range(COUNT)]
+
+
+@pytest.mark.parametrize("kind", ["gather", "spawn", "loop"])
+def test_children_and_rounds_over_several_batches(kind: str) -> None:
+    """A body that starts many children, or passes many rounds, does so over several commits."""
+    desk = Desk(*EVERY, config=TEN, checks=False)
+    before = desk._number
+    desk.start(parent(kind))
+    desk.settle()
+    assert desk.result() == sum(range(COUNT))
+    assert desk._number >= before + 4

@@ -1,0 +1,139 @@
+"""Branches with names, in what is stored: steps, children, pauses, loops and undos inside them, and old runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from durable import Break, Continue, Durable, gather, loop, pause, race, saga, workflow
+from durable.backends.base import Backend
+from durable.backends.memory import MemoryBackend, MemoryStore
+from durable.backends.sqlite import SqliteBackend
+from durable.records import BY_NUMBER
+from durable.runner.definitions import WorkflowDef
+from tests.engine.asking import ids, resume
+from tests.engine.desk import Desk
+from tests.engine.flows import EVERY, clean, go, waiter, work
+from tests.engine.mending import fork
+
+
+def _swapped(is_swapped: bool) -> WorkflowDef[..., Any]:
+    @workflow(name="named.ships")
+    def ships() -> Durable[list[object]]:
+        def left() -> Durable[int]:
+            yield from work(1)
+            return (yield from work(11))
+
+        branches: dict[str, Any] = {"left": left(), "right": go.wait()}
+        names = reversed(branches) if is_swapped else branches
+        won = yield from race(**{name: branches[name] for name in names})
+        return [won.key, won.value]
+
+    return ships
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_swapped_keywords_change_no_winner(after: int) -> None:
+    """New code that swaps the keywords of a race goes on with what each branch has recorded."""
+    desk = Desk(_swapped(False), *EVERY)
+    desk.start(_swapped(False)())
+    for _ in range(after):
+        desk.finish(desk.activities[0], 1)
+    desk.restart(_swapped(True), *EVERY)
+    while desk.activities:
+        desk.finish(desk.activities[0], 7)
+    assert desk.result() == ["left", 7]
+
+
+@workflow(name="named.everything")
+def everything() -> Durable[object]:
+    """Each kind of step in a named branch."""
+
+    def rounds(count: int) -> Durable[Continue[int] | Break[int]]:
+        yield from work(count)
+        return Continue(count + 1) if count < 3 else Break(count)
+
+    def fails() -> Durable[None]:
+        yield from saga(gather(work(7).undo(lambda _: _unbook()), go.wait("never").within(5)))
+
+    def _unbook() -> Durable[None]:
+        yield from waiter()
+
+    names: dict[str, Any] = {
+        "u": waiter(),
+        "12": pause(returns=int, prompt="?"),
+        "a.b": loop(rounds, 0, keep=0),
+        "x": fails(),
+    }
+    return (yield from race(**names)).key
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_everything_in_named_branches_over_restarts(kind: str, tmp_path: object) -> None:
+    """Children, pauses, loops and undos in branches with odd names are found again by every restart."""
+    store = MemoryStore()
+
+    def make() -> Backend:
+        return MemoryBackend(store) if kind == "memory" else SqliteBackend(f"{tmp_path}/store.db")
+
+    desk = Desk(everything, *EVERY, make=make)
+    desk.start(everything())
+    assert ids(desk) == ["0.%312.0"]
+    assert desk.record("w/0.%75.0").parent_place == "0.%75.0"
+    for number in range(3):
+        desk.restart(everything, *EVERY)
+        running = [one for one in desk.activities if one.position.startswith("0.a%2Eb.0.")]
+        desk.finish(running[0], number)
+    booked = next(one for one in desk.activities if one.position.startswith("0.x."))
+    desk.finish(booked, 7)
+    desk.restart(everything, *EVERY)
+    desk.advance(5)
+    undo = next(id for id in ("w/0.x.0.u.0.0",) if desk.backend.workflow(id))
+    desk.restart(everything, *EVERY)
+    assert desk.record(undo).parent_place == "0.x.0.u.0.0"
+    assert resume(desk, "0.%312.0", 3) is None
+    desk.send(go, 1, to=undo)
+    assert desk.result() == "12"
+
+
+def test_old_run_goes_on_by_number() -> None:
+    """A run that was stored when positions had numbers only keeps them: its child, its pause and its key."""
+
+    @workflow(name="named.old")
+    def old() -> Durable[object]:
+        return (yield from race(left=waiter(), right=pause(returns=int, prompt="?"), work=work(1))).key
+
+    store = MemoryStore()
+    desk = Desk(old, *EVERY, make=lambda: MemoryBackend(store))
+    desk.start(old(), delay=1)
+    record = desk.record()
+    store.workflows[record.key] = attrs.evolve(record, position_format=BY_NUMBER)
+    desk.restart(old, *EVERY)
+    desk.advance(1)
+    assert (ids(desk), [one.position for one in desk.activities]) == (["0.1.0"], ["0.2.0"])
+    desk.restart(old, *EVERY)
+    desk.send(go, 1, to="w/0.0.0")
+    assert desk.result() == "left"
+    fork(desk, "0")
+    assert ids(desk) == ["0.1.0"]
+    assert desk.record("f").position_format == BY_NUMBER
+
+
+def test_child_in_an_undo_can_be_read_back(tmp_path: object) -> None:
+    """The place of a child that an undo has started is a place like any other."""
+
+    @workflow(name="named.undoes")
+    def undoes() -> Durable[None]:
+        yield from work(1).undo(lambda _: waiter())
+        yield from clean()
+
+    desk = Desk(undoes, *EVERY, make=lambda: SqliteBackend(f"{tmp_path}/store.db"))
+    desk.start(undoes())
+    desk.finish(desk.activities[0], 1)
+    desk.fail(desk.activities[0], LookupError("no"))
+    desk.restart(undoes, *EVERY)
+    assert desk.record("w/u.0.0").parent_place == "u.0.0"
+    desk.send(go, 1, to="w/u.0.0")
+    assert desk.status().is_terminal

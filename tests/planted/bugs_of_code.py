@@ -1,0 +1,98 @@
+"""Planted bugs: what becomes of workflows while their code is missing, and when it is back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from durable.engine import endings, lifecycle, progress, recovery
+from durable.engine.endings import mark_finished
+from durable.engine.turn import Turn
+from durable.engine.views import RecoveryReport
+from durable.errors import UnknownWorkflow
+from durable.outcomes import pack_error
+from durable.records import CancelCause, ParkReason, WorkflowRecord, WorkflowStatus
+from tests.planted.planting import Planter, bug
+
+
+@bug("I21", "I31", seed=905)
+def cancel_without_code_ends_at_once(planter: Planter) -> None:
+    """A cancel of what cannot run waits for the code: it may owe undos."""
+    cancel = lifecycle.cancel_workflow
+
+    def cancel_workflow(
+        turn: Turn, record: WorkflowRecord, reason: str | None, cause: CancelCause = CancelCause.REQUESTED
+    ) -> bool:
+        is_missing = not list(turn.state.registry)
+        if is_missing and not record.status.is_terminal:
+            mark_finished(turn, record, WorkflowStatus.CANCELLED, cancel_requested=True, cancel_reason=reason)
+            return True
+        return cancel(turn, record, reason, cause)
+
+    planter.replace(lifecycle, cancel_workflow)
+
+
+@bug("I21", seed=905)
+def cancel_without_code_not_kept(planter: Planter) -> None:
+    """A cancel that came while the code was missing is raised when it is back."""
+    asked = lifecycle._asked
+
+    def _asked(record: WorkflowRecord, reason: str | None, cause: CancelCause, *, is_pending: bool) -> WorkflowRecord:
+        is_crashed = record.park_reason is ParkReason.CRASHED
+        return asked(record, reason, cause, is_pending=is_pending and is_crashed)
+
+    planter.replace(lifecycle, _asked)
+
+
+@bug("I25", "I29")
+def parked_for_code_that_is_back(planter: Planter) -> None:
+    """Who was parked for missing code goes on by itself when the code is back."""
+    recover = recovery._recover
+
+    def _recover(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
+        if record.status is WorkflowStatus.PARKED:
+            return RecoveryReport(parked=1)
+        return recover(turn, record)
+
+    planter.replace(recovery, _recover)
+
+
+@bug("I5", "I21", "I25")
+def missing_code_fails_the_workflow(planter: Planter) -> None:
+    """Whoever has to run while the code is missing is parked, and does not fail."""
+    set_aside = endings.park
+
+    def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str) -> None:
+        if reason is ParkReason.UNKNOWN_CODE and record.status is not WorkflowStatus.PARKED:
+            error = pack_error(UnknownWorkflow(record.name, record.version))
+            mark_finished(turn, record, WorkflowStatus.FAILED, error=error)
+        else:
+            set_aside(turn, record, reason, detail)
+
+    planter.replace(endings, park)
+
+
+@bug("I26")
+def missing_code_forgives_crashes(planter: Planter) -> None:
+    """Who takes the process down is counted on after a life without its code, in which nobody could look at it."""
+    set_aside = endings.park
+
+    def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str) -> None:
+        is_missing = reason is ParkReason.UNKNOWN_CODE
+        before = record.with_status(record.status, crashes=0) if is_missing else record
+        set_aside(turn, before, reason, detail)
+
+    planter.replace(endings, park)
+
+
+@bug("I6", "I22", "I29", "I25")
+def unparked_in_memory_only(planter: Planter) -> None:
+    """Who goes on when the code is back is stored as one that goes on."""
+    rebuild = progress.load
+
+    def load(turn: Turn, record: WorkflowRecord) -> Any:
+        loaded = rebuild(turn, record)
+        if loaded is not None and record.park_reason is ParkReason.UNKNOWN_CODE:
+            turn.state.batch.workflows_changed.pop(record.key, None)
+        return loaded
+
+    planter.replace(progress, load)

@@ -1,0 +1,133 @@
+"""Planted bugs: events that lose something on the way, those that nobody can read, and those that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from durable.clock import SECOND, from_duration
+from durable.engine import burial, delivery, pending
+from durable.engine.config import EngineConfig
+from durable.engine.endings import park
+from durable.engine.operations import Delivered, Queued, SweepEvents
+from durable.engine.state import Loaded
+from durable.engine.turn import Turn
+from durable.errors import CodecError
+from durable.records import EventWait, ParkReason, PendingEvent, WorkflowRecord
+from durable.runner.fibers import WaitCondition
+from tests.planted.planting import Planter, bug
+
+
+@bug("I16", "I18")
+def adopted_mail_never_expires(planter: Planter) -> None:
+    """Mail that was sent before its workflow began expires when its sender said."""
+    adopt = delivery.adopt_mail
+
+    def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
+        count = adopt(turn, record)
+        for event in turn.state.post.mailbox(target=record.key):
+            turn.state.batch.events_put[event.serial] = attrs.evolve(event, expires_at=None)
+        return count
+
+    planter.replace(delivery, adopt_mail)
+
+
+@bug("I16", "I18")
+def moved_mail_never_expires(planter: Planter) -> None:
+    """Mail that has lost its target expires when its sender said."""
+    move = delivery.reoffer
+
+    def reoffer(turn: Turn, event: PendingEvent) -> Delivered | Queued:
+        return move(turn, attrs.evolve(event, expires_at=None))
+
+    planter.replace(delivery, reoffer)
+
+
+@bug("I25")
+def unreadable_event_parks_its_waiter(planter: Planter) -> None:
+    """Who cannot read an event keeps waiting, and is not set aside."""
+    take = delivery._take
+
+    def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
+        answer = take(turn, loaded, wait, event)
+        if isinstance(answer, CodecError):
+            park(turn, loaded.record, ParkReason.UNREADABLE, str(answer))
+            return False
+        return answer
+
+    planter.replace(delivery, _take)
+
+
+@bug("I16", "I18")
+def unreadable_event_dropped(planter: Planter) -> None:
+    """An event that its waiter cannot read becomes a dead letter."""
+
+    def bury_unreadable(turn: Turn, record: WorkflowRecord, row: EventWait, event: PendingEvent, problem: str) -> None:
+        pass
+
+    planter.replace(burial, bury_unreadable)
+
+
+@bug("I18", "I16", "I17")
+def unreadable_event_stops_the_line(planter: Planter) -> None:
+    """What lies behind an event that nobody can read still arrives."""
+    take = delivery._take_first
+
+    def _take_first(turn: Turn, loaded: Loaded, wait: WaitCondition, events: Iterable[PendingEvent]) -> bool:
+        first = next(iter(events), None)
+        return first is not None and take(turn, loaded, wait, [first])
+
+    planter.replace(delivery, _take_first)
+
+
+@bug("I16", "I18")
+def unreadable_event_buried_and_kept(planter: Planter) -> None:
+    """An event that its waiter cannot read is a letter, and pending no more."""
+    take = delivery._take_pending
+
+    def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
+        answer = take(turn, loaded, wait, event)
+        if isinstance(answer, CodecError) and event.consume:
+            turn.state.post.put_event(event)
+        return answer
+
+    planter.replace(delivery, _take_pending)
+
+
+@bug("I16")
+def forgotten_mail_dropped(planter: Planter) -> None:
+    """Mail for an id that is not started in time becomes a dead letter."""
+
+    def bury_forgotten(turn: Turn, events: Sequence[PendingEvent]) -> None:
+        pass
+
+    planter.replace(burial, bury_forgotten)
+
+
+@bug("I16")
+def mail_kept_too_briefly(planter: Planter) -> None:
+    """Mail for an id that is not started is kept for as long as the options say, and so are the ids of its senders."""
+    sweep = pending.decide_sweep_events
+
+    def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
+        state = turn.state
+        whole: EngineConfig = state.config
+        half = from_duration("event_retention", whole.event_retention) / SECOND / 2
+        state.config = attrs.evolve(whole, event_retention=half)
+        try:
+            return sweep(turn, op)
+        finally:
+            state.config = whole
+
+    planter.replace(pending, decide_sweep_events)
+
+
+@bug("I29")
+def old_mail_never_swept(planter: Planter) -> None:
+    """Mail that nobody takes does not lie for ever."""
+
+    def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
+        return 0
+
+    planter.replace(pending, decide_sweep_events)

@@ -1,0 +1,83 @@
+"""Planted bugs: what operators retry, and what must stay as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from durable.engine import retrying
+from durable.engine.progress import last_seq
+from durable.engine.repair_operations import RetryWorkflow
+from durable.engine.turn import Turn
+from durable.errors import DurableError
+from durable.records import HistoryEntry, WorkflowRecord, WorkflowStatus
+from durable.runner.past import NOTES, Past, Retried
+from tests.planted.planting import Planter, bug
+
+
+@bug("I35")
+def retry_keeps_the_failure(planter: Planter) -> None:
+    """The step whose error ended the workflow begins anew."""
+    note = retrying._retried
+
+    def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
+        whole = note(record, learnt, seq, now)
+        return whole._replace(outcome=Retried(Retried.of(whole).entries[-1:], 0).text())
+
+    planter.replace(retrying, _retried)
+
+
+@bug("I35", seed=67)
+def retry_voids_a_step_that_was_done(planter: Planter) -> None:
+    """What was done before the failure stays recorded and is not done again."""
+    note = retrying._retried
+
+    def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
+        whole = note(record, learnt, seq, now)
+        void = {entry.seq for entry in learnt[-2:]} | set(Retried.of(whole).entries)
+        return whole._replace(outcome=Retried(sorted(void), 0).text())
+
+    planter.replace(retrying, _retried)
+
+
+@bug("I35")
+def retry_after_undos(planter: Planter) -> None:
+    """A workflow that has undone its steps is not retried: what they gave back is gone."""
+
+    def _plan(turn: Turn, record: WorkflowRecord) -> Any:
+        history = turn.state.chronicle.of(record.key)
+        learnt = [entry for entry in Past(history).entries if entry.kind not in NOTES]
+        note = retrying._retried(record, learnt, last_seq(history) + 1, turn.now)
+        return retrying._Plan(record, note)
+
+    planter.replace(retrying, _plan)
+
+
+@bug("I5")
+def retry_of_what_was_cancelled(planter: Planter) -> None:
+    """Only what has failed or is parked goes on."""
+    decide = retrying.decide_retry_workflow
+
+    def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
+        record = turn.state.record(op.id)
+        if record.status is WorkflowStatus.CANCELLED:
+            turn.state.reopen(record.with_status(WorkflowStatus.RUNNING, finished_at=None, error=None))
+            return None
+        return decide(turn, op)
+
+    planter.replace(retrying, decide_retry_workflow)
+
+
+@bug("I5", "I1", "I6")
+def retry_forgotten_by_the_store(planter: Planter) -> None:
+    """A retry that was accepted is stored with its note."""
+    carry_out = retrying._carry_out
+
+    def _carry_out(turn: Turn, plan: Any) -> None:
+        carry_out(turn, plan)
+        for key, entry in turn.state.batch.history:
+            if key == plan.record.key and entry.seq == plan.note.seq:
+                turn.state.batch.workflows_changed.pop(key, None)
+                break
+
+    planter.replace(retrying, _carry_out)

@@ -1,0 +1,57 @@
+"""A crowd of activities under kills: bystanders are never parked, and one culprit among them is found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CROWD = Path(__file__).with_name("crowd.py")
+COUNT = 1_000
+
+
+def _serve(store: Path, *numbers: int) -> tuple[int, dict[str, Any]]:
+    """Run the service until it says that everybody runs, and kill it then; or until it dies. The code, what it said."""
+    command = [sys.executable, str(CROWD), str(store), *map(str, numbers)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        line = process.stdout.readline()
+        process.kill()
+        errors = process.stderr.read()
+        assert "Traceback" not in errors, errors
+        return process.wait(), json.loads(line or "{}")
+
+
+@pytest.mark.timeout(120)
+def test_kills_park_no_bystander(tmp_path: Path) -> None:
+    """A thousand activities are in flight at each of ten kills: all run again each time, and nobody is parked."""
+    for _ in range(11):
+        _, said = _serve(tmp_path / "store.db", COUNT, -1)
+        assert said["parked"] == []
+
+
+@pytest.mark.timeout(120)
+def test_one_culprit_among_a_thousand_is_parked(tmp_path: Path) -> None:
+    """Exactly the activity that kills the process is set aside, within 16 crashes."""
+    said: dict[str, Any] = {}
+    for _ in range(17):
+        _, said = _serve(tmp_path / "store.db", COUNT, 617)
+        if said:
+            break
+    assert said["parked"] == ["m617"]
+
+
+@pytest.mark.timeout(60)
+def test_body_that_dies_of_its_event_is_parked(tmp_path: Path) -> None:
+    """The sender repeats the event after each crash; the third crash parks the workflow, and nobody else."""
+    codes: list[int] = []
+    said: dict[str, Any] = {}
+    while not said and len(codes) < 6:
+        code, said = _serve(tmp_path / "store.db")
+        codes.append(code)
+    assert (len(codes), said) == (4, {"parked": ["bomb"], "reason": "ParkReason.CRASHED"})

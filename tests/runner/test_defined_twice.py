@@ -1,0 +1,81 @@
+"""Two functions of one module under one name are refused; a module that is run again is not."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from durable.errors import DuplicateWorkflow
+from durable.registration_errors import DuplicateActivity
+
+HEADER = "from durable import activity, sleep, workflow\n"
+ACTIVITY = "@activity{options}\ndef {name}(order: str) -> int:\n    return 1\n\n"
+WORKFLOW = "@workflow{options}\ndef {name}(order: str):\n    yield from sleep(1)\n\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A place for a module of which nothing stays."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield tmp_path
+    sys.modules.pop("defined_twice", None)
+
+
+def write(folder: Path, *parts: str) -> None:
+    """A module of these parts."""
+    (folder / "defined_twice.py").write_text(HEADER + "".join(parts))
+    importlib.invalidate_caches()
+
+
+def defined(template: str, name: str, options: str = "") -> str:
+    """The text of a definition."""
+    return template.format(name=name, options=options)
+
+
+def test_second_workflow_of_a_module_is_refused_with_both_lines(folder: Path) -> None:
+    """A workflow that is defined twice in one module would hide the first."""
+    write(folder, defined(WORKFLOW, "twice_wf"), defined(WORKFLOW, "twice_wf"))
+    with pytest.raises(DuplicateWorkflow, match=r"defined_twice\.py:2 and .*defined_twice\.py:6"):
+        importlib.import_module("defined_twice")
+
+
+@pytest.mark.parametrize("options", ["", "(name='charge')"])
+def test_second_activity_of_a_module_is_refused_with_both_lines(folder: Path, options: str) -> None:
+    """So is an activity, also under a name of its own."""
+    write(folder, defined(ACTIVITY, "charge"), defined(ACTIVITY, "other" if options else "charge", options))
+    with pytest.raises(DuplicateActivity, match=r"'charge' is .*defined_twice\.py:2 and .*defined_twice\.py:6"):
+        importlib.import_module("defined_twice")
+
+
+def test_reloaded_module_may_define_everything_again(folder: Path) -> None:
+    """`importlib.reload` runs the definitions again, also on other lines."""
+    parts = defined(WORKFLOW, "reloaded_wf"), defined(ACTIVITY, "charge")
+    write(folder, *parts)
+    module = importlib.import_module("defined_twice")
+    for header in ("", "# another line\n"):
+        write(folder, header, *parts)
+        module = importlib.reload(module)
+    assert module.reloaded_wf.name == "reloaded_wf"
+
+
+def test_other_versions_and_other_modules_are_no_duplicates(folder: Path) -> None:
+    """Another version is another workflow, and `.options()` and factories make copies."""
+    copies = (
+        "again = charge.options(timeout=5)\nfor _ in range(2):\n    charge_loop = activity(name='loop')(charge.fn)\n"
+    )
+    versions = defined(WORKFLOW, "versions_wf"), defined(WORKFLOW, "versions_wf", "(version=2)")
+    write(folder, *versions, defined(ACTIVITY, "charge"), copies)
+    assert importlib.import_module("defined_twice").versions_wf.version == 2
+
+
+def test_cell_of_a_notebook_may_run_again() -> None:
+    """Code without a module spec, as in a notebook or at a prompt, may be run as often as one likes."""
+    cell = {"__name__": "__main__", "__spec__": None}
+    for lines in ("", "\n", "\n\n"):
+        exec(lines + HEADER + defined(WORKFLOW, "cell_wf") + defined(ACTIVITY, "charge"), cell)
+    assert "cell_wf" in cell

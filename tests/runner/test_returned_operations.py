@@ -1,0 +1,97 @@
+"""A workflow returns a value: an operation, a helper or a continuation that it returns has not run, and is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from durable.errors import OperationMisused
+from durable.runner.combinators import gather, race
+from durable.runner.definitions import Durable, workflow
+from durable.runner.loops import Break, loop
+from durable.runner.ops import sleep
+from durable.runner.undo import saga
+from tests.runner.builders import charge, error_of, run
+
+
+def helper() -> Durable[int]:
+    """A helper with steps."""
+    return (yield from charge(1))
+
+
+@workflow(name="forgotten.again")
+def again() -> Durable[Any]:
+    """Returns what it should have raised."""
+    yield from sleep(0)
+    return again.continue_as()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (lambda: charge(1), r"returned charge\(...\), which has not run: write 'return \(yield from ...\)'"),
+        (lambda: gather(charge(1)), "returned gather, which has not run"),
+        (helper, r"returned helper\(...\), which has not run: write 'return \(yield from ...\)'"),
+        (again.continue_as, r"returned forgotten.again.continue_as\(...\), .* write 'raise' instead"),
+    ],
+)
+def test_result_that_has_not_run_is_refused(value: Callable[[], Any], expected: str) -> None:
+    """A workflow that returns an operation, a helper or a continuation is told what to write."""
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        yield from sleep(0)
+        return value()
+
+    with pytest.raises(OperationMisused, match=f"^workflow w {expected}.* in body"):
+        raise error_of(run(body))
+
+
+def test_continuation_that_is_not_raised_is_told() -> None:
+    """`wf.continue_as(...)` alone does nothing, and the workflow fails with the fix."""
+
+    @workflow(name="w")
+    def body() -> Durable[None]:
+        yield from sleep(0)
+        again.continue_as()
+
+    told = str(error_of(run(body)))
+    assert told.startswith(f"forgotten.again.continue_as(...) was created at {__file__}:")
+    assert told.endswith("but never raised: did you forget 'raise'?")
+
+
+def returning(value: Callable[[], Any]) -> Durable[Any]:
+    """A helper that returns what has not run."""
+    yield from sleep(0)
+    return value()
+
+
+def rounds(state: int) -> Durable[Any]:
+    """A round of a loop that ends it with what has not run."""
+    yield from sleep(state)
+    return Break(charge(1))
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        lambda: gather(returning(lambda: charge(1)), charge(2)),
+        lambda: race(returning(lambda: charge(1))),
+        lambda: gather(returning(helper)),
+        lambda: saga(returning(lambda: charge(1))),
+        lambda: loop(rounds, 0),
+    ],
+    ids=["gather", "race", "helper", "saga", "loop"],
+)
+def test_branch_that_returns_what_has_not_run_is_refused(op: Callable[[], Any]) -> None:
+    """So is a branch, a saga or a round of a loop: what it returns is what its workflow works with."""
+
+    @workflow(name="returned.branch")
+    def body() -> Durable[Any]:
+        yield from op()
+
+    error = error_of(run(body))
+    assert isinstance(error, OperationMisused)
+    assert "which has not run: write 'return (yield from ...)'" in str(error)

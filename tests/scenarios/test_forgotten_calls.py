@@ -1,0 +1,114 @@
+"""A call inside an activity does nothing: an activity that drops one fails, and one that hands it over does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from durable import (
+    Durable,
+    OperationMisused,
+    Retry,
+    WorkflowEngine,
+    WorkflowFailed,
+    activity,
+    call,
+    workflow,
+)
+from tests.scenarios.kit import SOON
+
+pytestmark = pytest.mark.anyio
+
+
+@activity
+def charge(amount: int) -> int:
+    """Some work."""
+    return amount
+
+
+@workflow(name="forgotten-calls-other")
+def other(number: int) -> Durable[int]:
+    """Another workflow."""
+    return (yield from charge(number))
+
+
+@workflow(name="forgotten-calls")
+def runs(number: int) -> Durable[Any]:
+    """Runs one of the functions below as an activity."""
+    return (yield from call(FUNCTIONS[number], name="confused", retry=Retry(max_attempts=3, first_delay=0)))
+
+
+def drops() -> str:
+    """Forgets `.fn`."""
+    charge(1)  # type: ignore[unused-awaitable]
+    return "charged"
+
+
+async def drops_async() -> str:
+    """Forgets `.fn`, on the loop."""
+    charge(1)  # type: ignore[unused-awaitable]
+    return "charged"
+
+
+def keeps() -> str:
+    """Keeps a call and does nothing with it."""
+    paid = charge(1)
+    return "charged" if paid is not None else ""
+
+
+def asks_for_truth() -> str:
+    """Takes a call for its result."""
+    return "charged" if charge(1) else "not"  # type: ignore[truthy-bool]
+
+
+FUNCTIONS: list[Callable[[], Any]] = [drops, drops_async, keeps, asks_for_truth]
+
+
+@pytest.mark.parametrize("number", range(len(FUNCTIONS)), ids=[fn.__name__ for fn in FUNCTIONS])
+async def test_call_that_an_activity_drops_fails_it(number: int) -> None:
+    """The activity fails for good, and the error names the call and the plain function."""
+    async with WorkflowEngine("memory://") as engine:
+        with pytest.raises(WorkflowFailed, match=r"charge\(\.\.\.\) .*\.fn") as caught:
+            await (await engine.start(runs(number))).result(timeout=SOON)
+        assert isinstance(caught.value.__cause__, OperationMisused)
+
+
+async def test_call_that_an_activity_hands_to_an_engine_is_used() -> None:
+    """An activity may start workflows; a call that was refused by the engine is not forgotten either."""
+    async with WorkflowEngine("memory://") as engine:
+
+        @activity
+        async def starts() -> int:
+            handle = await engine.start(other(5))
+            try:
+                await engine.start(other("no number"))  # type: ignore[arg-type]
+            except ValueError:
+                return await handle.result(timeout=SOON)
+            return 0
+
+        @workflow(name="forgotten-calls-starter")
+        def starter() -> Durable[int]:
+            return (yield from starts())
+
+        assert await (await engine.start(starter())).result(timeout=SOON) == 5
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["generator", "async def"])
+async def test_workflow_that_returns_a_call_fails(is_async: bool) -> None:
+    """`return charge(x)` fails the workflow with the fix, instead of storing nothing."""
+
+    @workflow(name="returns-a-call")
+    def returns() -> Durable[Any]:
+        yield from charge(1)
+        return charge(2)
+
+    @workflow(name="returns-a-call-async")
+    async def returns_async() -> Any:
+        await charge(1)
+        return charge(2)
+
+    async with WorkflowEngine("memory://") as engine:
+        with pytest.raises(WorkflowFailed, match=r"returned charge\(...\), which has not run: write 'return"):
+            await (await engine.start(returns_async() if is_async else returns())).result(timeout=SOON)
