@@ -137,11 +137,12 @@ def replay(history: WorkflowHistory, workflows: Workflows, codec: Codec) -> Repl
 
 
 def is_first_run(record: WorkflowRecord, entries: Sequence[HistoryEntry]) -> bool:
-    """Whether the body has never run: a delayed start that is not due."""
-    # Parking takes the deadline away.
-    is_waiting = record.wake_at == record.start_at or record.status is WorkflowStatus.PARKED
-    is_delayed = is_waiting and record.created_at < record.start_at
-    return not entries and is_delayed
+    """Whether the body has certainly never run: a delayed start that still waits for its time.
+
+    Parking takes the deadline away, so a parked run counts as begun: one that had begun an activity before it was
+    parked must not take other code now (I24). `patched` then answers False, which is right for either.
+    """
+    return not entries and record.created_at < record.start_at == record.wake_at
 
 
 def _may_be_first_run(record: WorkflowRecord, entries: Sequence[HistoryEntry]) -> bool:

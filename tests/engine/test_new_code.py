@@ -139,7 +139,7 @@ def test_delayed_start_and_next_round_take_the_new_code() -> None:
 
 
 def test_asked_first_of_all() -> None:
-    """A run that waits at its first step has begun; a parked one whose start was delayed has not."""
+    """A run that waits at its first step has begun; a delayed start that still waits for its time has not."""
 
     def version(asks: bool) -> WorkflowDef[[], str]:
         @workflow(name="new.first")
@@ -153,13 +153,34 @@ def test_asked_first_of_all() -> None:
     desk = Desk(version(False))
     desk.start(version(False)(), "begun")
     desk.start(version(False)(), "later", delay=60)
-    desk.restart()
-    desk.advance(60)
-    assert desk.status("later") is PARKED
     desk.restart(version(True))
+    desk.advance(60)
     for id in ("begun", "later"):
         desk.send(go, 1, to=id)
     assert (desk.result("begun"), desk.result("later")) == ("old", "new")
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_parked_run_counts_as_begun(has_begun: bool) -> None:
+    """A delayed start that was parked keeps to the old code: its first activity may have run before it was parked."""
+
+    def version(asks: bool) -> WorkflowDef[[], int]:
+        @workflow(name="new.delayed")
+        def body() -> Durable[int]:
+            return (yield from work(2 if asks and patched("x") else 1))
+
+        return body
+
+    desk = Desk(version(False))
+    desk.start(version(False)(), delay=60)
+    if has_begun:
+        desk.advance(60)
+        assert desk.activities[0].args == (1,)
+    desk.restart()
+    desk.advance(60)
+    assert desk.status() is PARKED
+    desk.restart(version(True))
+    assert desk.activities[0].args == (1,)
 
 
 def test_no_answer_of_a_trial_is_kept() -> None:
