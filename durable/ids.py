@@ -43,23 +43,6 @@ def check_reason(reason: object) -> str | None:
     return None if reason is None else check_text("reason", reason, length_max=1_000)
 
 
-def place(round_number: int, position: str) -> str:
-    """A position that no other round of the same workflow shares."""
-    return position if round_number == 0 else f"{round_number}:{position}"
-
-
-def child_id(parent_id: str, round_number: int, position: str) -> str:
-    """The id of the child that a workflow starts at a position; the same on every replay.
-
-    Rounds after the first (`continue_as`) reuse positions, so they are named too. A chain of long ids is cut and
-    keeps a digest of the whole.
-    """
-    whole = f"{parent_id}/{place(round_number, position)}"
-    if len(whole) <= ID_LENGTH_MAX:
-        return whole
-    return f"{whole[:200]}~{digest(whole)}"
-
-
 def digest(*parts: str) -> str:
     """A short stable fingerprint of some texts."""
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()

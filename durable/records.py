@@ -18,7 +18,7 @@ import attrs
 
 from durable.clock import to_datetime
 from durable.errors import InvariantViolated
-from durable.ids import place
+from durable.position import place
 from durable.statuses import ENDS as _ENDS
 from durable.statuses import WorkflowStatus as WorkflowStatus
 

@@ -42,7 +42,7 @@ LEVELS = (
         "repair_errors",
         "schedule_errors",
     ),
-    ("clock", "ids"),
+    ("clock", "ids", "position"),
     ("letters", "records", "registry", "retry", "schedule"),
     CODING,
 )
@@ -216,6 +216,17 @@ def purity(source: Source) -> Offences:
             yield call, "a generator of random numbers without a seed"
 
 
+@each
+def positions_are_parsed_in_one_place(source: Source) -> Offences:
+    """Only position.py takes a position apart: what it looks like is a stored format."""
+    if room_of(source.path) not in ("runner", "engine"):
+        return
+    for call in (node for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
+        is_cut = isinstance(call.func, ast.Attribute) and call.func.attr in ("split", "rsplit", "rpartition")
+        if is_cut and any(isinstance(arg, ast.Constant) and arg.value in (".", ":") for arg in call.args):
+            yield call, f"{ast.unparse(call)} belongs to durable/position.py"
+
+
 def options_are_read(sources: Sequence[Source]) -> Iterator[str]:
     """An option of EngineConfig that no code reads does not exist."""
     top = [node for one in sources if one.path == CONFIG for node in one.tree.body]
@@ -294,7 +305,7 @@ SAMPLES = (("str", "sample"), ("timedelta", timedelta(seconds=3)), ("int", 3), (
 _ERROR_MODULES = (errors, event_errors, limit_errors, pause_errors, repair_errors, schedule_errors)
 _MODULES = {name: value for module in _ERROR_MODULES for name, value in vars(module).items()}
 ERRORS = [one for one in _MODULES.values() if BaseException in getattr(one, "__mro__", ())]
-_PACKAGE = (one_way, import_form, no_cycles, sizes, purity, options_are_read)
+_PACKAGE = (one_way, import_form, no_cycles, sizes, purity, positions_are_parsed_in_one_place, options_are_read)
 RULES: dict[Rule, tuple[str, ...]] = dict.fromkeys((*_PACKAGE, public_names, docstrings), ("durable",))
 RULES |= {size_of_files: ("durable", "tests"), leftovers: ("durable", "tests"), shape_of_tests: ("tests",)}
 _A, _DEEP = (
@@ -328,6 +339,7 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
     (purity, _A, "from uuid import uuid4\nuuid4()", "uuid4 belongs"),
     (purity, "durable/runner/determinism.py", "import random\nrandom.random()", "random.random belongs"),
     (purity, "durable/runner/determinism.py", "import random\nrandom.Random()", "without a seed"),
+    (positions_are_parsed_in_one_place, _A, "wait.position.rpartition('.')", "belongs to durable/position.py"),
     (options_are_read, CONFIG, "class EngineConfig:\n batch: int\n def f(self): self.batch", "reads batch"),
     (options_are_read, "durable/config.py", "class EngineConfig: 1", "not defined"),
     (public_names, "durable/__init__.py", "__all__ = ['helper']", "helper is unexpected"),

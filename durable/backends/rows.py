@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import enum
 import json
-import re
 from collections.abc import Iterable
 from typing import TypeVar
 
 from durable.backends.tables import Row, Table
 from durable.ids import check_text
+from durable.position import Place
 from durable.records import (
     CancelCause,
     DeliveryMode,
@@ -80,13 +80,8 @@ def _is_cursor(value: object) -> bool:
     return isinstance(value, list) and [type(part) for part in value] == [str, str, int]
 
 
-# What `ids.place` makes: a position, after the number of the round unless that is the first. In a position stand
-# numbers, the names of branches as `positions.branch_label` writes them, and the mark of an undo.
-_PLACE = re.compile(r"(\d{1,18}:)?[\w.%~]+", re.ASCII)
-
-
 def _place(text: str | None) -> str | None:
-    if text is not None and _PLACE.fullmatch(text) is None:
+    if text is not None and Place.parse(text) is None:
         raise ValueError(f"parent_place {text!r:.100} is not a place in a workflow")
     return text
 

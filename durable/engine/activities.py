@@ -24,7 +24,7 @@ from durable.engine.bridge import Waiter
 from durable.engine.config import EngineConfig
 from durable.engine.operations import BeginAttempt, RecordActivity, RunActivity, StopActivity
 from durable.errors import ActivityTimedOut, OperationMisused
-from durable.ids import place
+from durable.position import place
 from durable.runner.ops import IN_ACTIVITY
 
 _log = logging.getLogger("durable")

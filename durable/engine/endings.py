@@ -11,8 +11,8 @@ from durable.engine.kinship import close_children, wake_parent
 from durable.engine.operations import Ended, Follow, Parked, ResumeWorkflow, StopActivity
 from durable.engine.turn import Turn
 from durable.errors import Cancelled, CodecError, PayloadTooLarge
-from durable.ids import child_id, place
 from durable.outcomes import failed_undos, pack_error
+from durable.position import child_id, place
 from durable.records import BY_KEY, CancelCause, DeadLetterPolicy, EntryKind, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.runner.definitions import WorkflowCall
 from durable.runner.results import Completed, ContinueAs, Failed

@@ -19,6 +19,7 @@ from durable.errors import (
     WorkflowAlreadyExists,
 )
 from durable.ids import digest
+from durable.position import Position
 from durable.records import (
     EntryKind,
     EntryStatus,
@@ -31,7 +32,7 @@ from durable.records import (
 from durable.repair_errors import CannotFork
 from durable.runner.events import event_step
 from durable.runner.past import NOTES, Forked, Past, effective
-from durable.runner.undo import Owed, undo_scope
+from durable.runner.undo import Owed
 
 
 def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
@@ -90,7 +91,7 @@ def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] |
     """What was recorded before the first entry at a position or below it."""
     notes = False
     for number, entry in enumerate(recorded):
-        if entry.position == position or entry.position.startswith(f"{position}."):
+        if Position(position).covers(entry.position):
             if entry.kind not in NOTES:
                 return recorded[:number]
             notes = True
@@ -130,8 +131,8 @@ def _undone_since(turn: Turn, source: WorkflowRecord, cut: Sequence[HistoryEntry
         undone = {step.position for step in whole.undone}
         return next((step for step in owed if step.position in undone), None)
     # The code at hand does not come as far as the source did; where its undos stand is recorded.
-    scopes = [scope for entry in cut if (scope := undo_scope(entry.position)) is not None]
-    return next((step for step in owed if any(step.position.startswith(scope) for scope in scopes)), None)
+    scopes = [scope for entry in cut if (scope := Position(entry.position).undo_scope) is not None]
+    return next((step for step in owed if any(not scope or scope.covers(step.position) for scope in scopes)), None)
 
 
 def _lost_loop(
@@ -146,16 +147,11 @@ def _lost_loop(
         # Nothing was trimmed before it.
         return None
     for loop in Past(history).loops:
-        if f"{loop}.".startswith(f"{position}."):
+        if Position(position).covers(loop):
             continue
-        first = next(entry for entry in history if entry.position.startswith(f"{loop}."))
+        first = next(entry for entry in history if Position(loop).covers(entry.position))
         # One that begins with a state has lost what came before it.
-        is_trimmed = first.kind is EntryKind.LOOP and _loop_of(first) == loop
-        if is_trimmed and first.seq >= until and any(position.startswith(f"{loop}.") for position in waits):
+        is_trimmed = first.kind is EntryKind.LOOP and Position(first.position).loop == loop
+        if is_trimmed and first.seq >= until and any(map(Position(loop).covers, waits)):
             return loop
     return None
-
-
-def _loop_of(state: HistoryEntry) -> str:
-    """The position of the loop that a state belongs to."""
-    return state.position.rpartition(".")[0].rpartition(".")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from durable.backends.base import Children
 from durable.engine.state import Loaded, State
 from durable.engine.turn import Turn
-from durable.ids import place
+from durable.position import Place
 from durable.records import CancelCause, OnParentClose, WorkflowRecord
 
 # The name of a wait for the end of a spawned child, whose key is the event key. No event can have it.
@@ -30,10 +30,9 @@ def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
             turn.checks.append((wait.workflow_key, wait.position))
         return
     parent = turn.state.readable(record.parent_key)
-    position = record.parent_place.rpartition(":")[2]
-    is_waited_for = parent is not None and record.parent_place == place(parent.round, position)
-    if parent is not None and is_waited_for and not parent.status.is_terminal:
-        turn.checks.append((parent.key, position))
+    where = Place.parse(record.parent_place)
+    if parent is not None and where is not None and parent.round == where.round and not parent.status.is_terminal:
+        turn.checks.append((parent.key, where.position))
 
 
 def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) -> None:

@@ -33,10 +33,11 @@ from durable.errors import (
     InvalidValue,
     WorkflowAlreadyExists,
 )
-from durable.ids import digest, place
+from durable.ids import digest
 from durable.limit_errors import TooManyChildren
 from durable.outcomes import error_summary, pack_error, unpack_error
 from durable.pause_errors import WorkflowParked
+from durable.position import place
 from durable.records import (
     BY_KEY,
     CancelCause,

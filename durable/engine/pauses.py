@@ -14,9 +14,9 @@ from durable.engine.state import Loaded
 from durable.engine.trial import Misfit, examined
 from durable.engine.turn import Turn
 from durable.errors import CodecError, DurableError, PayloadTooLarge, WorkflowTerminated
-from durable.ids import place
 from durable.outcomes import pack_error, unpack_error
 from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled, PauseExpired, PauseNotFound, WorkflowParked
+from durable.position import place
 from durable.records import EntryKind, EntryStatus, EventWait, OpenPause, Question, WorkflowRecord, WorkflowStatus
 from durable.runner.fibers import WaitCondition
 from durable.runner.pauses import PauseOp

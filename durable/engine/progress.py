@@ -18,8 +18,8 @@ from durable.engine.publishing import forget_known, store_progress
 from durable.engine.state import FIRST_FLIGHT, Loaded
 from durable.engine.turn import Turn
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError
-from durable.ids import place
 from durable.outcomes import pack_error
+from durable.position import place
 from durable.records import (
     CancelCause,
     DeliveryMode,

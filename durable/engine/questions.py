@@ -17,7 +17,7 @@ from durable.engine.operations import (
 from durable.engine.state import State, shown
 from durable.engine.turn import Turn
 from durable.errors import CodecError, WorkflowNotFound
-from durable.ids import place
+from durable.position import Place
 from durable.records import HistoryEntry, WorkflowRecord, WorkflowStatus
 
 
@@ -99,6 +99,8 @@ def _may_go(state: State, record: WorkflowRecord) -> bool:
     except CodecError:
         # A parent whose row is damaged may be mended one day, and then asks for the result.
         return False
-    position = (record.parent_place or "").rpartition(":")[2]
+    if parent is None or parent.status.is_terminal:
+        return True
     # A parent that has gone on to another round has no place left from which it could ask.
-    return parent is None or parent.status.is_terminal or record.parent_place != place(parent.round, position)
+    where = Place.parse(record.parent_place or "")
+    return where is None or where.round != parent.round

@@ -23,8 +23,8 @@ from durable.engine.turn import Turn
 from durable.errors import (
     DurableError,
 )
-from durable.ids import place
 from durable.outcomes import error_summary, pack_error
+from durable.position import Place, Position, place
 from durable.records import (
     BY_KEY,
     CancelCause,
@@ -39,7 +39,6 @@ from durable.repair_errors import CannotRetry
 from durable.runner.fibers import WaitCondition
 from durable.runner.past import NOTES, Past, Retried
 from durable.runner.results import Failed
-from durable.runner.undo import undo_scope
 
 
 @attrs.define(eq=False)
@@ -94,7 +93,7 @@ def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
     """What retrying a failed workflow takes, or why it cannot be."""
     history = turn.state.chronicle.of(record.key)
     learnt = [entry for entry in Past(history).entries if entry.kind not in NOTES]
-    if learnt and undo_scope(learnt[-1].position) is not None:
+    if learnt and Position(learnt[-1].position).undo_scope is not None:
         return CannotRetry(record.id, _why_undone(turn, record, history))
     note = _retried(record, learnt, last_seq(history) + 1, turn.now)
     tried = try_out(turn, record, [*history, note])
@@ -171,7 +170,8 @@ def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | 
         again = _anew(turn, child, name=definition.name, version=definition.version, input=wait.input)
         plan.restarted.append(again)
         return None
-    position = (child.parent_place or "").rpartition(":")[2]
+    where = Place.parse(child.parent_place or "")
+    position = where.position if where is not None else "?"
     problem = f"child {child.id!r} was cancelled; fork it from position {position}, which starts another child"
     return CannotRetry(parent.id, problem)
 

@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeAlias, TypeVar, overload
 import attrs
 
 from durable.errors import DurableError, InvalidValue, WrongType
+from durable.position import branch_label
 from durable.runner.ops import Branches, Op, Raised, Returned, T_co, Tally, UseYieldFrom, use
 from durable.runner.ops import Outcome as AnyOutcome
-from durable.runner.positions import branch_label
 
 T = TypeVar("T")
 A = TypeVar("A")

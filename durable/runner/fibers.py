@@ -12,6 +12,7 @@ from itertools import islice
 from types import FrameType, MappingProxyType
 from typing import Any
 
+from durable.position import branch_prefix
 from durable.records import EntryKind
 from durable.runner.ops import Leaf, Op, OrDefault, Tally, Undo
 
@@ -60,7 +61,7 @@ class Group:
         for branch in islice(self.rest, limit):
             body = iter(branch) if isinstance(branch, Op) else branch
             label = self.labels[self.count] if self.labels else self.count
-            fiber = Fiber(body, f"{self.position}.{label}.", self, self.count)
+            fiber = Fiber(body, branch_prefix(self.position, label), self, self.count)
             self.fibers[self.count] = fiber
             self.count += 1
             yield fiber

@@ -14,6 +14,7 @@ from typing import Any
 from durable.clock import later, to_datetime
 from durable.codec import Codec
 from durable.errors import Cancelled, OperationMisused, SessionClosed
+from durable.position import step
 from durable.records import EntryKind
 from durable.runner.children import Spawn
 from durable.runner.definitions import ActivityCall, ContinueRequested, WorkflowCall
@@ -137,7 +138,7 @@ class Interpreter(Ambient):
         announced, self.announced = self.announced, None
         if op is not announced or announced is None:
             return Raised(OperationMisused(not_taken(self.who.name, op, source_line(fiber.body))))
-        position = f"{fiber.prefix}{fiber.count}"
+        position = step(fiber.prefix, fiber.count)
         fiber.count += 1
         if self.is_live and self.is_beyond(len(self.waits) + 1, fiber.body):
             return None

@@ -16,6 +16,7 @@ import attrs
 
 from durable.codec import Codec, Coder
 from durable.errors import CodecError, InvalidValue, OperationMisused, WrongType
+from durable.position import branch_prefix
 from durable.records import EntryKind
 from durable.runner.combinators import Branch, failing
 from durable.runner.fibers import Fiber, Group, groups_around
@@ -198,7 +199,7 @@ class Rounds(Group):
         """The next round, or the record of its state, which comes first."""
         course = self.course
         number = self.count = course.round
-        fiber = Fiber(None, f"{self.position}.{number}.", self, number)
+        fiber = Fiber(None, branch_prefix(self.position, number), self, number)
         if course.recording is not None:
             fiber.body = iter(LoopState(course.coder, course.recording))
         else:

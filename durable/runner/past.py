@@ -19,6 +19,7 @@ import msgspec
 
 from durable.codec import Coder
 from durable.errors import CodecError
+from durable.position import Position
 from durable.records import EntryKind, EntryStatus, HistoryEntry
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -129,10 +130,10 @@ class Past:
         if self._last is None:
             self._last = {}
             for entry in self.entries:
-                path = "" if entry.kind in NOTES else entry.position
+                path = Position("" if entry.kind in NOTES else entry.position)
                 while path:
                     self._last[path] = entry.seq
-                    path = path.rpartition(".")[0]
+                    path = path.parent
         return self._last.get(position)
 
     def _look_up(self, aside: Sequence[HistoryEntry]) -> None:
@@ -145,7 +146,7 @@ class Past:
             elif entry.kind is EntryKind.LOOP:
                 if entry.status is not EntryStatus.OK:
                     continue
-                loop = entry.position.rpartition(".")[0].rpartition(".")[0]
+                loop = Position(entry.position).loop
                 # The last one counts.
                 self.loops[loop] = PastRounds(_read(RoundState, _label(entry), entry.outcome).since, [])
             else:
@@ -160,7 +161,7 @@ class Past:
 
         What operators have done is needed for ever: it has moved limits outside of the loop as well.
         """
-        path = [] if entry.kind in NOTES else entry.position.split(".")
+        path = [] if entry.kind in NOTES else Position(entry.position).parts
         for length in range(1, len(path) - 1):
             past = self.loops.get(".".join(path[:length]))
             if past is None or not path[length].isdecimal() or (number := int(path[length])) >= past.since:

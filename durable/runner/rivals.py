@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from durable.position import Position
 from durable.records import EntryKind
 from durable.runner.combinators import FirstSuccess, Race
 from durable.runner.determinism import Positions
@@ -50,8 +51,8 @@ def race_of(timer: WaitCondition, waits: Iterable[WaitCondition]) -> Group | Non
         return None
     if any(map(waits_for_event, race.rivals)):
         return race
-    below = f"{race.position}."
-    is_open = any(wait.kind is EntryKind.EVENT and wait.position.startswith(below) for wait in waits)
+    position = Position(race.position)
+    is_open = any(wait.kind is EntryKind.EVENT and position.covers(wait.position) for wait in waits)
     return race if is_open else None
 
 
@@ -76,7 +77,7 @@ def _is_looked_for(session: Replaying, race: Group) -> bool:
     """
     if session.is_live or session.past.last_at(race.position) is not None:
         return True
-    return any(position.startswith(f"{race.position}.") for position in session.registered())
+    return any(map(Position(race.position).covers, session.registered()))
 
 
 def rivals_of(op: Branches[Any]) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from durable.clock import LATEST, to_datetime
 from durable.codec import Codec, Coder
 from durable.errors import Cancelled, HistoryDiverged
 from durable.outcomes import unpack_error
+from durable.position import Position
 from durable.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.agenda import arranged, due_by, earliest
 from durable.runner.children import ChildOp, ChildResult
@@ -206,15 +207,15 @@ class WorkflowSessionRunner(Undoer):
             return self._refuse(entry)
         if entry.kind in NOTES:
             return self._resume_after(entry)
-        place = entry.position
-        while wait is None and "." in place:
+        position = Position(entry.position)
+        while wait is None and (position := position.parent):
             # It may be a whole group that is gone.
-            place = place.rpartition(".")[0]
-            wait = self.waits.get(place)
-        if wait is None or wait.kind is not EntryKind.REMOVED or (place == entry.position and wait.name != entry.name):
+            wait = self.waits.get(position)
+        is_itself = position == entry.position
+        if wait is None or wait.kind is not EntryKind.REMOVED or (is_itself and wait.name != entry.name):
             raise self._diverged(entry)
         self._note(wait, entry)
-        if entry.seq != self.past.last_at(place):
+        if entry.seq != self.past.last_at(position):
             return Suspended()
         self._drop(wait)
         self.now = max(self.now, entry.at_us)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from durable.errors import Cancelled, OperationMisused
 from durable.outcomes import failed_undo, report_undos
+from durable.position import step, undo_prefix
 from durable.records import FailedUndo
 from durable.runner.combinators import Branch
 from durable.runner.definitions import ContinueRequested, Definition
@@ -28,7 +29,6 @@ T = TypeVar("T")
 # The index of a fiber that is an undo: it is no branch of its group.
 UNDO = -1
 # What stands in the position of an undo where a branch has its number or its name.
-_MARK = "u"
 
 
 class Saga(Branches[T_co]):
@@ -128,7 +128,7 @@ class Undoer(Interpreter):
         if scope is not None:
             books.number += 1
             rounds = tuple((course, course.hold()) for course in courses_around(fiber))
-            scope.owed.append(Owed(books.number, f"{fiber.prefix}{fiber.count - 1}", op, value, rounds))
+            scope.owed.append(Owed(books.number, step(fiber.prefix, fiber.count - 1), op, value, rounds))
             books.scopes[scope] = None
 
     @property
@@ -287,7 +287,7 @@ class Undoer(Interpreter):
         """Begin to undo the step of a scope that completed last; False when nothing is owed any more."""
         while scope.owed:
             owed = scope.owed.pop()
-            prefix = f"{_prefix(group)}{_MARK}.{scope.begun}."
+            prefix = undo_prefix("" if group is None else group.position, scope.begun)
             scope.begun += 1
             try:
                 body = self._body(owed)
@@ -318,12 +318,6 @@ class Undoer(Interpreter):
         if misuse is not None:
             raise misuse.error
         return iter(made) if isinstance(made, Op) else made
-
-
-def undo_scope(position: str) -> str | None:
-    """The path of the scope that a step of an undo belongs to: a saga's, or the root's; None for other steps."""
-    path = position.split(".")
-    return None if _MARK not in path else "".join(f"{part}." for part in path[: path.index(_MARK)])
 
 
 def shield_of(fiber: Fiber) -> Fiber | None:
@@ -372,8 +366,3 @@ def _report(books: Books, scope: Scope, owed: Owed, error: BaseException) -> Non
     failed = failed_undo(owed.position, str(owed.op), owed.name, error)
     scope.failed.append(failed)
     books.failed.append(failed)
-
-
-def _prefix(group: Group | None) -> str:
-    """The path of what belongs to a group."""
-    return "" if group is None else f"{group.position}."

@@ -47,6 +47,7 @@ def test_unreadable_history_is_a_problem_and_no_end(tmp_path: Path) -> None:
     assert desk.do(TerminateWorkflow("w")) is True
     (undo,) = desk.do(DescribeWorkflow("w")).failed_undos
     assert "no such kind" in undo.message
+    desk.backend.close()
 
 
 def test_terminate_of_a_crashed_workflow_does_not_rebuild_it() -> None:

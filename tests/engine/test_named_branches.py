@@ -96,6 +96,7 @@ def test_everything_in_named_branches_over_restarts(kind: str, tmp_path: object)
     assert resume(desk, "0.%312.0", 3) is None
     desk.send(go, 1, to=undo)
     assert desk.result() == "12"
+    desk.backend.close()
 
 
 def test_old_run_goes_on_by_number() -> None:
@@ -137,3 +138,4 @@ def test_child_in_an_undo_can_be_read_back(tmp_path: object) -> None:
     assert desk.record("w/u.0.0").parent_place == "u.0.0"
     desk.send(go, 1, to="w/u.0.0")
     assert desk.status().is_terminal
+    desk.backend.close()

@@ -19,8 +19,8 @@ from durable.engine.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.inbox import Envelope
 from durable.engine.trials import WINDOW
 from durable.errors import StorageUnavailable
-from durable.ids import place
 from durable.outcomes import pack_error
+from durable.position import place
 from durable.records import EntryKind, EntryStatus, HistoryEntry
 from durable.registry import Registry
 from durable.runner.definitions import WorkflowDef

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from durable.errors import InvalidValue, WrongType
-from durable.ids import ID_LENGTH_MAX, check_reason, check_text, child_id, digest, new_id, place, seed
+from durable.ids import ID_LENGTH_MAX, check_reason, check_text, digest, new_id, seed
+from durable.position import child_id, place
 
 REFUSED: list[tuple[Any, type[Exception], str]] = [
     ("", InvalidValue, "must not be empty"),

@@ -15,9 +15,10 @@ from typing import Any
 from durable import CatchUp, Overlap, PauseExpired, WorkflowStatus, WorkflowTerminated
 from durable.backends import mail_rows, rows, schedules
 from durable.backends.schema import SCHEMA_VERSION
-from durable.ids import child_id, digest, place
+from durable.ids import digest
 from durable.letters import DeadLetter, DeadLetterReason
 from durable.outcomes import pack_error
+from durable.position import branch_label, child_id, place
 from durable.records import (
     BY_KEY,
     CancelCause,
@@ -36,7 +37,6 @@ from durable.records import (
     WorkflowRecord,
 )
 from durable.runner.past import Forked, Repair, Retried, RoundState
-from durable.runner.positions import branch_label
 from durable.schedule import Job, Plan, ScheduleRecord
 from tests.formats.flows import Declined
 

@@ -10,9 +10,9 @@ from durable.engine.operations import CancelPause, ListPauses, ResumePause
 from durable.engine.state import Loaded
 from durable.engine.turn import Turn
 from durable.errors import DurableError
-from durable.ids import place
 from durable.outcomes import pack_error
 from durable.pause_errors import PauseAlreadyAnswered, PauseExpired
+from durable.position import place
 from durable.records import EntryKind, EntryStatus, EventWait, OpenPause, Question, WorkflowRecord
 from durable.runner.fibers import WaitCondition
 from durable.runner.interpreter import Interpreter

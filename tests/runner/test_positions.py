@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from durable.position import branch_label
 from durable.runner.combinators import first_success, race
 from durable.runner.definitions import Durable, workflow
 from durable.runner.ops import sleep
-from durable.runner.positions import branch_label
 from tests.runner.builders import a_session, activity_ok, approval, charge, opened, run, value_of
 
 LABELS = {

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 
 from durable.backends.base import Batch
-from durable.ids import place
 from durable.outcomes import error_summary
+from durable.position import place
 from durable.records import EntryKind, EntryStatus, HistoryEntry, OnParentClose, WorkflowRecord, WorkflowStatus
 from durable.testing.simulation.ledger import Ledger
 from durable.testing.simulation.violation import Violation

@@ -11,8 +11,8 @@ from typing import Any
 from durable.engine.inbox import Envelope
 from durable.engine.operations import CancelPause, ListPauses, Operation, ResumePause
 from durable.errors import DurableError, WorkflowTerminated
-from durable.ids import place
 from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled, PauseExpired, PauseNotFound, WorkflowParked
+from durable.position import place
 from durable.testing.simulation.agenda import MILLISECOND, Agenda
 from durable.testing.simulation.asking import answer_of, reason_of
 from durable.testing.simulation.checker import Checker
