@@ -57,13 +57,8 @@ class Position(str):
         return Position(".".join(parts[: parts.index(_UNDO_MARK)])) if _UNDO_MARK in parts else None
 
 
-def step(prefix: str, number: int) -> str:
-    """The position of the operation with this number in a fiber."""
-    return f"{prefix}{number}"
-
-
 def branch_prefix(group: str, label: str | int) -> str:
-    """What the positions in a branch, or in a round of a loop, begin with."""
+    """What the positions in a branch, or in a round of a loop, begin with; the number of the operation follows."""
     return f"{group}.{label}."
 
 

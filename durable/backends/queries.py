@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import attrs
+from msgspec.json import encode
 
 from durable.backends import mail_rows, rows, schedules
 from durable.backends.base import (
@@ -142,7 +143,7 @@ def _workflows(query: Workflows) -> Select:
 def _taken_ids(query: TakenIds) -> Select:
     # CROSS JOIN: for each id one search of the index, and never the other way round.
     sql = "SELECT w.id FROM json_each(:ids) AS asked CROSS JOIN workflow AS w ON w.id = asked.value LIMIT :limit"
-    return Select(rows.ID, sql, {"ids": rows.to_json(query.ids)}, None)
+    return Select(rows.ID, sql, {"ids": encode(query.ids).decode()}, None)
 
 
 def _timers(query: Timers) -> Select:
@@ -283,7 +284,7 @@ def _child_ids(query: ChildIds) -> Select:
 
 
 def _backgrounds(query: Backgrounds) -> Select:
-    return Select(BACKGROUND, BACKGROUNDS_SQL, {"keys": rows.to_json(query.workflow_keys)}, None)
+    return Select(BACKGROUND, BACKGROUNDS_SQL, {"keys": encode(query.workflow_keys).decode()}, None)
 
 
 def _progress_of(query: ProgressOf) -> Select:

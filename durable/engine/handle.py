@@ -41,12 +41,17 @@ class WorkflowHandle(Generic[R_co]):
         await self._check()
         question = AwaitEnd(self.id, wait_if_parked)
         seconds = None if timeout is None else from_duration("result: timeout", timeout) / SECOND
+        if seconds is None:
+            return self._outcome(await self._core.ask_end(question))
         try:
             with anyio.fail_after(seconds):
                 record = await self._core.ask_end(question)
         except TimeoutError:
             hint = f"engine.runs.describe({self.id!r}) says what it waits for"
             raise TimeoutError(f"workflow {self.id!r} has not ended within {seconds} s; {hint}") from None
+        return self._outcome(record)
+
+    def _outcome(self, record: WorkflowRecord) -> R_co:
         value: R_co = outcome_of(self._core, record, self._definition)
         return value
 

@@ -73,8 +73,9 @@ class Inbox:
 
     def submit(self, item: Envelope | Operation[Any]) -> None:
         """Put an operation into the queue, in an envelope if somebody waits for the answer."""
-        if isinstance(item, _STAMPED):
-            # What came in before a deadline is decided before it, however long the thread was busy.
+        # What came in before a deadline is decided before it, however long the thread was busy. Without a stamp it came
+        # in while there was no deadline at all, so before all that there are now.
+        if not self._state.timers.is_empty and isinstance(item, _STAMPED):
             item.at = self._clock.now()
         self._queue.put(item)
 

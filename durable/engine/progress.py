@@ -265,11 +265,12 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     key, id, round, position, attempt = record.key, record.id, record.round, wait.position, wait.attempt
     flights[position] = FIRST_FLIGHT if attempt == 1 and round == 0 else (round, attempt)
     mends = loaded.session.past.mends
-    trials = turn.state.trials
-    if key in trials.waiting:
-        # Whoever woke it: its activities begin now, so from here on it is on trial.
-        trials.admit(key)
-    on_trial = key in trials.on_trial
+    trials, on_trial = turn.state.trials, False
+    if trials.waiting or trials.on_trial:
+        if key in trials.waiting:
+            # Whoever woke it: its activities begin now, so from here on it is on trial.
+            trials.admit(key)
+        on_trial = key in trials.on_trial
     run = (key, id, round, position, attempt, op.definition, wait.args, wait.kwargs, mends, on_trial, record.name)
     turn.effects.append(new_tuple(RunActivity, run))
 

@@ -22,14 +22,18 @@ class TimerWindow:
         self._timers: SortedList[tuple[int, int]] = SortedList()
         # Timers later than this may be in the store only; None when the window holds all there are.
         self._horizon: tuple[int, int] | None = (EARLIEST, 0)
+        # Whether nobody sleeps at all. Other threads may read it, so it is never asked of the list.
+        self.is_empty = False
 
     def move(self, key: int, before: int | None, after: int | None) -> None:
         """A workflow's deadline has changed, or its timer was taken out and is needed again."""
         if before is not None:
             self._timers.discard((before, key))
+            self.is_empty = not self._timers and self._horizon is None
         if after is None or (self._horizon is not None and (after, key) > self._horizon):
             return
         self._timers.add((after, key))
+        self.is_empty = False
         if len(self._timers) > 2 * self._size:
             # Twice the size, so that the window is cut once for every `size` timers that come in.
             del self._timers[self._size :]
@@ -47,6 +51,7 @@ class TimerWindow:
         """Take the next `size` timers of the store."""
         self._timers.update(found)
         self._horizon = found[-1] if len(found) >= self._size else None
+        self.is_empty = not found
 
     def next(self) -> int | None:
         """When the next timer fires."""
@@ -59,4 +64,5 @@ class TimerWindow:
         count = min(limit, self._timers.bisect_right((now, 1 << 62)))
         due = self._timers[:count]
         del self._timers[:count]
+        self.is_empty = not self._timers and self._horizon is None
         return due

@@ -6,7 +6,7 @@ is offered again) are queued here and worked off in the same decision, by a loop
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from typing import Generic, TypeVar
 
 import attrs
@@ -34,7 +34,7 @@ class Turn:
     # Events that have become untargeted.
     offers: deque[PendingEvent] = attrs.field(factory=deque)
     # How many children a workflow has started in this turn, by its key.
-    started: Counter[int] = attrs.field(factory=Counter)
+    started: dict[int, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen

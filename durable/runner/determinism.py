@@ -60,8 +60,9 @@ class Ambient:
     # The positions of the event waits that are stored; asked only by a race that is replayed. On the class, like the
     # next one, because few bodies need them: an object with more than 30 attributes costs a dict of its own.
     registered: Positions = tuple
-    # Why the workflow must fail.
+    # Why the workflow must fail, and why it was cancelled.
     overrun: Exception | None = None
+    _cancel_reason: str | None = None
 
     def __init__(self, who: Identity, now: int) -> None:
         self.who = who

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Sequence
+from types import GeneratorType
 from typing import Any
 
 from durable.clock import later, to_datetime
 from durable.codec import Codec
 from durable.errors import Cancelled, OperationMisused, SessionClosed
-from durable.position import step
 from durable.records import EntryKind
 from durable.runner.children import Spawn
 from durable.runner.definitions import ActivityCall, ContinueRequested, WorkflowCall
@@ -37,8 +37,6 @@ NOTHING_TRIMMED: frozenset[int] = frozenset()
 
 class Interpreter(Ambient):
     """Fibers, their open waits, and what has come of them since the last answer."""
-
-    _cancel_reason: str | None = None  # on the class, because few are cancelled
 
     def __init__(self, who: Identity, start_at: int, codec: Codec) -> None:
         super().__init__(who, start_at)
@@ -138,9 +136,12 @@ class Interpreter(Ambient):
         announced, self.announced = self.announced, None
         if op is not announced or announced is None:
             return Raised(OperationMisused(not_taken(self.who.name, op, source_line(fiber.body))))
-        position = step(fiber.prefix, fiber.count)
+        position = f"{fiber.prefix}{fiber.count}"
         fiber.count += 1
-        if self.is_live and self.is_beyond(len(self.waits) + 1, fiber.body):
+        # Nearly every body is a plain generator that waits in that of an operation: every step comes by without a call.
+        is_flat = type(body := fiber.body) is GeneratorType and getattr(body.gi_yieldfrom, "gi_yieldfrom", body) is None
+        may_be_beyond = self.is_live and (not is_flat or len(self.waits) >= self.max_waits)
+        if may_be_beyond and self.is_beyond(len(self.waits) + 1, body):
             return None
         if isinstance(announced, Branches):
             return self._branch(fiber, announced, position)

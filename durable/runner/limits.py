@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-from types import GeneratorType
 from typing import Any
 
 from durable.limit_errors import HelpersTooDeep
@@ -40,10 +39,6 @@ def _limit() -> int:
 
 def nesting_problem(name: str, body: Any) -> HelpersTooDeep | None:
     """Why a body must fail whose helpers are nested too deep; None for nearly every body."""
-    inner = body.gi_yieldfrom if type(body) is GeneratorType else getattr(body, "cr_await", None)
-    if inner is None or (type(inner) is GeneratorType and inner.gi_yieldfrom is None):
-        # It waits in an operation of its own, whose generator waits for nothing further.
-        return None
     limit, depth = _limit(), 0
     while body is not None:
         body = getattr(body, "gi_yieldfrom", None) or getattr(body, "cr_await", None)

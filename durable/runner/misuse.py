@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator
+from types import CoroutineType, GeneratorType
 
 from durable.errors import OperationMisused
 from durable.runner.definitions import ContinueRequested
@@ -20,7 +20,7 @@ _NO_LOOP = {
     "AsyncLibraryNotFoundError",
 }
 # What a helper makes when it is called.
-_HELPERS = (Generator, Coroutine)
+_HELPERS = (GeneratorType, CoroutineType)
 
 
 def not_taken(workflow: str, op: object, where: str | None) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from durable.errors import Cancelled, OperationMisused
 from durable.outcomes import failed_undo, report_undos
-from durable.position import step, undo_prefix
+from durable.position import undo_prefix
 from durable.records import FailedUndo
 from durable.runner.combinators import Branch
 from durable.runner.definitions import ContinueRequested, Definition
@@ -128,7 +128,7 @@ class Undoer(Interpreter):
         if scope is not None:
             books.number += 1
             rounds = tuple((course, course.hold()) for course in courses_around(fiber))
-            scope.owed.append(Owed(books.number, step(fiber.prefix, fiber.count - 1), op, value, rounds))
+            scope.owed.append(Owed(books.number, f"{fiber.prefix}{fiber.count - 1}", op, value, rounds))
             books.scopes[scope] = None
 
     @property

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from durable.position import Place, Position, branch_prefix, place, step, undo_prefix
+from durable.position import Place, Position, branch_prefix, place, undo_prefix
 
 
-def test_positions_are_built_from_prefixes() -> None:
-    """Steps of the root, of a branch, of a round and of undos, as they are stored."""
-    assert step("", 4) == "4"
-    assert step(branch_prefix("4", "left"), 0) == "4.left.0"
-    assert step(branch_prefix("4.left.1", 12), 3) == "4.left.1.12.3"
-    assert step(undo_prefix("", 1), 0) == "u.1.0"
-    assert step(undo_prefix("4.0.2", 0), 5) == "4.0.2.u.0.5"
+def test_prefixes_as_they_are_stored() -> None:
+    """What the positions of a branch, of a round and of undos begin with."""
+    assert branch_prefix("4", "left") == "4.left."
+    assert branch_prefix("4.left.1", 12) == "4.left.1.12."
+    assert undo_prefix("", 1) == "u.1."
+    assert undo_prefix("4.0.2", 0) == "4.0.2.u.0."
 
 
 def test_parent_leads_up_to_the_root() -> None:
