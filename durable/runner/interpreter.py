@@ -40,9 +40,8 @@ class Interpreter(Ambient):
 
     def __init__(self, who: Identity, start_at: int, codec: Codec) -> None:
         super().__init__(who, start_at)
-        # Open waits by position, in the order in which they were opened.
+        # Open waits by position, in the order in which they were opened; those of them that have a deadline.
         self.waits: dict[str, WaitCondition] = {}
-        # Those of them that have a deadline.
         self.timed: dict[str, WaitCondition] = {}
         # How many of them are activities.
         self.open_activities = 0
