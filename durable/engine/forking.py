@@ -125,14 +125,21 @@ def _undone_since(turn: Turn, source: WorkflowRecord, cut: Sequence[HistoryEntry
     owed = [step for step in tried.owed if step.position not in undone_in_copy]
     if not owed:
         return None
+    history, undone = turn.state.chronicle.of(source.key), set[str]()
     is_safe = source.park_reason is not ParkReason.CRASHED
-    whole = try_out(turn, source, turn.state.chronicle.of(source.key)) if is_safe else None
+    whole = try_out(turn, source, history) if is_safe else None
     if isinstance(whole, Tried):
         undone = {step.position for step in whole.undone}
-        return next((step for step in owed if step.position in undone), None)
-    # The code at hand does not come as far as the source did; where its undos stand is recorded.
+        # Rounds of loops that are over were not rebuilt. What they have undone, at least in part, is recorded.
+        rebuilt = {entry.seq for entry in Past(history).entries}
+        cut = [entry for entry in cut if entry.seq not in rebuilt and entry.status is EntryStatus.OK]
+    # If the code at hand does not come as far as the source did, it is recorded where all of its undos stand.
     scopes = [scope for entry in cut if (scope := Position(entry.position).undo_scope) is not None]
-    return next((step for step in owed if any(not scope or scope.covers(step.position) for scope in scopes)), None)
+    return next((step for step in owed if step.position in undone or _is_in(step, scopes)), None)
+
+
+def _is_in(step: Owed, scopes: Sequence[Position]) -> bool:
+    return any(not scope or scope.covers(step.position) for scope in scopes)
 
 
 def _lost_loop(

@@ -82,6 +82,11 @@ class Forked(msgspec.Struct, frozen=True):
     source: str
     entry: int
 
+    @classmethod
+    def of(cls, note: HistoryEntry) -> Forked:
+        """What is recorded in a note. Raises `CodecError`."""
+        return _read(cls, _label(note), note.outcome)
+
     def text(self) -> str:
         """What is recorded."""
         return _write(self)
@@ -141,7 +146,7 @@ class Past:
             if entry.kind is EntryKind.PATCH:
                 self.patches.setdefault(entry.name, entry.outcome == "true")
             elif entry.kind is EntryKind.FORKED:
-                forked = _read(Forked, _label(entry), entry.outcome)
+                forked = Forked.of(entry)
                 self.forks.append((forked.entry, forked.source))
             elif entry.kind is EntryKind.LOOP:
                 if entry.status is not EntryStatus.OK:

@@ -148,6 +148,43 @@ def test_fork_behind_a_saga_that_was_undone() -> None:
     assert isinstance(refused(desk, lambda: fork(desk, "0.0.0.1", new_id="g")), CannotFork)
 
 
+@pytest.mark.parametrize("is_undone", [True, False])
+def test_fork_into_a_round_that_was_undone(is_undone: bool) -> None:
+    """A round of a loop that is over is not rebuilt; what it has undone is recorded. A failed undo undoes nothing."""
+
+    def order() -> Durable[None]:
+        yield from work(1).undo(lambda _: clean())
+        yield from work(2)
+
+    @workflow(name="undone.rounds")
+    def rounds() -> Durable[str]:
+        def body(count: int) -> Durable[Continue[int] | Break[str]]:
+            try:
+                yield from saga(order())
+            except Refused:
+                return Continue(count + 1)
+            return Break("done")
+
+        return (yield from loop(body, 0, keep=3))
+
+    desk = Desk(rounds, *EVERY)
+    desk.start(rounds())
+    desk.finish(desk.activities[0], 1)
+    desk.fail(desk.activities[0], Refused("no"))
+    if is_undone:
+        desk.finish(desk.activities[0])
+    else:
+        desk.fail(desk.activities[0], Refused("no refund"))
+    for number in (1, 2):
+        desk.finish(desk.activities[0], number)
+    assert desk.result() == "done"
+    if is_undone:
+        assert "desk.work(...) at 0.0.0.0.0 was undone since" in str(refused(desk, lambda: fork(desk, "0.0.0.0.1")))
+    else:
+        fork(desk, "0.0.0.0.1")
+        assert [one.position for one in desk.activities] == ["0.0.0.0.1"]
+
+
 @pytest.mark.parametrize("place", ["alone", "in a branch"])
 def test_fork_from_a_trimmed_loop(place: str) -> None:
     """A fork from the position of a loop does it again from its first round, and needs none that are trimmed."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from durable import ids
+from durable import position
 from durable.clock import SECOND
 from durable.engine import decisions, describing, endings, lifecycle, progress
 from durable.engine.chronicle import Chronicle
@@ -113,14 +113,14 @@ def second_child_on_replay(planter: Planter) -> None:
     planter.replace(endings, child_id_of)
 
 
-@bug("I20", seed=1)
+@bug("I20", "I29", seed=1)
 def child_of_an_earlier_round_taken(planter: Planter) -> None:
     """A round has children of its own."""
 
     def place(round_number: int, position: str) -> str:
         return position
 
-    planter.replace(ids, place)
+    planter.replace(position, place)
 
 
 @bug("I20", seed=1)

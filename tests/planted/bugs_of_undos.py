@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from durable import position
 from durable.errors import Cancelled
 from durable.records import HistoryEntry
 from durable.runner import undo
@@ -21,8 +22,8 @@ def undos_forgotten_by_a_replay(planter: Planter) -> None:
     """A workflow that was rebuilt owes what it owed before."""
     replay = WorkflowSessionRunner.replay
 
-    def replayed(self: WorkflowSessionRunner, entries: Iterable[HistoryEntry]) -> SessionResult:
-        result = replay(self, entries)
+    def replayed(self: WorkflowSessionRunner, entries: Iterable[HistoryEntry], **more: bool) -> SessionResult:
+        result = replay(self, entries, **more)
         if self._books is not None:
             self._books.root.owed.clear()
         return result
@@ -186,7 +187,7 @@ def steps_of_branches_not_owed(planter: Planter) -> None:
 def undos_of_a_saga_and_of_the_workflow_at_one_place(planter: Planter) -> None:
     """The undos of each scope have positions of their own."""
 
-    def _prefix(group: Group | None) -> str:
-        return ""
+    def undo_prefix(scope: str, number: int) -> str:
+        return f"u.{number}."
 
-    planter.replace(undo, _prefix)
+    planter.replace(position, undo_prefix)

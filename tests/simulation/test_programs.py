@@ -45,10 +45,12 @@ def _worlds() -> list[World]:
 
 
 def test_all_workflows_come_to_an_end() -> None:
-    """Every wait is served, so in the end only workflows that were parked for their crashes have not ended."""
+    """Every wait is served, so in the end only those that were parked for their crashes, and forks, have not ended."""
     for world in _worlds():
         lives = world.checker.ledger.lives.values()
-        left = [life.record for life in lives if not life.record.status.is_terminal]
+        # Nobody sends anything to a fork.
+        originals = [life.record for life in lives if not life.record.id.startswith("fork")]
+        left = [record for record in originals if not record.status.is_terminal]
         assert not left or any(record.status is WorkflowStatus.PARKED for record in left)
 
 

@@ -12,7 +12,7 @@ import pytest
 from durable.testing.simulation.runs import run_seeds
 
 # What `make test` runs: chunks of seeds, and what each must come to at least.
-CHUNKS, SEEDS = 2, 500
+CHUNKS, SEEDS = 8, 500
 TRANSITIONS, OPERATIONS, CRASHES = 125_000, 62_500, 1_250
 # Not measured for coverage; the seeds below are.
 # It leaves without clearing up: throwing ten thousand dead engines away takes a tenth of the time.

@@ -20,6 +20,7 @@ from durable.testing.faults import SimCrash
 from durable.testing.simulation.activities import CLEANUP
 from durable.testing.simulation.agenda import VirtualClock
 from durable.testing.simulation.family import is_told_to_stop
+from durable.testing.simulation.forked import take_over
 from durable.testing.simulation.kinds import payload_of
 from durable.testing.simulation.ledger import Ledger, Life
 from durable.testing.simulation.rules import AFTER, BEFORE
@@ -106,6 +107,7 @@ class Checker:
 
     def _check(self, batch: Batch, now: int) -> None:
         ledger = self.ledger
+        batch = take_over(ledger, batch)
         for rule in BEFORE:
             rule(ledger, batch, now)
         self._check_parking(batch)

@@ -29,11 +29,11 @@ from durable.engine.operations import (
     TerminateWorkflow,
     TriggerSchedule,
 )
-from durable.engine.repair_operations import RetryWorkflow
+from durable.engine.repair_operations import ForkWorkflow, RetryWorkflow
 from durable.errors import DeadLetterNotFound, WorkflowAlreadyExists, WorkflowNotFound, WorkflowTerminated
 from durable.ids import digest
 from durable.records import WorkflowStatus
-from durable.repair_errors import CannotRetry
+from durable.repair_errors import CannotFork, CannotRetry
 from durable.runner.events import event_key
 from durable.schedule import CatchUp, Job, Overlap, Plan
 from durable.schedule_errors import ScheduleBusy, ScheduleNotFound
@@ -50,6 +50,7 @@ from durable.testing.simulation.violation import Violation
 _TRIES = 40
 _SENDING = (Verb.SEND, Verb.REPLAY)
 _WITH_CODE = (Verb.START, Verb.SCHEDULE)
+_REPAIRS = (Verb.RETRY, Verb.FORK)
 
 
 class Client:
@@ -98,7 +99,7 @@ class Client:
             # Who calls it has it loaded: this comes from a process that has the code.
             self._schedule(self._soon())
             return
-        if act.verb is Verb.RETRY and not self._is_ripe(act):
+        if act.verb in _REPAIRS and not self._is_ripe(act):
             self._tries += 1
             self._schedule(self._soon())
             return
@@ -115,16 +116,29 @@ class Client:
             self._checker.mending(act.id or "")
         if act.verb is Verb.REPLAY:
             process.ask(ListLetters(0, 1), lambda envelope: self._replay(process, act, envelope))
+        elif act.verb is Verb.FORK:
+            process.ask(ForkWorkflow(act.id or "", self._position(act), act.run), self._answered)
         elif act.verb is Verb.WATCH:
             process.ask(AwaitChange(act.id or "", self._seen), self._shown)
         else:
             process.ask(operation_of(act), self._answered)
 
     def _is_ripe(self, act: Act) -> bool:
-        """Whether an operator retries a workflow now: most wait until it has failed or is parked, for some time."""
+        """Whether an operator retries a workflow now: most wait until it has failed or is parked, for some time.
+
+        Who forks waits until there is something to copy.
+        """
         life = self._checker.ledger.life(act.id)
+        if act.verb is Verb.FORK:
+            return (life is not None and bool(life.entries)) or self._tries >= _TRIES
         needs_help = life is not None and life.record.status in (WorkflowStatus.FAILED, WorkflowStatus.PARKED)
         return needs_help or act.is_early or self._tries >= _TRIES
+
+    def _position(self, act: Act) -> str:
+        """Where a fork begins: at a step that is recorded, if there is one."""
+        life = self._checker.ledger.life(act.id)
+        recorded = [] if life is None else [entry.position for entry in life.entries if entry.position]
+        return recorded[act.number % len(recorded)] if recorded else "0"
 
     def _is_too_late(self, act: Act) -> bool:
         """Whether the engine may have forgotten that an event was sent before: then nobody sends it again."""
@@ -179,7 +193,7 @@ class Client:
         if envelope.error is not None:
             self._refused(act, envelope.error)
             return
-        if envelope.reply is None and self._was_started and act.verb is not Verb.RETRY:
+        if envelope.reply is None and self._was_started and act.verb not in _REPAIRS:
             raise Violation("I1", f"{act.id} was started, and {act.verb.value} does not find it")
         _ANSWERS[act.verb](self._checker, act, envelope.reply)
         if act.is_repeated and self._first_reply is None:
@@ -313,6 +327,13 @@ def _retried(checker: Checker, act: Act, reply: Any) -> None:
         raise Violation("I2", f"retry of {act.id} was refused: {reply!r}")
 
 
+def _forked(checker: Checker, act: Act, reply: Any) -> None:
+    if reply is not None and not isinstance(reply, CannotFork | WorkflowAlreadyExists):
+        raise Violation("I2", f"fork of {act.id} was refused: {reply!r}")
+    if not isinstance(reply, CannotFork) and checker.ledger.life(act.run) is None:
+        raise Violation("I1", f"the fork {act.run} of {act.id} was acknowledged and is not stored")
+
+
 def _ended(checker: Checker, act: Act, reply: Any) -> None:
     life = checker.seen(reply)
     if not life.has_ended and not life.was_reopened:
@@ -364,6 +385,7 @@ _ANSWERS: dict[Verb, Callable[[Checker, Act, Any], None]] = {
     Verb.CANCEL: _cancelled_again,
     Verb.TERMINATE: _cancelled,
     Verb.RETRY: _retried,
+    Verb.FORK: _forked,
     Verb.AWAIT: _ended,
     Verb.FIND: _found,
     Verb.DESCRIBE: _described,

@@ -21,6 +21,8 @@ _CODELESS_SHARE = 0.15
 _RETENTION_SHARE = 0.3
 # In how many operators retry what has failed or is parked.
 _RETRY_SHARE = 0.3
+# In how many they fork, from a step that was done.
+_FORK_SHARE = 0.2
 # Of the steps of programs that are made here: no other program has such numbers.
 _FIRST_NUMBER = 500_000
 
@@ -86,7 +88,13 @@ def _reader(dice: Dice, number: int) -> Step:
     return maker.step("rounds", maker.step("sequence", *waits, ROWS["work"].make(maker)))
 
 
-def make_retries(seed: int, ids: list[str]) -> Iterator[dict[str, Any]]:
+def make_repairs(seed: int, ids: list[str], forkable: list[str]) -> Iterator[dict[str, Any]]:
+    """What operators do to set things right."""
+    yield from _make_retries(seed, ids)
+    yield from _make_forks(seed, forkable)
+
+
+def _make_retries(seed: int, ids: list[str]) -> Iterator[dict[str, Any]]:
     """What operators retry: some wait until there is something to retry, some do not look."""
     dice = Dice(f"retries {seed}")
     if not dice.chance(_RETRY_SHARE):
@@ -97,3 +105,16 @@ def make_retries(seed: int, ids: list[str]) -> Iterator[dict[str, Any]]:
             client += 1
             at, is_early = dice.below(40_000), dice.chance(0.2)
             yield {"client": client, "at": at, "verb": "RETRY", "id": id, "is_early": is_early}
+
+
+def _make_forks(seed: int, ids: list[str]) -> Iterator[dict[str, Any]]:
+    """What operators fork, and where: at some entry of the history, which few have read to its end."""
+    dice = Dice(f"forks {seed}")
+    if not dice.chance(_FORK_SHARE):
+        return
+    client = 800
+    for id in ids:
+        for count in range(dice.weighted({0: 2, 1: 3, 2: 1})):
+            client += 1
+            at, number = dice.below(60_000), dice.below(12)
+            yield {"client": client, "at": at, "verb": "FORK", "id": id, "number": number, "run": f"fork{count}-{id}"}

@@ -32,7 +32,7 @@ from durable.testing.simulation.mail import Mail
 # The waits that have a row of their own.
 REGISTERED = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
 # What is recorded beside the outcomes of steps.
-NOTES = (EntryKind.CANCEL, EntryKind.PATCH, EntryKind.RETRIED)
+NOTES = (EntryKind.CANCEL, EntryKind.PATCH, EntryKind.RETRIED, EntryKind.FORKED)
 # One attempt of an activity: workflow, round, position, attempt.
 Attempt = tuple[int, int, str, int]
 # One question to a person: workflow, round, position.
@@ -62,6 +62,9 @@ class Life:
     # Of this round: all that was ever recorded, and the entries that were trimmed since.
     entries: list[HistoryEntry] = attrs.field(factory=list)
     trimmed: set[int] = attrs.field(factory=set)
+    # The numbers of entries that a fork has not copied: they did not count any more, or its source had trimmed them.
+    absent: set[int] = attrs.field(factory=set)
+    lost: set[int] = attrs.field(factory=set)
     # Whether no other code than the new one has begun this round.
     is_modern: bool = False
     # Whether it had an activity at the last unclean stop, and has made no progress since.
@@ -88,6 +91,8 @@ class Life:
         self.held.clear()
         self.entries.clear()
         self.trimmed.clear()
+        self.absent.clear()
+        self.lost.clear()
         self.void.clear()
         self.released.clear()
 
@@ -96,7 +101,7 @@ class Life:
         self.seq = entry.seq
         self.entries.append(entry)
         self.latest = max(self.latest, entry.at_us)
-        if entry.kind is EntryKind.PATCH:
+        if entry.kind in (EntryKind.PATCH, EntryKind.FORKED):
             # The body was told something, and has not come any further.
             return
         self.is_suspect = False
@@ -191,8 +196,9 @@ class Ledger:
         """Add a commit."""
         self.commits += 1
         for key, record in batch.workflows_new.items():
-            has_ended = record.finished_at is not None
-            self.lives[key] = Life(record, has_ended=has_ended, is_modern=self.has_new_code)
+            # A fork is known already, by what it has copied.
+            life = self.lives.setdefault(key, Life(record, is_modern=self.has_new_code))
+            life.record, life.has_ended = record, record.finished_at is not None
             self.ids[record.id] = key
             if record.parent_key is not None and record.parent_place is not None:
                 self.children[record.parent_key, record.parent_place] = key

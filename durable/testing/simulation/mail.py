@@ -5,12 +5,12 @@ The payload of an event holds its sender's id of it, so that one event is known 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
 from durable.backends.base import Batch
-from durable.records import DeadLetterPolicy, EntryKind, EntryStatus, PendingEvent
+from durable.records import DeadLetterPolicy, EntryKind, EntryStatus, HistoryEntry, PendingEvent
 from durable.testing.simulation.kinds import is_unreadable, payload_of
 
 # Name, key and mailbox: the events of one queue.
@@ -103,6 +103,14 @@ class Mail:
             self._account_discarded(batch)
         if batch.restarted:
             self._account_rounds(batch, {event.payload: event.target for event in dropped})
+
+    def copy(self, key: int, entries: Iterable[HistoryEntry]) -> None:
+        """A fork has copied entries: it has taken the broadcasts among them. Other events are the source's alone."""
+        for entry in entries:
+            is_event = entry.kind is EntryKind.EVENT and entry.status is EntryStatus.OK
+            places = self.places.get(entry.outcome) if is_event else None
+            if places is not None and places.is_broadcast:
+                places.taken.append(key)
 
     def find(self, payload: str) -> PendingEvent | None:
         """The event with this payload, if it is pending."""

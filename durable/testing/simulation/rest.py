@@ -58,7 +58,7 @@ def check_rest(ledger: Ledger, store: MemoryStore) -> None:
         raise Violation("I1", "the store does not hold what was published")
     for key, life in ledger.lives.items():
         check_healed(life.record)
-        if store.history.get(key, {}).keys() != {*range(1, life.seq + 1)} - life.trimmed:
+        if store.history.get(key, {}).keys() != {*range(1, life.seq + 1)} - life.trimmed - life.absent:
             raise Violation("I3", f"the store does not hold what {life.record.id} has learnt")
         if not life.has_ended and not _waits_outside(ledger, life):
             raise Violation("I29", f"{life.record.id} has not ended and waits for nothing: {life.record}")

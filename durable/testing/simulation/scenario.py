@@ -41,6 +41,7 @@ class Verb(enum.Enum):
     CANCEL = "cancel"
     TERMINATE = "terminate"
     RETRY = "retry"
+    FORK = "fork"
     AWAIT = "await"
     WATCH = "watch"
     FIND = "find"
@@ -78,7 +79,7 @@ class Act:
     # Whether it may be sent before its workflow is started, and whether it is sent again after the answer.
     is_early: bool = False
     is_repeated: bool = False
-    # The schedule that is created, under the id; and the id of the run that is triggered.
+    # The schedule that is created, under the id; the id of the run that is triggered, or of the fork at entry `number`.
     cron: str = ""
     every: int = 0
     overlap: str = ""
@@ -170,7 +171,7 @@ def make_scenario(seed: int) -> Scenario:
         acts=tuple(sorted(_acts(dice), key=lambda act: act.at)),
         faults=tuple(_faults(dice)),
     )
-    return _with_retries(_without_code(_with_poison(_with_late_mail(_with_deadly_bodies(_with_schedules(scenario))))))
+    return _with_operators(_without_code(_with_poison(_with_late_mail(_with_deadly_bodies(_with_schedules(scenario))))))
 
 
 def _with_poison(scenario: Scenario) -> Scenario:
@@ -187,10 +188,12 @@ def _with_late_mail(scenario: Scenario) -> Scenario:
     return _with_acts(attrs.evolve(scenario, config=scenario.config | config), hardships.make_late_mail(scenario.seed))
 
 
-def _with_retries(scenario: Scenario) -> Scenario:
-    """The same, perhaps with operators who retry what has failed or is parked."""
-    ids = dict.fromkeys(act.id for act in scenario.acts if act.verb is Verb.START and act.id is not None)
-    return _with_acts(scenario, hardships.make_retries(scenario.seed, [*ids]))
+def _with_operators(scenario: Scenario) -> Scenario:
+    """The same, perhaps with operators who retry and fork. Spawned children would end with the source of a fork."""
+    starts = [act for act in scenario.acts if act.verb is Verb.START]
+    ids = [*dict.fromkeys(act.id or "" for act in starts)]
+    calm = [id for id in ids if not any(act.id == id and '"spawn"' in act.program for act in starts)]
+    return _with_acts(scenario, hardships.make_repairs(scenario.seed, ids, calm))
 
 
 def _without_code(scenario: Scenario) -> Scenario:
@@ -202,8 +205,7 @@ def _without_code(scenario: Scenario) -> Scenario:
 
 def _with_acts(scenario: Scenario, more: Iterable[dict[str, Any]]) -> Scenario:
     """The same with more acts, which are JSON."""
-    acts = sorted([*scenario.acts, *map(_act, more)], key=lambda act: act.at)
-    return attrs.evolve(scenario, acts=tuple(acts))
+    return attrs.evolve(scenario, acts=tuple(sorted([*scenario.acts, *map(_act, more)], key=lambda act: act.at)))
 
 
 def _with_deadly_bodies(scenario: Scenario) -> Scenario:

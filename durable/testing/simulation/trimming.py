@@ -30,7 +30,7 @@ def i33_old_rounds_are_trimmed(ledger: Ledger, batch: Batch, now: int) -> None:
     for key in touched:
         life = ledger.lives[key]
         unneeded = _unneeded(life)
-        if life.trimmed != unneeded:
+        if not life.trimmed - life.lost <= unneeded <= life.trimmed:
             left, lost = sorted(unneeded - life.trimmed), sorted(life.trimmed - unneeded)
             raise Violation("I33", f"{life.record.id}: entries {left} are not trimmed, and {lost} are still needed")
 
@@ -106,7 +106,8 @@ def _unneeded(life: Life) -> set[int]:
 
 def _standing(life: Life) -> list[HistoryEntry]:
     """What counts of a history: without the notes of operators, and what they have made void."""
-    return [one for one in life.entries if one.kind is not EntryKind.RETRIED and one.seq not in life.void]
+    notes = (EntryKind.RETRIED, EntryKind.FORKED)
+    return [one for one in life.entries if one.kind not in notes and one.seq not in life.void]
 
 
 def _rounds(life: Life, loop: str) -> Iterator[tuple[int, list[HistoryEntry]]]:

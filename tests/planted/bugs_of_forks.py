@@ -1,0 +1,46 @@
+"""Planted bugs: what operators fork, and what a fork must not take for its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from durable.engine import forking
+from durable.engine.trial import Tried
+from durable.engine.turn import Turn
+from durable.records import HistoryEntry, WorkflowRecord
+from durable.runner.undo import Owed
+from tests.planted.planting import Planter, bug
+
+
+@bug("I36")
+def fork_copies_too_much(planter: Planter) -> None:
+    """The step at which a workflow is forked is done again, and nothing of it is copied."""
+    before = forking._before
+
+    def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] | None:
+        copied = before(recorded, position)
+        return None if copied is None else recorded[: len(copied) + 1]
+
+    planter.replace(forking, _before)
+
+
+@bug("I36")
+def fork_copies_too_little(planter: Planter) -> None:
+    """Everything before the step at which a workflow is forked is copied, and not done again."""
+    before = forking._before
+
+    def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] | None:
+        copied = before(recorded, position)
+        return None if copied is None else copied[:-1]
+
+    planter.replace(forking, _before)
+
+
+@bug("I36")
+def fork_behind_what_was_undone(planter: Planter) -> None:
+    """A fork is refused where it would take a step for done that its source has undone since."""
+
+    def _undone_since(turn: Turn, source: WorkflowRecord, cut: Sequence[HistoryEntry], tried: Tried) -> Owed | None:
+        return None
+
+    planter.replace(forking, _undone_since)
