@@ -133,6 +133,8 @@ class EntryKind(enum.Enum):
     SPAWN = "spawn"
     RESULT = "result"
     CANCEL_CHILD = "cancel child"
+    # It has sent an event itself.
+    SEND = "send"
     # The state that a round of a loop begins with.
     LOOP = "loop"
     # Looked up, never told: an answer of `patched`, and what operators have done.

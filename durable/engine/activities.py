@@ -258,9 +258,6 @@ class ActivityPool:
             IN_ACTIVITY.reset(token)
             if self._running.get(name) is running:
                 del self._running[name]
-            if self._attempts.short_of_threads:
-                # It was cancelled before it had a thread.
-                self._attempts.short_of_threads.discard(name)
             if scope in self._unwanted:
                 is_wanted = False
                 self._unwanted.discard(scope)

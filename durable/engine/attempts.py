@@ -97,13 +97,19 @@ class Attempts:
 
         name = (effect.key, effect.round, effect.position)
         self.short_of_threads.add(name)
-        async with self._threads:
+        try:
+            await self._threads.acquire()
+        finally:
+            # Also when it is cancelled before it has a thread.
             self.short_of_threads.discard(name)
+        try:
             # Not before: an attempt that waits for a thread has not begun.
             if effect.on_trial:
                 self._report(BeginAttempt(effect.key))
             _set_deadline(effect, scope)
             return await self._thread_pool.run(call, scope)
+        finally:
+            self._threads.release()
 
     def warn_of_blocking(self, name: str) -> None:
         """An async activity came back long after its timeout: it never let the loop cancel it. Said once for each."""

@@ -1,9 +1,9 @@
-"""From an operation to its decision: one table, and one loop for what follows. No feature adds a line elsewhere."""
+"""From an operation to its decision, and from a message to its handler: two tables, and one loop for what follows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from durable.engine import (
     delivery,
@@ -20,6 +20,7 @@ from durable.engine import (
     retention,
     retrying,
     schedules,
+    sending,
     spawning,
     watching,
 )
@@ -27,13 +28,17 @@ from durable.engine import operations as ops
 from durable.engine.kinship import reason_of
 from durable.engine.long_decisions import decide_check_waits, put_off
 from durable.engine.mail_operations import CheckWaits, ListEvents, ListLetters, RemoveEvent, RemoveLetter, ReplayLetter
+from durable.engine.messages import CancelChild, CancelSpawned, EventMoved, EventSent, FireTimers, LookAgain, Message
 from durable.engine.progress import load
 from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
-from durable.engine.state import State
+from durable.engine.state import Loaded, State
 from durable.engine.turn import Decision, Turn
 from durable.errors import CodecError
-from durable.records import CancelCause, EntryKind, WorkflowRecord, WorkflowStatus
+from durable.records import EntryKind, WorkflowStatus
+from durable.runner.fibers import WaitCondition
 
+# Answers a wait, if it can be answered.
+Look: TypeAlias = Callable[[Turn, Loaded, WaitCondition], None]
 _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.StartWorkflow: lifecycle.decide_start_workflow,
     ops.RecordActivity: lifecycle.decide_record_activity,
@@ -88,29 +93,46 @@ def decide(state: State, op: ops.Operation[Any], now: int) -> Decision[Any]:
 def decide_in(turn: Turn, op: ops.Operation[Any]) -> Any:
     """Decide one more operation of a batch; the reply."""
     reply = _DECISIONS[type(op)](turn, op)
-    if turn.checks or turn.cancels or turn.offers:
+    if turn.messages.waiting:
         follow_up(turn)
     return reply
 
 
 def follow_up(turn: Turn) -> None:
-    """Work off what follows from a decision. One that grows long goes on in the next batch."""
-    left = turn.state.config.max_steps_per_decision
-    while turn.checks or turn.wakes or turn.cancels or turn.offers:
-        if turn.checks and left > 0:
+    """Handle what follows from a decision. One that grows long goes on in the next batch."""
+    messages, left = turn.messages, turn.state.config.max_steps_per_decision
+    while messages.waiting:
+        if messages.has(LookAgain):
             left -= 1
-            _check(turn, *turn.checks.popleft())
-        elif turn.checks:
-            put_off(turn)
-        elif turn.wakes:
-            lifecycle.fire_due(turn, turn.wakes.popleft())
-        elif turn.cancels:
-            _cancel_child(turn, *turn.cancels.popleft())
-        else:
-            delivery.reoffer(turn, turn.offers.popleft())
+            if left < 0:
+                put_off(turn)
+                continue
+        message = messages.next()
+        _HANDLERS[type(message)](turn, message)
 
 
-def _cancel_child(turn: Turn, id: str, parent: WorkflowRecord, where: str, cause: CancelCause) -> None:
+def _look_again(turn: Turn, message: LookAgain) -> None:
+    """A wait may have its answer already."""
+    _at_wait(turn, message, _LOOKS)
+
+
+def _cancel_spawned(turn: Turn, message: CancelSpawned) -> None:
+    _at_wait(turn, message, {EntryKind.CANCEL_CHILD: spawning.cancel_spawned})
+
+
+def _at_wait(turn: Turn, message: LookAgain | CancelSpawned, looks: Mapping[EntryKind, Look]) -> None:
+    """Look at a wait, unless what was handled before has ended the workflow or the wait."""
+    record = turn.state.by_key(message.key)
+    if record is None or record.status.is_terminal or record.status is WorkflowStatus.PARKED:
+        return
+    loaded = load(turn, record)
+    wait = loaded.session.waits.get(message.position) if loaded is not None else None
+    if loaded is not None and wait is not None and (look := looks.get(wait.kind)) is not None:
+        look(turn, loaded, wait)
+
+
+def _cancel_child(turn: Turn, message: CancelChild) -> None:
+    id, parent, where, cause = message
     try:
         child = turn.state.find(id)
     except CodecError:
@@ -123,26 +145,22 @@ def _cancel_child(turn: Turn, id: str, parent: WorkflowRecord, where: str, cause
         lifecycle.cancel_workflow(turn, child, reason_of(cause, parent), cause)
 
 
-def _check(turn: Turn, key: int, position: str) -> None:
-    """A wait may have its answer already."""
-    record = turn.state.by_key(key)
-    if record is None or record.status.is_terminal or record.status is WorkflowStatus.PARKED:
-        return
-    loaded = load(turn, record)
-    wait = loaded.session.waits.get(position) if loaded is not None else None
-    if loaded is None or wait is None:
-        return
-    if wait.kind is EntryKind.EVENT:
-        delivery.check_events(turn, loaded, wait)
-    elif wait.kind is EntryKind.CHILD:
-        lifecycle.check_child(turn, loaded, wait)
-    elif wait.kind is EntryKind.PAUSE:
-        pauses.check_pause(turn, loaded, wait)
-    elif wait.kind is EntryKind.LOOP:
-        looping.check_state(turn, loaded, wait)
-    elif wait.kind is EntryKind.SPAWN:
-        spawning.check_spawn(turn, loaded, wait)
-    elif wait.kind is EntryKind.RESULT:
-        spawning.check_result(turn, loaded, wait)
-    elif wait.kind is EntryKind.CANCEL_CHILD:
-        spawning.check_cancel_child(turn, loaded, wait)
+# Who answers a wait that is looked at again. The others, activities and timers, have their answers brought to them.
+_LOOKS: dict[EntryKind, Look] = {
+    EntryKind.EVENT: delivery.check_events,
+    EntryKind.CHILD: lifecycle.check_child,
+    EntryKind.PAUSE: pauses.check_pause,
+    EntryKind.LOOP: looping.check_state,
+    EntryKind.SPAWN: spawning.check_spawn,
+    EntryKind.RESULT: spawning.check_result,
+    EntryKind.CANCEL_CHILD: spawning.check_cancel_child,
+    EntryKind.SEND: sending.check_send,
+}
+_HANDLERS: dict[type[Message], Callable[[Turn, Any], object]] = {
+    LookAgain: _look_again,
+    EventSent: sending.arrive,
+    CancelSpawned: _cancel_spawned,
+    FireTimers: lambda turn, message: lifecycle.fire_due(turn, message.key),
+    CancelChild: _cancel_child,
+    EventMoved: sending.reoffer,
+}

@@ -14,9 +14,8 @@ from typing import Any
 
 import attrs
 
-from durable.codec import payload_size
 from durable.engine.burial import bury_unreadable
-from durable.engine.endings import park
+from durable.engine.endings import check_payload, park
 from durable.engine.long_decisions import is_behind, put_off_one
 from durable.engine.operations import Delivered, Queued, SendEvent
 from durable.engine.progress import feed, load
@@ -25,7 +24,6 @@ from durable.engine.turn import Turn
 from durable.errors import (
     CodecError,
     EventConflict,
-    PayloadTooLarge,
     PendingEventsFull,
     WorkflowNotFound,
     WorkflowTerminated,
@@ -53,17 +51,27 @@ _TRIES = 100
 def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
     """Deliver or keep an event; the same event id again gets the first answer."""
     state = turn.state
-    limit = state.config.max_payload_bytes
-    if (size := payload_size(op.payload)) > limit:
-        raise PayloadTooLarge(f"event {op.name}: payload", size, limit)
     if op.event_id is not None and (known := state.archive.sent(op.event_id)) is not None:
         if known.digest != _fingerprint(op):
             raise EventConflict(op.event_id)
         return Queued() if known.reply == "" else Delivered(_takers(turn, known))
+    event, target = accept(turn, op)
+    reply = _send(turn, event, target)
+    if op.event_id is not None:
+        told = "" if isinstance(reply, Queued) else json.dumps(reply.to)
+        sent = SentEvent(event_id=op.event_id, digest=_fingerprint(op), reply=told, at=turn.now)
+        state.batch.sent_put[op.event_id] = sent
+    return reply
+
+
+def accept(turn: Turn, op: SendEvent) -> tuple[PendingEvent, WorkflowRecord | None]:
+    """The event that is sent, and the workflow it is for, if it is for one that exists. Raises what its sender did
+    wrong; whether there is room is seen when it is kept."""
+    check_payload(turn, f"event {op.name}: payload", op.payload)
     target, unstarted = _address(turn, op)
     _check_type(turn, op, target)
     event = PendingEvent(
-        serial=state.next_serial(),
+        serial=turn.state.next_serial(),
         name=op.name,
         event_key=op.event_key,
         target=None if target is None else target.key,
@@ -73,12 +81,7 @@ def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
         expires_at=None if op.expire_after is None else turn.now + op.expire_after,
         consume=op.consume or op.to is not None,
     )
-    reply = _send(turn, event, target)
-    if op.event_id is not None:
-        told = "" if isinstance(reply, Queued) else json.dumps(reply.to)
-        sent = SentEvent(event_id=op.event_id, digest=_fingerprint(op), reply=told, at=turn.now)
-        state.batch.sent_put[op.event_id] = sent
-    return reply
+    return event, target
 
 
 def _fingerprint(op: SendEvent) -> str:
@@ -162,24 +165,41 @@ def _matching(rows: Iterable[EventWait], name: str, event_key: str) -> list[Even
 
 
 def _send(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Delivered | Queued:
-    takers: tuple[str, ...] = ()
-    if target is not None:
-        takers = _deliver_to(turn, target, event)
-    elif event.unstarted is None:
-        if not event.consume:
-            # A broadcast stays for those who come later. It is kept first: if there is no room, nobody gets it.
-            keep(turn, event, target)
-        takers = offer(turn, event)
+    """Give an event to who waits for it, or keep it. Raises `PendingEventsFull`."""
+    if not event.consume:
+        # A broadcast stays for those who come later. It is kept first: if there is no room, nobody gets it.
+        check_room(turn, event, target)
+    takers = deliver(turn, event, target)
     if takers:
         return Delivered(takers)
     # One that could not be read is a dead letter by now.
     if event.consume and event.serial not in turn.state.batch.letters_put:
-        keep(turn, event, target)
+        check_room(turn, event, target)
+        turn.state.post.put_event(event)
     return Queued()
 
 
-def keep(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> None:
-    """Store an event until it is taken. Raises `PendingEventsFull`."""
+def deliver(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> tuple[str, ...]:
+    """Give an event to who waits for it; who got it. A broadcast is kept as well."""
+    if target is not None:
+        return _deliver_to(turn, target, event)
+    if event.unstarted is not None:
+        return ()
+    if not event.consume:
+        turn.state.post.put_event(event)
+    return offer(turn, event)
+
+
+def is_awaited(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> bool:
+    """Whether somebody waits for an event of this name and key, who need not be able to read it."""
+    post = turn.state.post
+    if target is None:
+        return next(iter(post.find_waiting_for_event(event.name, event.event_key)), None) is not None
+    return bool(_matching(post.waits_of(target.key).values(), event.name, event.event_key))
+
+
+def check_room(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> None:
+    """Raise `PendingEventsFull` if an event cannot be kept."""
     limit, post = turn.state.config.max_pending_events, turn.state.post
     mailbox = event.unstarted if target is None else target.id
     if mailbox is None:
@@ -188,7 +208,6 @@ def keep(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> None
         count = post.pending_count(target=event.target, unstarted=event.unstarted)
     if count >= limit:
         raise PendingEventsFull(event.name, limit, mailbox)
-    post.put_event(event)
 
 
 def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...]:
@@ -375,16 +394,3 @@ def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
         state.post.drop_event(event)
         state.post.put_event(attrs.evolve(event, target=record.key, unstarted=None))
     return len(kept)
-
-
-def reoffer(turn: Turn, event: PendingEvent) -> Delivered | Queued:
-    """An event has lost its target: it becomes untargeted, under a new number, and may wake a waiter at once."""
-    # Its retention counts from now: it may have waited in the mailbox for years.
-    again = attrs.evolve(event, serial=turn.state.next_serial(), target=None, since=turn.now)
-    takers = offer(turn, again)
-    if takers:
-        return Delivered(takers)
-    if again.serial not in turn.state.batch.letters_put:
-        # Not `keep`: it was accepted before, and a limit that is lower today must not lose it.
-        turn.state.post.put_event(again)
-    return Queued()

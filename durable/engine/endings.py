@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from durable.codec import payload_size
 from durable.engine import journal
 from durable.engine.burial import bury_mail
 from durable.engine.kinship import close_children, wake_parent
+from durable.engine.messages import CancelChild, EventMoved
 from durable.engine.operations import Ended, Follow, Parked, ResumeWorkflow, StopActivity
 from durable.engine.turn import Turn
 from durable.errors import Cancelled, CodecError, PayloadTooLarge
 from durable.outcomes import failed_undos, pack_error
 from durable.position import child_id, place
-from durable.records import BY_KEY, CancelCause, DeadLetterPolicy, EntryKind, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.records import (
+    BY_KEY,
+    CancelCause,
+    DeadLetterPolicy,
+    EntryKind,
+    ParkReason,
+    PendingEvent,
+    WorkflowRecord,
+    WorkflowStatus,
+)
 from durable.runner.definitions import WorkflowCall
 from durable.runner.results import Completed, ContinueAs, Failed
 
@@ -83,7 +94,10 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
     state.put(ended, record)
     state.unload(key)
     if mail != 0:
-        _bury_mail(turn, record, status)
+        events = state.post.mailbox(target=key)
+        for event in events:
+            state.post.drop_event(event)
+        give_up_mail(turn, record, status, events)
     turn.effects.append(Ended(ended))
     if ended.status is WorkflowStatus.FAILED:
         turn.effects.append(journal.failed(ended, ended.error or ""))
@@ -102,7 +116,7 @@ def leave_work(turn: Turn, record: WorkflowRecord) -> None:
         if wait.kind is EntryKind.CHILD:
             child = child_id_of(record, wait.op, wait.position)
             where = place(record.round, wait.position)
-            turn.cancels.append((child, record, where, CancelCause.PARENT_ENDED))
+            turn.messages.send(CancelChild(child, record, where, CancelCause.PARENT_ENDED))
 
 
 def stop_activities(turn: Turn, record: WorkflowRecord) -> None:
@@ -169,13 +183,11 @@ def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> No
     turn.effects.append(Follow(ResumeWorkflow(record.key)))
 
 
-def _bury_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus) -> None:
-    """What was sent to a workflow and never taken goes where the policy says."""
+def give_up_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, events: Sequence[PendingEvent]) -> None:
+    """What was sent to a workflow that has ended, and never taken, goes where the policy says."""
     policy = turn.state.config.dead_letter_policy
-    events = turn.state.post.mailbox(target=record.key)
-    for event in events:
-        turn.state.post.drop_event(event)
     if policy is DeadLetterPolicy.MOVE_TO_BROADCAST:
-        turn.offers.extend(events)
+        for event in events:
+            turn.messages.send(EventMoved(event))
     elif policy is DeadLetterPolicy.MOVE_TO_DEAD_LETTER:
         bury_mail(turn, record, status, events)

@@ -53,6 +53,7 @@ class Inbox:
 
     def __init__(self, state: State, clock: Clock, config: EngineConfig, on_sweep: Callable[[], None]) -> None:
         self._state = state
+        self._timers = state.timers
         self._clock = clock
         self._config = config
         self._on_sweep = on_sweep
@@ -75,7 +76,7 @@ class Inbox:
         """Put an operation into the queue, in an envelope if somebody waits for the answer."""
         # What came in before a deadline is decided before it, however long the thread was busy. Without a stamp it came
         # in while there was no deadline at all, so before all that there are now.
-        if not self._state.timers.is_empty and isinstance(item, _STAMPED):
+        if not self._timers.is_empty and isinstance(item, _STAMPED):
             item.at = self._clock.now()
         self._queue.put(item)
 
@@ -108,8 +109,10 @@ class Inbox:
 
     def nap(self) -> float:
         """How many seconds may pass before there is something to do, unless something is put into the queue."""
-        deadlines = [at for at in (self._state.timers.next(), self._state.trials.next()) if at is not None]
-        return min(_NAP, max(0.0, (min(deadlines) - self._clock.now()) / SECOND)) if deadlines else _NAP
+        until, trial = self._timers.next(), self._state.trials.next()
+        if until is None or (trial is not None and trial < until):
+            until = trial
+        return _NAP if until is None else min(_NAP, max(0.0, (until - self._clock.now()) / SECOND))
 
     def take(self, *, wait: bool) -> list[Envelope | Operation[Any]]:
         """Everything that waits, up to the limit, in the order in which it is decided.
@@ -133,7 +136,7 @@ class Inbox:
                 calls.append(item)
             if self.is_stopping or len(calls) >= most:
                 break
-        return _in_order(timers, taken, calls)
+        return _in_order(timers, taken, calls) if timers or taken else calls
 
     def _due(self, limit: int) -> list[tuple[int, int]]:
         """The timers whose time has come, up to the limit, each with its deadline."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from durable.backends.base import Children
+from durable.engine.messages import CancelChild, LookAgain
 from durable.engine.state import Loaded, State
 from durable.engine.turn import Turn
 from durable.position import Place
@@ -27,12 +28,12 @@ def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
         # Its parent may wait for it anywhere, more than once or not at all. A parent that does not is left alone: it
         # may have spawned thousands, and rebuilding it for each would take for ever.
         for wait in turn.state.post.find_waiting_for_event(END, str(record.key)):
-            turn.checks.append((wait.workflow_key, wait.position))
+            turn.messages.send(LookAgain(wait.workflow_key, wait.position))
         return
     parent = turn.state.readable(record.parent_key)
     where = Place.parse(record.parent_place)
     if parent is not None and where is not None and parent.round == where.round and not parent.status.is_terminal:
-        turn.checks.append((parent.key, where.position))
+        turn.messages.send(LookAgain(parent.key, where.position))
 
 
 def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) -> None:
@@ -44,7 +45,7 @@ def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) ->
     if loaded is not None and not loaded.session.has_spawned:
         return
     for child in _tied_children(turn.state, record.key):
-        turn.cancels.append((child.id, record, child.parent_place or "", CancelCause.PARENT_ENDED))
+        turn.messages.send(CancelChild(child.id, record, child.parent_place or "", CancelCause.PARENT_ENDED))
 
 
 def _tied_children(state: State, parent_key: int) -> list[WorkflowRecord]:

@@ -12,6 +12,7 @@ from durable.engine.delivery import adopt_mail
 from durable.engine.differences import difference
 from durable.engine.endings import check_payload, child_id_of, mark_finished, park
 from durable.engine.long_decisions import take_up
+from durable.engine.messages import FireTimers, LookAgain
 from durable.engine.operations import (
     CancelWorkflow,
     Follow,
@@ -168,8 +169,8 @@ def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
     if _reload(turn, op.key) is None:
         return
     take_up(turn, op.key)
-    if turn.checks:
-        turn.wakes.append(op.key)
+    if turn.messages.has(LookAgain):
+        turn.messages.send(FireTimers(op.key))
     else:
         fire_due(turn, op.key)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 
 from durable.engine.mail_operations import CheckWaits
+from durable.engine.messages import FireTimers, LookAgain
 from durable.engine.operations import Follow
 from durable.engine.progress import load, settle
 from durable.engine.turn import Turn
@@ -20,13 +21,12 @@ from durable.records import EventWait, WorkflowStatus
 def put_off(turn: Turn) -> None:
     """Leave all waits that are to be looked at to the next batches, and the timers of their workflows."""
     state = turn.state
-    while turn.checks:
-        put_off_one(turn, *turn.checks.popleft())
-    for key in turn.wakes:
-        record = state.by_key(key)
+    for look in turn.messages.take(LookAgain):
+        put_off_one(turn, look.key, look.position)
+    for woken in turn.messages.take(FireTimers):
+        record = state.by_key(woken.key)
         if record is not None and record.wake_at is not None:
-            state.timers.move(key, record.wake_at, record.wake_at)
-    turn.wakes.clear()
+            state.timers.move(record.key, record.wake_at, record.wake_at)
 
 
 def put_off_one(turn: Turn, key: int, position: str) -> None:
@@ -62,7 +62,8 @@ def take_up(turn: Turn, key: int) -> None:
     positions = turn.state.put_off.pop(key, None)
     if positions is None:
         return
-    turn.checks.extend((key, position) for position in positions)
+    for position in positions:
+        turn.messages.send(LookAgain(key, position))
     record = turn.state.by_key(key)
     if record is not None and not record.status.is_terminal and record.status is not WorkflowStatus.PARKED:
         loaded = load(turn, record)

@@ -13,6 +13,7 @@ from typing import Any
 from durable.codec import Arguments
 from durable.engine import journal
 from durable.engine.endings import child_id_of, end_workflow, park
+from durable.engine.messages import CancelChild, LookAgain
 from durable.engine.operations import RunActivity, StopActivity
 from durable.engine.publishing import forget_known, store_progress
 from durable.engine.state import FIRST_FLIGHT, Loaded
@@ -210,9 +211,9 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
             dispatch(turn, loaded, wait)
         elif wait.kind is EntryKind.EVENT:
             _register(turn, loaded, wait)
-            turn.checks.append((loaded.record.key, wait.position))
+            turn.messages.send(LookAgain(loaded.record.key, wait.position))
         elif wait.kind is not EntryKind.TIMER:
-            turn.checks.append((loaded.record.key, wait.position))
+            turn.messages.send(LookAgain(loaded.record.key, wait.position))
             is_passing = is_passing or wait.kind is EntryKind.LOOP
     # The state of a round is recorded next, in this decision; only then is it known what the body waits for.
     if not is_passing:
@@ -291,22 +292,22 @@ def _session(turn: Turn, record: WorkflowRecord, arguments: Arguments | None = N
 
 
 def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
-    state = turn.state
-    session = loaded.session
-    state.mark[0] = loaded.record.key
-    state.watch.enter(loaded.record, session)
+    state, record, session = turn.state, loaded.record, loaded.session
+    state.mark[0] = record.key
+    watch = state.watch
+    watch.enter(record, session)
     try:
         result = session.feed(entry) if value is _UNREAD else session.feed(entry, value)
     except (CodecError, HistoryDiverged) as error:
-        park(turn, loaded.record, ParkReason.UNREADABLE, str(error))
+        park(turn, record, ParkReason.UNREADABLE, str(error))
         return False
     finally:
-        state.watch.leave()
+        watch.leave()
     loaded.seq = entry.seq
-    state.batch.history.add(loaded.record.key, entry)
-    if entry.position in loaded.rows:
+    state.batch.history.add(record.key, entry)
+    if loaded.rows and entry.position in loaded.rows:
         _forget(turn, loaded, entry.position)
-    if loaded.record.crashes:
+    if record.crashes:
         _acquit(turn, loaded)
     advance(turn, loaded, result)
     return True
@@ -355,7 +356,8 @@ def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
             turn.effects.append(StopActivity(record.key, flight[0], wait.position))
     elif wait.kind is EntryKind.CHILD:
         child_id = child_id_of(record, wait.op, wait.position)
-        turn.cancels.append((child_id, record, place(record.round, wait.position), CancelCause.NOT_AWAITED))
+        where = place(record.round, wait.position)
+        turn.messages.send(CancelChild(child_id, record, where, CancelCause.NOT_AWAITED))
 
 
 def _forget(turn: Turn, loaded: Loaded, position: str) -> None:

@@ -7,6 +7,7 @@ import json
 from durable.engine.endings import park
 from durable.engine.kinship import END
 from durable.engine.lifecycle import cancel_workflow, hand_over_child, own_child
+from durable.engine.messages import CancelSpawned
 from durable.engine.progress import feed, register
 from durable.engine.state import Loaded
 from durable.engine.turn import Turn
@@ -37,6 +38,11 @@ def check_result(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 
 def check_cancel_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """A body tells a spawned child to stop: that follows behind what it has sent before."""
+    turn.messages.send(CancelSpawned(loaded.record.key, wait.position))
+
+
+def cancel_spawned(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     """Cancel a spawned child; the body learns whether it was still there to be cancelled."""
     assert isinstance(wait.op, CancelChild)
     child = _spawned(turn, loaded, wait)

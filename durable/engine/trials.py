@@ -123,13 +123,15 @@ class Trials:
 
     def next(self) -> int | None:
         """When something is to be done: somebody is acquitted, or a group is admitted."""
-        instants = [self._ending[0][0]] if self._ending else []
-        if self.is_on and self.arrived is not None:
+        ending = self._ending[0][0] if self._ending else None
+        if not self.is_on:
+            return ending
+        if self.arrived is not None:
             # At once: how long the batch took that rebuilt them is seen in the next one.
-            instants.append(0)
-        elif self.is_on and self.admit_at != LATEST:
-            instants.append(self.admit_at)
-        return min(instants, default=None)
+            return 0
+        if self.admit_at == LATEST:
+            return ending
+        return self.admit_at if ending is None else min(ending, self.admit_at)
 
 
 def is_over(until: int, now: int) -> bool:

@@ -58,6 +58,14 @@ class Event(Generic[T]):
         """Wait for an event of this name, sent with the same key (or with none)."""
         return EventOp(self, key)
 
+    def send(self, payload: T, *, to: str | None = None, key: str | None = None) -> EventSend:
+        """Send an event from inside a workflow, to another one or to whoever waits; it does not wait for an answer.
+
+        It is sent exactly once, in the commit in which this workflow goes on. Raises in the body what
+        `engine.send_event` raises: `WorkflowNotFound`, `WorkflowTerminated`, `PendingEventsFull`, `CodecError`, ...
+        """
+        return EventSend(self, payload, to, key)
+
     def __repr__(self) -> str:
         return f"<event {self.name}>"
 
@@ -74,6 +82,27 @@ class EventOp(Leaf[T]):
 
     def __str__(self) -> str:
         return f"event {self.name}"
+
+
+class EventSend(Leaf[None]):
+    """An event that a workflow sends."""
+
+    kind = EntryKind.SEND
+
+    def __init__(self, event: Event[Any], payload: Any, to: str | None, key: str | None) -> None:
+        self.event = event
+        self.payload = payload
+        self.to = None if to is None else check_text("workflow id", to)
+        self.key = event_key(key)
+        # Without the target, which code may choose otherwise tomorrow: that must not park what is on its way.
+        self.name = event_step(event.name, self.key)
+
+    def pack(self, codec: Codec) -> str:
+        """The payload as it is stored. Raises `CodecError`."""
+        return self.event.coder(codec).pack(self.payload)[0]
+
+    def __str__(self) -> str:
+        return f"send of event {self.name}"
 
 
 def event_key(key: str | None) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Sequence
-from types import GeneratorType
 from typing import Any
 
 from durable.clock import later, to_datetime
@@ -19,6 +18,7 @@ from durable.records import EntryKind
 from durable.runner.children import Spawn
 from durable.runner.definitions import ActivityCall, ContinueRequested, WorkflowCall
 from durable.runner.determinism import Ambient, Identity
+from durable.runner.events import EventSend
 from durable.runner.fibers import Fiber, Group, WaitCondition, keep_if_open, source_line
 from durable.runner.loops import Loop, LoopState, rounds_of
 from durable.runner.misuse import not_taken, raised, returned
@@ -40,10 +40,9 @@ class Interpreter(Ambient):
 
     def __init__(self, who: Identity, start_at: int, codec: Codec) -> None:
         super().__init__(who, start_at)
-        # Open waits by position, in the order in which they were opened; those of them that have a deadline.
+        # Open waits by position, in the order in which they were opened; those with a deadline; how many activities.
         self.waits: dict[str, WaitCondition] = {}
         self.timed: dict[str, WaitCondition] = {}
-        # How many of them are activities.
         self.open_activities = 0
         self.announced: Op[Any] | None = None
         self.answer: Any = None
@@ -137,14 +136,17 @@ class Interpreter(Ambient):
             return Raised(OperationMisused(not_taken(self.who.name, op, source_line(fiber.body))))
         position = f"{fiber.prefix}{fiber.count}"
         fiber.count += 1
-        # Nearly every body is a plain generator that waits in that of an operation: every step comes by without a call.
-        is_flat = type(body := fiber.body) is GeneratorType and getattr(body.gi_yieldfrom, "gi_yieldfrom", body) is None
-        may_be_beyond = self.is_live and (not is_flat or len(self.waits) >= self.max_waits)
-        if may_be_beyond and self.is_beyond(len(self.waits) + 1, body):
+        try:
+            # Nearly every body is a plain generator that waits in that of an operation: no call for those.
+            is_flat = fiber.body.gi_yieldfrom.gi_yieldfrom is None
+        except AttributeError:
+            is_flat = False
+        is_full = len(self.waits) >= self.max_waits
+        if (is_full or not is_flat) and self.is_live and self.is_beyond(len(self.waits) + 1, fiber.body):
             return None
-        if isinstance(announced, Branches):
+        if not isinstance(announced, Leaf):
+            assert isinstance(announced, Branches), "an operation that wraps another one announces that"
             return self._branch(fiber, announced, position)
-        assert isinstance(announced, Leaf), "an operation is a leaf, has branches, or wraps one that is announced"
         wait = WaitCondition(position, announced, fiber, self.now)
         try:
             if isinstance(announced, ActivityCall):
@@ -173,8 +175,8 @@ class Interpreter(Ambient):
             coder = op.definition.coder(self._codec)
             coder.check(op.args, op.kwargs)
             wait.input = coder.pack_arguments(op.args, op.kwargs)
-        elif isinstance(op, LoopState):
-            wait.input = op.text
+        elif isinstance(op, (LoopState, EventSend)):
+            wait.input = op.pack(self._codec)
         elif op.kind is EntryKind.REMOVED:
             # The child that was called here may still run; its parent's end will find it in the store only.
             self.has_spawned = True
@@ -229,10 +231,8 @@ class Interpreter(Ambient):
         if isinstance(outcome, ContinueRequested):
             outcome = Raised(OperationMisused("continue_as inside a branch: only the workflow itself can continue"))
         del group.fibers[fiber.index]
-        verdict: Outcome | None
-        if group.is_cancelling:
-            verdict = None if group.fibers else Raised(Cancelled(self._cancel_reason))
-        else:
+        verdict: Outcome | None = None if group.fibers else Raised(Cancelled(self._cancel_reason))
+        if not group.is_cancelling:
             verdict = group.tally.finished(fiber.index, outcome)
             if verdict is None and group.rest is not None:
                 self._open(group, 1)

@@ -90,6 +90,10 @@ class LoopState(Leaf[Any]):
         # What is to be recorded; nothing where it is recorded already.
         self.text = text
 
+    def pack(self, codec: Codec) -> str:
+        """The state as it is stored."""
+        return self.text
+
     def __str__(self) -> str:
         return "state of a loop"
 

@@ -23,7 +23,7 @@ from durable.runner.agenda import arranged, due_by, earliest
 from durable.runner.children import ChildOp, ChildResult
 from durable.runner.definitions import ActivityCall, WorkflowCall, WorkflowDef
 from durable.runner.determinism import Identity
-from durable.runner.events import EventOp
+from durable.runner.events import EventOp, EventSend
 from durable.runner.fibers import Fiber, WaitCondition, groups_around, source_line
 from durable.runner.loops import LoopState, Rounds, courses_around
 from durable.runner.ops import STEPPING, Leaf, Outcome, Raised, Returned, Timer
@@ -186,7 +186,7 @@ class WorkflowSessionRunner(Undoer):
             return op.read(entry.outcome, self._codec)
         if isinstance(op, LoopState):
             return RoundState.read(entry.outcome, op.coder)
-        return to_datetime(entry.at_us)
+        return None if isinstance(op, EventSend) else to_datetime(entry.at_us)
 
     def _note(self, wait: WaitCondition, entry: HistoryEntry) -> None:
         """Tell the loops around a wait what their rounds have learnt, and find out what is not needed any more."""

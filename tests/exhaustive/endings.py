@@ -13,6 +13,7 @@ ENDINGS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
     "sleep and sleep_until": ({"w": "[5]"}, [], []),
     "targeted event before the wait": ({"w": "[1,2,5]"}, ["4"], ["3"]),
     "targeted event after the wait": ({"w": "[1,2,3]"}, [], []),
+    "event that a workflow sends": ({"a": "[1,2]", "b": "20", "c": "[3]"}, [], []),
     "untargeted event": ({"a": "[1,2]", "b": "[3]"}, ["4"], []),
     "broadcast": ({"a": "[1,2]", "b": "[1]", "c": "[1,2]"}, ["1", "2"], []),
     "gather": ({"w": "[100,2,4,40]"}, [], []),

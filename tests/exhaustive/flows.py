@@ -117,6 +117,16 @@ def waiter(count: int = 1) -> Durable[list[int]]:
     return taken
 
 
+@workflow(name="points.sender")
+def sender(to: str) -> Durable[int]:
+    """Sends to one, does something, sends again, and then to whoever waits."""
+    yield from go.send(1, to=to)
+    number = yield from work(2)
+    yield from go.send(2, to=to)
+    yield from go.send(3)
+    return number
+
+
 @workflow(name="points.reader")
 def reader(count: int) -> Durable[list[int]]:
     """Some broadcasts in a row."""
@@ -372,5 +382,5 @@ def spreader() -> Durable[list[Any]]:
 EVERY: tuple[WorkflowDef[Any, Any], ...] = (
     sequence, retried, sleeper, busy_waiter, waiter, reader, gatherer, racer, nested, patient, parent, unlucky,
     guardian, deep, rounds, tidy, panel, undoer, renter, spawner, leaver, dynasty, teller, settler, optimist,
-    spreader,
+    spreader, sender,
 )  # fmt: skip

@@ -179,6 +179,11 @@ SCRIPTS = (
         9, 27, 9,
     ),
     Script(
+        "event that a workflow sends",
+        (start_of(flows.waiter(2), "a"), start_of(flows.sender("a"), "b"), start_of(flows.waiter(), "c")),
+        7, 20, 6,
+    ),
+    Script(
         "broadcast",
         (
             start_of(flows.reader(2), "a"), start_of(flows.reader(1), "b"),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
 from durable.backends.base import Children
 from durable.engine import kinship, lifecycle, progress, publishing, spawning
 from durable.engine.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.inbox import Envelope
 from durable.engine.kinship import END
+from durable.engine.messages import CancelChild, LookAgain, Messages
 from durable.engine.operations import Follow, ResumeWorkflow
 from durable.engine.state import Loaded, State
 from durable.engine.turn import Turn
@@ -52,11 +55,10 @@ def spawner_woken_in_another_commit(planter: Planter) -> None:
     wake = kinship.wake_parent
 
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
-        checks = len(turn.checks)
-        wake(turn, record)
-        while record.on_parent_close is not None and len(turn.checks) > checks:
-            parent, _ = turn.checks.pop()
-            turn.effects.append(Follow(ResumeWorkflow(parent)))
+        aside = turn if record.on_parent_close is None else attrs.evolve(turn, messages=Messages())
+        wake(aside, record)
+        for look in aside.messages.take(LookAgain) if aside is not turn else ():
+            turn.effects.append(Follow(ResumeWorkflow(look.key)))
 
     planter.replace(kinship, wake_parent)
 
@@ -139,7 +141,7 @@ def kept_child_cancelled(planter: Planter) -> None:
         for id in kept.get(record.key, ()):
             child = turn.state.find(id)
             if child is not None:
-                turn.cancels.append((id, record, child.parent_place or "", CancelCause.PARENT_ENDED))
+                turn.messages.send(CancelChild(id, record, child.parent_place or "", CancelCause.PARENT_ENDED))
         close(turn, record, loaded)
 
     def register_workflow(*args: Any, **more: Any) -> WorkflowRecord:

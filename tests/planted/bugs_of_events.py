@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
 
 from durable.backends.base import Batch
 from durable.backends.memory import MemoryStore
-from durable.engine import decisions, delivery, endings, progress
+from durable.engine import delivery, endings, progress, sending
 from durable.engine.archive import Archive
-from durable.engine.operations import Delivered, Queued
+from durable.engine.messages import EventMoved
 from durable.engine.postbox import Postbox
 from durable.engine.state import Loaded
 from durable.engine.turn import Turn
 from durable.errors import CodecError
 from durable.records import (
     DeliveryMode,
-    EntryKind,
     EventWait,
     PendingEvent,
     SentEvent,
@@ -32,15 +31,11 @@ from tests.planted.planting import Planter, bug
 @bug("I18", "I17")
 def pending_events_not_looked_for(planter: Planter) -> None:
     """A wait is never registered while an event that it may take is pending."""
-    check = decisions._check
 
-    def _check(turn: Turn, key: int, position: str) -> None:
-        loaded = turn.state.loaded.get(key)
-        wait = loaded.session.waits.get(position) if loaded is not None else None
-        if wait is None or wait.kind is not EntryKind.EVENT:
-            check(turn, key, position)
+    def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+        pass
 
-    planter.replace(decisions, _check)
+    planter.replace(delivery, check_events)
 
 
 @bug("I18")
@@ -215,31 +210,35 @@ def mail_before_the_start_lost(planter: Planter) -> None:
 def dead_letters_dropped(planter: Planter) -> None:
     """What a workflow never took is kept as a dead letter, or offered to others."""
 
-    def _bury_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus) -> None:
-        for event in turn.state.post.mailbox(target=record.key):
-            turn.state.post.drop_event(event)
+    def give_up_mail(
+        turn: Turn, record: WorkflowRecord, status: WorkflowStatus, events: Sequence[PendingEvent]
+    ) -> None:
+        pass
 
-    planter.replace(endings, _bury_mail)
+    planter.replace(endings, give_up_mail)
 
 
 @bug("I7", seed=1)
 def mail_of_an_ended_workflow_kept(planter: Planter) -> None:
     """A mailbox ends with its workflow."""
 
-    def _bury_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus) -> None:
-        pass
+    def give_up_mail(
+        turn: Turn, record: WorkflowRecord, status: WorkflowStatus, events: Sequence[PendingEvent]
+    ) -> None:
+        for event in events:
+            turn.state.post.put_event(event)
 
-    planter.replace(endings, _bury_mail)
+    planter.replace(endings, give_up_mail)
 
 
 @bug("I16", seed=2)
 def mail_lost_on_its_way_to_others(planter: Planter) -> None:
     """Mail that has lost its target is offered to others, and kept if nobody takes it."""
 
-    def reoffer(turn: Turn, event: PendingEvent) -> Delivered | Queued:
-        return Queued()
+    def reoffer(turn: Turn, message: EventMoved) -> None:
+        pass
 
-    planter.replace(delivery, reoffer)
+    planter.replace(sending, reoffer)
 
 
 @bug("I16", seed=14)

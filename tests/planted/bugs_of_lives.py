@@ -9,8 +9,9 @@ import attrs
 
 from durable import position
 from durable.clock import SECOND
-from durable.engine import decisions, describing, endings, lifecycle, progress
+from durable.engine import decisions, describing, endings, kinship, lifecycle, progress
 from durable.engine.chronicle import Chronicle
+from durable.engine.messages import CancelChild, LookAgain, Messages
 from durable.engine.operations import DescribeWorkflow, Follow, ResumeWorkflow, StartWorkflow, TerminateWorkflow
 from durable.engine.state import Loaded, State
 from durable.engine.turn import Turn
@@ -62,44 +63,36 @@ def delay_of_a_start_ignored(planter: Planter) -> None:
 @bug("I20", "I29", seed=1)
 def parent_not_woken(planter: Planter) -> None:
     """A child's end wakes its parent."""
-    end = endings.mark_finished
 
-    def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:
-        checks = len(turn.checks)
-        end(turn, record, status, **ending)
-        while len(turn.checks) > checks:
-            turn.checks.pop()
+    def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
+        pass
 
-    planter.replace(endings, mark_finished)
+    planter.replace(kinship, wake_parent)
 
 
 @bug("I20", seed=1)
 def absent_parent_not_woken(planter: Planter) -> None:
     """The same, where the parent is not in memory."""
-    end = endings.mark_finished
+    wake = kinship.wake_parent
 
-    def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:
-        checks = len(turn.checks)
-        end(turn, record, status, **ending)
-        while record.parent_key not in turn.state.loaded and len(turn.checks) > checks:
-            turn.checks.pop()
+    def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
+        if record.parent_key in turn.state.loaded:
+            wake(turn, record)
 
-    planter.replace(endings, mark_finished)
+    planter.replace(kinship, wake_parent)
 
 
 @bug("I20", "I29", seed=1)
 def parent_woken_in_another_commit(planter: Planter) -> None:
     """A child's end and its parent's wake-up are one commit, and no crash comes between."""
-    end = endings.mark_finished
+    wake = kinship.wake_parent
 
-    def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:
-        checks = len(turn.checks)
-        end(turn, record, status, **ending)
-        while len(turn.checks) > checks:
-            parent, _ = turn.checks.pop()
-            turn.effects.append(Follow(ResumeWorkflow(parent)))
+    def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
+        aside = attrs.evolve(turn, messages=Messages())
+        wake(aside, record)
+        turn.effects += [Follow(ResumeWorkflow(look.key)) for look in aside.messages.take(LookAgain)]
 
-    planter.replace(endings, mark_finished)
+    planter.replace(kinship, wake_parent)
 
 
 @bug("I20", seed=1)
@@ -126,15 +119,13 @@ def child_of_an_earlier_round_taken(planter: Planter) -> None:
 @bug("I20", seed=1)
 def child_unheard_after_continuing(planter: Planter) -> None:
     """Also a parent that has continued as another round hears of the children of that round."""
-    end = endings.mark_finished
+    wake = kinship.wake_parent
 
-    def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:
-        checks = len(turn.checks)
-        end(turn, record, status, **ending)
-        while ":" in (record.parent_place or "") and len(turn.checks) > checks:
-            turn.checks.pop()
+    def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
+        if ":" not in (record.parent_place or ""):
+            wake(turn, record)
 
-    planter.replace(endings, mark_finished)
+    planter.replace(kinship, wake_parent)
 
 
 @bug("I20", "I25", seed=1)
@@ -153,7 +144,7 @@ def failed_child_succeeds(planter: Planter) -> None:
 def child_not_cancelled_with_its_parent(planter: Planter) -> None:
     """A child that nobody waits for any more is cancelled."""
 
-    def _cancel_child(turn: Turn, id: str, parent_key: int, where: str, reason: str) -> None:
+    def _cancel_child(turn: Turn, message: CancelChild) -> None:
         pass
 
     planter.replace(decisions, _cancel_child)

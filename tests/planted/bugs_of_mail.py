@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from durable.clock import SECOND, from_duration
-from durable.engine import burial, delivery, pending
+from durable.engine import burial, delivery, pending, sending
 from durable.engine.config import EngineConfig
 from durable.engine.endings import park
-from durable.engine.operations import Delivered, Queued, SweepEvents
+from durable.engine.messages import EventMoved
+from durable.engine.operations import SweepEvents
 from durable.engine.state import Loaded
 from durable.engine.turn import Turn
 from durable.errors import CodecError
@@ -36,12 +37,12 @@ def adopted_mail_never_expires(planter: Planter) -> None:
 @bug("I16", "I18")
 def moved_mail_never_expires(planter: Planter) -> None:
     """Mail that has lost its target expires when its sender said."""
-    move = delivery.reoffer
+    move = sending.reoffer
 
-    def reoffer(turn: Turn, event: PendingEvent) -> Delivered | Queued:
-        return move(turn, attrs.evolve(event, expires_at=None))
+    def reoffer(turn: Turn, message: EventMoved) -> None:
+        move(turn, EventMoved(attrs.evolve(message.event, expires_at=None)))
 
-    planter.replace(delivery, reoffer)
+    planter.replace(sending, reoffer)
 
 
 @bug("I25")

@@ -42,10 +42,11 @@ class Planter:
         for module in modules:
             for name in [name for name, value in vars(module).items() if value is old]:
                 self._set(module, name, new)
-        table = decisions._DECISIONS
-        for operation in [operation for operation, decide in table.items() if decide is old]:
-            self._undo.callback(table.__setitem__, operation, old)
-            table[operation] = new
+        tables: tuple[dict[Any, Any], ...] = (decisions._DECISIONS, decisions._LOOKS, decisions._HANDLERS)
+        for table in tables:
+            for name in [name for name, value in table.items() if value is old]:
+                self._undo.callback(table.__setitem__, name, old)
+                table[name] = new
 
     def _set(self, owner: Any, name: str, new: Any) -> None:
         self._undo.callback(setattr, owner, name, vars(owner)[name])

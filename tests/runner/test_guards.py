@@ -88,12 +88,13 @@ def test_dropped_operations_are_named_together() -> None:
         approval.wait()  # type: ignore[unused-awaitable]
         gather(charge(1))  # type: ignore[unused-awaitable]
         charge(1).within(5).or_default(None)  # type: ignore[unused-awaitable]
+        approval.send("yes", to="w")  # type: ignore[unused-awaitable]
         return "done"
         yield from sleep(1)
 
     parts = misuse(body).split("; ")
     assert [part.split(" was created")[0] for part in parts] == [
-        "event approval", "gather", "charge(...) within 5 s or default",
+        "event approval", "gather", "charge(...) within 5 s or default", "send of event approval",
     ]  # fmt: skip
 
 

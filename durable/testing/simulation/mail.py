@@ -50,7 +50,7 @@ class Mail:
     """All events that were ever committed."""
 
     def __init__(self, policy: DeadLetterPolicy, retention: int) -> None:
-        self._policy = policy
+        self.policy = policy
         # For how many microseconds events are kept, and the ids of their senders.
         self.retention = retention
         self.pending: dict[int, PendingEvent] = {}
@@ -65,9 +65,10 @@ class Mail:
         self.sent: dict[str, int] = {}
         # By workflow, name and key: the serial of the last broadcast taken.
         self.seen: dict[tuple[int, str, str], int] = {}
-        # Of the last commit: which events it touched, gave to waits and took away, by serial; and the highest serial
-        # before it.
+        # Of the last commit: which events it touched, had not been seen before, gave to waits and took away, by serial;
+        # and the highest serial before it.
         self.touched: set[str] = set()
+        self.fresh: list[str] = []
         self.taken: list[Taken] = []
         self.dropped: dict[int, PendingEvent] = {}
         self.serial_before = 0
@@ -77,7 +78,7 @@ class Mail:
         """Add a commit."""
         self.touched = {payload_of(event_id) for event_id in batch.sent_put}
         self.sent.update((event_id, sent.at) for event_id, sent in batch.sent_put.items())
-        self.altered = []
+        self.altered, self.fresh = [], []
         self.serial_before, self._serial = self._serial, batch.serial
         self._book_taken(batch)
         self.seen = {place: serial for place, serial in self.seen.items() if place[0] not in batch.taken_cleared}
@@ -99,7 +100,7 @@ class Mail:
             self._place(letter.payload_json).letters += 1
         for event in dropped:
             self._account(event, now, has_ended)
-        if batch.sent_put and self._policy is DeadLetterPolicy.DISCARD:
+        if batch.sent_put and self.policy is DeadLetterPolicy.DISCARD:
             self._account_discarded(batch)
         if batch.restarted:
             self._account_rounds(batch, {event.payload: event.target for event in dropped})
@@ -146,6 +147,7 @@ class Mail:
         found = self.places.get(payload)
         if found is None:
             found = self.places[payload] = Places()
+            self.fresh.append(payload)
         return found
 
     def _drop(self, serial: int) -> PendingEvent | None:
@@ -172,7 +174,7 @@ class Mail:
         """An event that is nowhere any more must have had a reason to go."""
         places = self.places[event.payload]
         has_expired = event.expires_at is not None and event.expires_at <= now
-        is_discarded = self._policy is DeadLetterPolicy.DISCARD and has_ended(event)
+        is_discarded = self.policy is DeadLetterPolicy.DISCARD and has_ended(event)
         # It was for whoever came by.
         is_past = not event.consume and self.is_old(event, now)
         if not places.count and (has_expired or is_discarded or is_past):
@@ -183,7 +185,7 @@ class Mail:
         for payload in sorted(self.touched):
             target = targets.get(payload)
             # It may have lost its target before.
-            is_open = target is None or self._policy is DeadLetterPolicy.MOVE_TO_BROADCAST
+            is_open = target is None or self.policy is DeadLetterPolicy.MOVE_TO_BROADCAST
             # What nobody can read is taken by nobody.
             is_lost = not self._place(payload).count and not is_unreadable(payload)
             if is_lost and (is_open or target in batch.restarted):

@@ -46,6 +46,7 @@ from durable.testing.simulation.queueing import (
 )
 from durable.testing.simulation.retried import i35_a_retry_voids_the_last_failure, is_reopened, is_restarted
 from durable.testing.simulation.rows import errors, fits, tag
+from durable.testing.simulation.sending import i37_what_a_body_sends_is_there
 from durable.testing.simulation.steps import read
 from durable.testing.simulation.ticking import i23_a_schedule_has_its_timer, i23_a_tick_is_decided_once
 from durable.testing.simulation.told import i32_progress_does_not_go_back, i32_progress_is_stored_with_its_step
@@ -381,4 +382,5 @@ AFTER: tuple[Rule, ...] = (
     i33_old_rounds_are_trimmed,
     i34_an_answer_stands,
     i35_a_retry_voids_the_last_failure,
+    i37_what_a_body_sends_is_there,
 )

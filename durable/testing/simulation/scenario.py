@@ -16,7 +16,7 @@ import attrs
 
 from durable.engine.config import EngineConfig
 from durable.records import DeadLetterPolicy
-from durable.testing.simulation import hardships
+from durable.testing.simulation import hardships, sending
 from durable.testing.simulation.branch_rows import BRANCH_ROWS
 from durable.testing.simulation.change_rows import CHANGE_ROWS, deployment
 from durable.testing.simulation.children import STARTS, child_id
@@ -28,9 +28,7 @@ from durable.testing.simulation.rows import add, make_program
 from durable.testing.simulation.steps import Step, from_json, read, to_json, write
 
 YEARS = 3650 * 86_400.0
-add(BRANCH_ROWS)
-add(LOOP_ROWS)
-add(CHANGE_ROWS)
+add(BRANCH_ROWS | LOOP_ROWS | CHANGE_ROWS)
 
 
 class Verb(enum.Enum):
@@ -175,9 +173,10 @@ def make_scenario(seed: int) -> Scenario:
 
 
 def _with_poison(scenario: Scenario) -> Scenario:
-    """The same, perhaps with events that nobody can read."""
+    """The same, perhaps with events that nobody can read, and with workflows that send events themselves."""
     sends = [attrs.asdict(act, value_serializer=_plain) for act in scenario.acts if act.verb is Verb.SEND]
-    return _with_acts(scenario, hardships.make_poison(scenario.seed, sends))
+    seed = scenario.seed
+    return _with_acts(scenario, [*hardships.make_poison(seed, sends), *sending.make_senders(seed, sends)])
 
 
 def _with_late_mail(scenario: Scenario) -> Scenario:

@@ -1,0 +1,70 @@
+"""Messages: what follows from a decision, and in which order it is handled."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from durable.engine import decisions
+from durable.engine.messages import ORDER, CancelChild, EventMoved, FireTimers, LookAgain, Message, Messages
+from durable.records import CancelCause, PendingEvent, WorkflowRecord, WorkflowStatus
+
+PARENT = WorkflowRecord(
+    key=1, id="w", name="w", version=1, status=WorkflowStatus.RUNNING, input="{}", start_digest="", created_at=0,
+    start_at=0,
+)  # fmt: skip
+EVENT = PendingEvent(serial=1, name="go", payload="1", sent_at=0)
+LOOK, OTHER_LOOK, FIRE = LookAgain(1, "0"), LookAgain(2, "0"), FireTimers(1)
+CANCEL, MOVED = CancelChild("w/0", PARENT, "0", CancelCause.NOT_AWAITED), EventMoved(EVENT)
+
+
+def _all(messages: Messages) -> list[Message]:
+    handled = []
+    while messages.waiting:
+        handled.append(messages.next())
+    return handled
+
+
+def test_order_is_by_kind_and_then_by_sending() -> None:
+    """What is pending comes before timers, then children that are cancelled, then events without a target."""
+    messages = Messages()
+    for message in (MOVED, CANCEL, FIRE, LOOK, OTHER_LOOK):
+        messages.send(message)
+    assert _all(messages) == [LOOK, OTHER_LOOK, FIRE, CANCEL, MOVED]
+
+
+def test_message_sent_meanwhile_comes_in_its_turn() -> None:
+    """What a handler sends is handled before all that comes after its kind."""
+    messages = Messages()
+    messages.send(CANCEL)
+    messages.send(MOVED)
+    assert messages.next() == CANCEL
+    messages.send(LOOK)
+    assert _all(messages) == [LOOK, MOVED]
+
+
+def test_one_kind_can_be_taken_out() -> None:
+    """A decision that grows long leaves what is to be looked at to the next batch, and goes on with the rest."""
+    messages = Messages()
+    for message in (LOOK, CANCEL, OTHER_LOOK):
+        messages.send(message)
+    assert messages.take(LookAgain) == [LOOK, OTHER_LOOK]
+    assert messages.take(FireTimers) == []
+    assert not messages.has(LookAgain)
+    assert _all(messages) == [CANCEL]
+
+
+def test_nothing_waits_at_first() -> None:
+    """A decision from which nothing follows has no message."""
+    messages = Messages()
+    assert not messages.waiting
+    with pytest.raises(LookupError):
+        messages.next()
+
+
+def test_every_kind_has_a_place_and_a_handler() -> None:
+    """A new message without either would never be handled."""
+    kinds = set(typing.get_args(Message))
+    assert set(ORDER) == kinds
+    assert set(decisions._HANDLERS) == kinds

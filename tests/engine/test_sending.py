@@ -1,0 +1,301 @@
+"""Events that a workflow sends itself: once, in its own commit, and in the order in which it said so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from durable import (
+    DeadLetterPolicy,
+    Durable,
+    EngineConfig,
+    Event,
+    WorkflowDef,
+    WorkflowNotFound,
+    WorkflowStatus,
+    WorkflowTerminated,
+    activity,
+    gather,
+    race,
+    removed,
+    spawn,
+    workflow,
+)
+from durable.records import EntryKind
+from tests.engine.desk import Desk
+
+ping, text = Event[int]("ping"), Event[str]("ping")
+news = Event[str]("news", consume_on_read=False)
+
+
+@activity
+async def slow() -> int:
+    """Answered by hand."""
+    return 0
+
+
+@workflow(name="sending.sender")
+def sender(values: list[int], to: str | None = None, key: str | None = None) -> Durable[int]:
+    """Sends all, and says how many."""
+    for value in values:
+        yield from ping.send(value, to=to, key=key)
+    yield from slow()
+    return len(values)
+
+
+@workflow(name="sending.taker")
+def taker(count: int, key: str | None = None) -> Durable[list[int]]:
+    """Takes so many."""
+    taken = []
+    for _ in range(count):
+        taken.append((yield from ping.wait(key)))
+    return taken
+
+
+@workflow(name="sending.player")
+def player(rounds: int, other: str) -> Durable[int]:
+    """Two of these play: each sends what it got, and one more."""
+    ball = 0
+    while ball < rounds:
+        ball = yield from ping.wait()
+        try:
+            yield from ping.send(ball + 1, to=other)
+        except (WorkflowNotFound, WorkflowTerminated):
+            break
+    return ball
+
+
+@workflow(name="sending.alone")
+def alone(count: int) -> Durable[list[Any]]:
+    """One branch takes what another branch of the same workflow sends."""
+
+    def send() -> Durable[str]:
+        for n in range(count):
+            yield from ping.send(n, to="w")
+        return "sent"
+
+    return list((yield from gather(taking(count), send())))
+
+
+def taking(count: int) -> Durable[list[int]]:
+    """A branch that takes so many."""
+    taken = []
+    for _ in range(count):
+        taken.append((yield from ping.wait()))
+    return taken
+
+
+@workflow(name="sending.last_words")
+def last_words() -> Durable[str]:
+    """Sends to itself and ends."""
+    yield from ping.send(1, to="w")
+    return "ended"
+
+
+@workflow(name="sending.careful")
+def careful(to: str, value: str) -> Durable[str]:
+    """Says what it was told when it could not send."""
+    event: Event[Any] = ping if value in ("1", "one") else text
+    try:
+        yield from event.send({"1": 1, "long": "x" * 2000}.get(value, value), to=to)
+    except Exception as error:
+        return type(error).__name__
+    return "sent"
+
+
+@workflow(name="sending.heir")
+def heir() -> Durable[None]:
+    """Takes whatever comes."""
+    while True:
+        yield from ping.wait()
+
+
+@workflow(name="sending.parent")
+def parent() -> Durable[bool]:
+    """Sends, and tells its child to stop right behind."""
+    child = yield from spawn(heir(), "heir")
+    yield from ping.send(1, to=child.id)
+    yield from ping.send(2, to=child.id)
+    return (yield from child.cancel())
+
+
+@workflow(name="sending.crier")
+def crier() -> Durable[None]:
+    """Tells everybody."""
+    yield from news.send("fire")
+
+
+@workflow(name="sending.listener")
+def listener() -> Durable[str]:
+    """Hears it."""
+    return (yield from news.wait())
+
+
+@workflow(name="sending.racer")
+def racer() -> Durable[str]:
+    """One branch sends what ends the race."""
+
+    def take() -> Durable[str]:
+        value = yield from ping.wait()
+        return f"got {value}"
+
+    def send() -> Durable[str]:
+        yield from ping.send(1, to="w")
+        yield from slow()
+        return "sent"
+
+    return (yield from race(take=take(), send=send())).value
+
+
+def quiet() -> WorkflowDef[..., int]:
+    """A sender that was changed and sends no more."""
+
+    @workflow(name="sending.sender")
+    def sender(values: list[int], to: str | None = None, key: str | None = None) -> Durable[int]:
+        yield from removed("ping")
+        return (yield from slow())
+
+    return sender
+
+
+FLOWS = (sender, taker, player, alone, last_words, careful, heir, parent, crier, listener)
+
+
+def test_target_gets_it_in_the_commit_of_the_sender() -> None:
+    """Nothing is between the step of the sender and what its target learns."""
+    desk = Desk(*FLOWS)
+    desk.start(taker(2), "t")
+    desk.start(sender([7, 8], "t"))
+    assert desk.result("t") == [7, 8]
+    assert [(entry.kind, entry.name, entry.outcome) for entry in desk.history()] == [
+        (EntryKind.SEND, "ping", "null")
+    ] * 2
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_replay_sends_nothing_again(clean: bool) -> None:
+    """A sender that is rebuilt has sent already."""
+    desk = Desk(*FLOWS)
+    desk.start(taker(3), "t")
+    desk.start(sender([1, 2], "t"))
+    desk.restart(*FLOWS, clean=clean)
+    (running,) = desk.activities
+    desk.finish(running, 0)
+    assert (desk.result(), desk.status("t"), desk.pending("ping")) == (2, WorkflowStatus.SUSPENDED, 0)
+
+
+@pytest.mark.parametrize("key", [None, "eu"])
+def test_untargeted_is_kept_until_somebody_waits(key: str | None) -> None:
+    """What nobody waits for is pending, in the order in which it was sent."""
+    desk = Desk(*FLOWS)
+    desk.start(sender([1, 2, 3], key=key))
+    assert desk.pending("ping") == 3
+    desk.start(taker(3, key), "t")
+    assert desk.result("t") == [1, 2, 3]
+
+
+def test_broadcast_reaches_all_who_wait_and_who_come_later() -> None:
+    """As one that a client sends."""
+    desk = Desk(*FLOWS)
+    for id in ("a", "b"):
+        desk.start(listener(), id)
+    desk.start(crier())
+    desk.start(listener(), "c")
+    assert [desk.result(id) for id in "abc"] == ["fire"] * 3
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5, 1000])
+def test_two_that_answer_each_other_hold_up_nobody(steps: int) -> None:
+    """A long exchange is spread over batches, and nothing of it is lost or overtaken."""
+    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
+    desk.start(player(100, "b"), "a")
+    desk.start(player(100, "a"), "b")
+    desk.send(ping, 1, to="a")
+    desk.settle()
+    assert {desk.result("a"), desk.result("b")} == {100, 101}
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 1000])
+def test_other_branch_of_the_same_workflow_takes_it(steps: int) -> None:
+    """A workflow may send to itself."""
+    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
+    desk.start(alone(5))
+    desk.settle()
+    assert desk.result() == [[0, 1, 2, 3, 4], "sent"]
+
+
+@pytest.mark.parametrize(("policy", "letters", "pending"), [
+    (DeadLetterPolicy.MOVE_TO_DEAD_LETTER, 1, 0), (DeadLetterPolicy.MOVE_TO_BROADCAST, 0, 1),
+    (DeadLetterPolicy.DISCARD, 0, 0),
+])  # fmt: skip
+def test_what_arrives_after_the_end_follows_the_policy(policy: DeadLetterPolicy, letters: int, pending: int) -> None:
+    """It was accepted, and its target has ended in the same decision."""
+    desk = Desk(*FLOWS, config=EngineConfig(dead_letter_policy=policy))
+    desk.start(last_words())
+    assert (desk.result(), len(desk.letters()), desk.pending("ping")) == ("ended", letters, pending)
+
+
+def test_child_hears_before_it_is_told_to_stop() -> None:
+    """What a body sends and then cancels arrives in this order."""
+    desk = Desk(*FLOWS)
+    desk.start(parent())
+    desk.settle()
+    assert desk.result() is True
+    assert [entry.kind.value for entry in desk.history("heir")] == ["event", "event", "cancel"]
+
+
+@pytest.mark.parametrize(("to", "value", "error"), [
+    ("nobody", "1", "WorkflowNotFound"), ("gone", "1", "WorkflowTerminated"), ("full", "1", "PendingEventsFull"),
+    ("waits", "long", "PayloadTooLarge"), ("waits", "text", "EventTypeMismatch"), ("waits", "one", "CodecError"),
+    ("", "1", "InvalidValue"),
+])  # fmt: skip
+def test_body_is_told_why_it_cannot_send(to: str, value: str, error: str) -> None:
+    """As a client is. Nothing is sent, and replay is told the same."""
+    desk = Desk(*FLOWS, config=EngineConfig(max_pending_events=1, max_payload_bytes=1000))
+    desk.start(last_words(), "gone")
+    desk.start(listener(), "full")
+    desk.send(ping, 1, to="full")
+    desk.start(taker(1), "waits")
+    desk.start(careful(to, value))
+    desk.restart(*FLOWS)
+    assert (desk.result(), desk.pending("ping"), desk.status("waits")) == (error, 1, WorkflowStatus.SUSPENDED)
+
+
+def test_somebody_waits_so_a_full_mailbox_does_not_matter() -> None:
+    """Only what must be kept needs room."""
+    desk = Desk(*FLOWS, config=EngineConfig(max_pending_events=1))
+    desk.start(sender([1]), "first")
+    desk.start(taker(1, "eu"), "t")
+    desk.start(sender([2], key="eu"), "second")
+    assert (desk.result("t"), desk.pending("ping")) == ([2], 1)
+
+
+def test_branch_that_is_raced_past_has_sent_once() -> None:
+    """The event ends the very branch that sent it: it is not sent again."""
+    desk = Desk(*FLOWS, racer)
+    desk.start(racer())
+    desk.restart(*FLOWS, racer)
+    assert (desk.result(), desk.pending("ping"), len(desk.letters())) == ("got 1", 0, 0)
+
+
+def test_parked_target_keeps_it() -> None:
+    """As mail of a client is kept."""
+    desk = Desk(*FLOWS)
+    desk.start(taker(1), "t")
+    desk.restart(sender)
+    desk.start(sender([5], "t"))
+    assert (desk.status("t"), desk.pending("ping")) == (WorkflowStatus.PARKED, 1)
+    desk.restart(*FLOWS)
+    assert desk.result("t") == [5]
+
+
+def test_removed_step_is_passed_over() -> None:
+    """The name of the step is that of the event."""
+    desk = Desk(*FLOWS)
+    desk.start(taker(2), "t")
+    desk.start(sender([1], "t"))
+    desk.restart(*FLOWS[1:], quiet())
+    (running,) = desk.activities
+    desk.finish(running, 9)
+    assert (desk.result(), len(desk.waits("t"))) == (9, 1)
