@@ -29,7 +29,7 @@ def _owed_by(turn: Turn, record: WorkflowRecord) -> list[FailedUndo]:
     loaded = turn.state.loaded.get(record.key)
     if loaded is not None:
         return _undos_of(loaded.session)
-    if record.key in turn.state.unbegun:
+    if record.key in turn.state.workflows.unbegun:
         return []
     try:
         history = turn.state.chronicle.of(record.key)

@@ -34,7 +34,7 @@ from durable.engine.operations import (
 from durable.engine.patience import commit_again
 from durable.engine.questions import Pending
 from durable.engine.recovery import begin_trials, hold_trials
-from durable.engine.state import State
+from durable.engine.state.state import State
 from durable.engine.turn import Turn
 from durable.engine.upkeep import Upkeep
 from durable.engine.watching import Observers, Watched, Watchers
@@ -146,7 +146,7 @@ class WorkflowStateCoordinator:
         turn = Turn(self.state, self._clock.now())
         release = Release()
         if len(self._callers) > 1 and len(ids := _started(self._callers)) > 1:
-            self.state.look_up(ids)
+            self.state.prefetch(ids)
         lists: list[Envelope] = []
         # Used up: an answer of an activity is gone before the next one makes the garbage collector look at both.
         items.reverse()

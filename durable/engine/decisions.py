@@ -31,7 +31,8 @@ from durable.engine.mail_operations import CheckWaits, ListEvents, ListLetters, 
 from durable.engine.messages import CancelChild, CancelSpawned, EventMoved, EventSent, FireTimers, LookAgain, Message
 from durable.engine.progress import load
 from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
-from durable.engine.state import Loaded, State
+from durable.engine.state.bodies import Loaded
+from durable.engine.state.state import State
 from durable.engine.turn import Decision, Turn
 from durable.errors import CodecError
 from durable.records import EntryKind, WorkflowStatus

@@ -19,7 +19,7 @@ from durable.engine.endings import check_payload, park
 from durable.engine.long_decisions import is_behind, put_off_one
 from durable.engine.operations import Delivered, Queued, SendEvent
 from durable.engine.progress import feed, load
-from durable.engine.state import Loaded
+from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
 from durable.errors import (
     CodecError,
@@ -60,7 +60,7 @@ def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
     if op.event_id is not None:
         told = "" if isinstance(reply, Queued) else json.dumps(reply.to)
         sent = SentEvent(event_id=op.event_id, digest=_fingerprint(op), reply=told, at=turn.now)
-        state.batch.sent_put[op.event_id] = sent
+        state.archive.put_sent(sent)
     return reply
 
 
@@ -114,11 +114,11 @@ def _check_type(turn: Turn, op: SendEvent, target: WorkflowRecord | None) -> Non
     Only the payload itself tells: two types may look different and have the same JSON. A waiter that is not in memory
     may be able to read it, so then the event is accepted.
     """
-    post = turn.state.post
-    types = post.awaited.get(op.name)
+    waits = turn.state.waits
+    types = waits.awaited.get(op.name)
     if op.payload_type is None or types is None or op.payload_type in types:
         return
-    rows: Iterable[EventWait] = post.find_waiting_for_event(op.name, op.event_key)
+    rows: Iterable[EventWait] = waits.find_waiting_for_event(op.name, op.event_key)
     if op.to is not None:
         loaded = None if target is None else turn.state.loaded.get(target.key)
         rows = () if loaded is None else _matching(loaded.rows.values(), op.name, op.event_key)
@@ -173,7 +173,7 @@ def _send(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Del
     if takers:
         return Delivered(takers)
     # One that could not be read is a dead letter by now.
-    if event.consume and event.serial not in turn.state.batch.letters_put:
+    if event.consume and not turn.state.archive.is_buried(event):
         check_room(turn, event, target)
         turn.state.post.put_event(event)
     return Queued()
@@ -192,10 +192,10 @@ def deliver(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> t
 
 def is_awaited(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> bool:
     """Whether somebody waits for an event of this name and key, who need not be able to read it."""
-    post = turn.state.post
+    waits = turn.state.waits
     if target is None:
-        return next(iter(post.find_waiting_for_event(event.name, event.event_key)), None) is not None
-    return bool(_matching(post.waits_of(target.key).values(), event.name, event.event_key))
+        return next(iter(waits.find_waiting_for_event(event.name, event.event_key)), None) is not None
+    return bool(_matching(waits.of(target.key).values(), event.name, event.event_key))
 
 
 def check_room(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> None:
@@ -219,7 +219,7 @@ def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...]:
         return ()
     takers: dict[int, str] = {}
     misfits: dict[int, tuple[WorkflowRecord, EventWait, str]] = {}
-    for row in turn.state.post.find_waiting_for_event(event.name, event.event_key):
+    for row in turn.state.waits.find_waiting_for_event(event.name, event.event_key):
         key = row.workflow_key
         # A body that has just taken or skipped the broadcast may wait for the next one by now.
         record = None if key in takers or key in misfits else turn.state.readable(key)
@@ -245,7 +245,7 @@ def _bury(turn: Turn, event: PendingEvent, misfit: tuple[WorkflowRecord, EventWa
 def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> tuple[str, ...]:
     """Give a targeted event to the longest wait of its workflow that can read it."""
     loaded = turn.state.touch(target.key)
-    rows = loaded.rows if loaded is not None else turn.state.post.waits_of(target.key)
+    rows = loaded.rows if loaded is not None else turn.state.waits.of(target.key)
     misfit: tuple[WorkflowRecord, EventWait, str] | None = None
     for row in _matching(rows.values(), event.name, event.event_key):
         # Read again: loading it may have parked the workflow.
@@ -293,7 +293,7 @@ def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) 
     except CodecError as error:
         return error
     # The batch knows whether another has taken it before.
-    current = turn.state.batch.events_put.get(event.serial, event)
+    current = turn.state.post.current(event)
     if not event.consume and not current.taken:
         # It does not count as pending any more.
         turn.state.post.drop_event(current)
@@ -308,7 +308,7 @@ def _pass_by(turn: Turn, record: WorkflowRecord, event: PendingEvent) -> None:
         # As older stores hold it: in the row of the workflow, which grew with every key.
         for taken in archive.taken_by(record):
             archive.put_taken(taken)
-        turn.state.put(record.with_status(record.status, cursors=()), record)
+        turn.state.workflows.forget_cursors(record)
     archive.put_taken(
         TakenBroadcast(workflow_key=record.key, name=event.name, event_key=event.event_key, serial=event.serial)
     )

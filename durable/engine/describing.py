@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import attrs
 
-from durable.backends.base import ChildIds
 from durable.clock import to_datetime
 from durable.engine.operations import DescribeWorkflow
-from durable.engine.publishing import progress_of
-from durable.engine.state import State, is_delayed, shown
+from durable.engine.state.family import newest_child_ids
+from durable.engine.state.state import State, is_delayed, shown
 from durable.engine.trial import Misfit, examined
 from durable.engine.turn import Turn
 from durable.engine.views import Description, OwedUndo, Waiting, WorkflowSummary, instant
@@ -54,13 +53,13 @@ def decide_describe_workflow(turn: Turn, op: DescribeWorkflow) -> Description:
         cancel_requested=record.cancel_requested,
         owed_undos=insight.owed,
         failed_undos=insight.failed,
-        children=_children(state, record),
+        children=newest_child_ids(state, record.key, CHILDREN_MAX),
     )
 
 
 def _summary(state: State, record: WorkflowRecord) -> WorkflowSummary:
     parent = None if record.parent_key is None else state.readable(record.parent_key)
-    progress = progress_of(state, record.key)
+    progress = state.chronicle.progress_of(record.key)
     parent_id = None if parent is None else parent.id
     return WorkflowSummary.of(record, parent_id, None if progress is None else progress.value)
 
@@ -74,7 +73,7 @@ def _insight(turn: Turn, record: WorkflowRecord) -> _Insight:
         return _Insight(failed=_failed_undos(record))
     if record.status is WorkflowStatus.PARKED:
         return _Insight(problem=record.park_detail)
-    if record.key in state.unbegun or is_delayed(state, record, turn.now):
+    if record.key in state.workflows.unbegun or is_delayed(state, record, turn.now):
         # It has not begun, so it waits for nothing yet.
         return _Insight()
     try:
@@ -123,12 +122,3 @@ def _summary_of(error: str) -> str:
 
 def _owed(owed: Owed) -> OwedUndo:
     return OwedUndo(position=owed.position, step=str(owed.op), undo=owed.name)
-
-
-def _children(state: State, record: WorkflowRecord) -> tuple[str, ...]:
-    """The ids of the newest children, those of the open batch first."""
-    new = [child.id for child in state.batch.workflows_new.values() if child.parent_key == record.key]
-    new.reverse()
-    if len(new) < CHILDREN_MAX:
-        new += state.backend.find(ChildIds(record.key, CHILDREN_MAX - len(new)))
-    return tuple(new[:CHILDREN_MAX])

@@ -16,7 +16,6 @@ from durable.errors import Cancelled, CodecError, PayloadTooLarge
 from durable.outcomes import failed_undos, pack_error
 from durable.position import child_id, place
 from durable.records import (
-    BY_KEY,
     CancelCause,
     DeadLetterPolicy,
     EntryKind,
@@ -76,22 +75,13 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
     arrives while a workflow ends is either taken or found here.
     """
     state, key = turn.state, record.key
-    ended = record.with_status(
-        status,
-        finished_at=turn.now,
-        wake_at=None,
-        park_reason=None,
-        park_detail=None,
-        cancel_pending=False,
-        **ending,
-    )
     loaded = state.loaded.get(key)
     mail = loaded.mail if loaded is not None else None
     leave_work(turn, record)
     close_children(turn, record, loaded)
-    for position in loaded.rows if loaded is not None else state.post.waits_of(key):
-        state.post.drop_wait(key, position)
-    state.put(ended, record)
+    for position in loaded.rows if loaded is not None else state.waits.of(key):
+        state.waits.drop(key, position)
+    ended = state.workflows.mark_finished(record, status, turn.now, **ending)
     state.unload(key)
     if mail != 0:
         events = state.post.mailbox(target=key)
@@ -133,17 +123,11 @@ def child_id_of(record: WorkflowRecord, op: Any, position: str) -> str:
 
 def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str) -> None:
     """Set a workflow aside until its code or its data fits again. Nothing is appended and nothing is lost."""
-    # It could be looked at without taking the process down, so it is not a suspect. Without its code nobody has looked.
-    crashes = record.crashes if reason in (ParkReason.CRASHED, ParkReason.UNKNOWN_CODE) else 0
-    parked = record.with_status(
-        WorkflowStatus.PARKED, park_reason=reason, park_detail=detail[:8000], wake_at=None, crashes=crashes
-    )
-    if parked != record:
+    parked = turn.state.workflows.mark_parked(record, reason, detail)
+    if parked is not record:
         turn.effects += [Parked(parked), journal.parked(parked)]
     stop_activities(turn, record)
     turn.state.unload(record.key)
-    if parked != record:
-        turn.state.put(parked, record)
 
 
 def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> None:
@@ -163,23 +147,9 @@ def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> No
         mark_finished(turn, record, WorkflowStatus.FAILED, error=pack_error(error))
         return
     leave_work(turn, record)
-    state.chronicle.clear(record.key)
     state.unload(record.key)
-    state.put(
-        record.with_status(
-            WorkflowStatus.RUNNING,
-            name=definition.name,
-            version=definition.version,
-            input=text,
-            round=record.round + 1,
-            start_at=turn.now,
-            wake_at=None,
-            crashes=0,
-            position_format=BY_KEY,
-        ),
-        record,
-    )
-    state.unbegun.add(record.key)
+    code = {"name": definition.name, "version": definition.version, "input": text}
+    state.workflows.update_for_continue_as(record, turn.now, **code)
     turn.effects.append(Follow(ResumeWorkflow(record.key)))
 
 

@@ -77,12 +77,11 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
         problem = f"the loop at {loop} had done rounds by then that are trimmed; choose a later position"
         return CannotFork(source.id, op.position, problem)
     state.next_serial()
-    state.put_new(record)
+    state.workflows.register_workflow(record, begins_later=True)
     state.chronicle.add(record.key, [*copied, note])
     for taken in list(_taken(turn, source, copied, recorded[len(copied) :])):
         state.archive.put_taken(attrs.evolve(taken, workflow_key=record.key))
     adopt_mail(turn, record)
-    state.unbegun.add(record.key)
     load(turn, record)
     return None
 

@@ -14,12 +14,11 @@ from typing import Any
 
 import attrs
 
-from durable.backends.base import Timers
 from durable.clock import LATEST, SECOND, Clock, from_duration
 from durable.engine.config import EngineConfig
 from durable.engine.operations import Operation, RecordActivity, SweepEvents, when_due
 from durable.engine.retention import ExpireWorkflows
-from durable.engine.state import State
+from durable.engine.state.state import State
 from durable.errors import EngineClosed
 
 # Longest sleep of the thread: how soon it notices that the wall clock was set forward.
@@ -140,10 +139,7 @@ class Inbox:
 
     def _due(self, limit: int) -> list[tuple[int, int]]:
         """The timers whose time has come, up to the limit, each with its deadline."""
-        state = self._state
-        if (after := state.timers.refill_after()) is not None:
-            state.timers.refill(state.backend.find(Timers(after=after, limit=self._config.timer_window)))
-        return state.timers.pop_due(self._clock.now(), limit)
+        return self._state.take_due_timers(self._clock.now(), limit)
 
     def _own(self, limit: int) -> list[Envelope | Operation[Any]]:
         """The engine's own operations, up to the limit; a sweep that is due comes on top."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from durable.backends.base import Children
 from durable.engine.messages import CancelChild, LookAgain
-from durable.engine.state import Loaded, State
+from durable.engine.state.bodies import Loaded
+from durable.engine.state.family import living_children
 from durable.engine.turn import Turn
 from durable.position import Place
 from durable.records import CancelCause, OnParentClose, WorkflowRecord
@@ -27,7 +27,7 @@ def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
     if record.on_parent_close is not None:
         # Its parent may wait for it anywhere, more than once or not at all. A parent that does not is left alone: it
         # may have spawned thousands, and rebuilding it for each would take for ever.
-        for wait in turn.state.post.find_waiting_for_event(END, str(record.key)):
+        for wait in turn.state.waits.find_waiting_for_event(END, str(record.key)):
             turn.messages.send(LookAgain(wait.workflow_key, wait.position))
         return
     parent = turn.state.readable(record.parent_key)
@@ -44,16 +44,10 @@ def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) ->
     """
     if loaded is not None and not loaded.session.has_spawned:
         return
-    for child in _tied_children(turn.state, record.key):
+    for child in living_children(turn.state, record.key):
+        if is_kept(child):
+            continue
         turn.messages.send(CancelChild(child.id, record, child.parent_place or "", CancelCause.PARENT_ENDED))
-
-
-def _tied_children(state: State, parent_key: int) -> list[WorkflowRecord]:
-    """The children of a workflow that end with it and have not ended, with what the open batch says of them."""
-    found = {child.key: child for child in state.backend.find(Children(parent_key))}
-    found |= {key: child for key, child in state.batch.workflows_new.items() if child.parent_key == parent_key}
-    current = [state.batch.workflows_changed.get(key, child) for key, child in found.items()]
-    return [child for child in current if not is_kept(child) and not child.status.is_terminal]
 
 
 def is_kept(child: WorkflowRecord) -> bool:

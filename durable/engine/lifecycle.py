@@ -24,7 +24,8 @@ from durable.engine.operations import (
 )
 from durable.engine.pauses import expire_pause
 from durable.engine.progress import advance, begin, dispatch, feed, feed_cancel, feed_retry, load, settle
-from durable.engine.state import Loaded, is_delayed, shown
+from durable.engine.state.bodies import Loaded
+from durable.engine.state.state import is_delayed, shown
 from durable.engine.turn import Turn
 from durable.errors import (
     ChildDepthExceeded,
@@ -103,12 +104,11 @@ def register_workflow(
         position_format=BY_KEY,
         **more,
     )
-    state.put_new(record)
+    state.workflows.register_workflow(record, begins_later=not is_delayed and state.trials.stores_first)
     mail = adopt_mail(turn, record)
     if is_delayed:
         return record
     if state.trials.stores_first:
-        state.unbegun.add(record.key)
         turn.effects.append(Follow(ResumeWorkflow(record.key)))
     else:
         begin(turn, record, mail, arguments)
@@ -158,10 +158,8 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
 
 def _reload(turn: Turn, key: int) -> Loaded | None:
     """The body of a workflow that may have been let go of, ended or parked meanwhile."""
-    record = turn.state.by_key(key)
-    if record is None or record.status.is_terminal or record.status is WorkflowStatus.PARKED:
-        return None
-    return load(turn, record)
+    record = turn.state.get_active(key)
+    return None if record is None else load(turn, record)
 
 
 def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
@@ -304,8 +302,7 @@ def cancel_workflow(
         return True
     is_crashed = record.park_reason is ParkReason.CRASHED
     if record.cancel_pending or is_crashed:
-        kept = _asked(record, reason, cause, is_pending=True)
-        state.put(kept, record)
+        kept = state.workflows.cancel_workflow(record, reason, cause, is_pending=True)
         # One that took the process down is rebuilt only when an operator retries it.
         if not is_crashed:
             load(turn, kept)
@@ -315,17 +312,10 @@ def cancel_workflow(
     current = state.by_key(record.key) or record
     if current.status.is_terminal:
         return False
-    state.put(_asked(current, reason, cause, is_pending=loaded is None), current)
+    state.workflows.cancel_workflow(current, reason, cause, is_pending=loaded is None)
     if loaded is not None:
         feed_cancel(turn, loaded)
     return True
-
-
-def _asked(record: WorkflowRecord, reason: str | None, cause: CancelCause, *, is_pending: bool) -> WorkflowRecord:
-    """The record of a workflow that is to be told. A cancel without a reason keeps that of the one before it."""
-    reason = record.cancel_reason if reason is None else reason
-    asked = {"cancel_requested": True, "cancel_pending": is_pending, "cancel_reason": reason, "cancel_cause": cause}
-    return record.with_status(record.status, **asked)
 
 
 def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:

@@ -38,7 +38,7 @@ def put_off_one(turn: Turn, key: int, position: str) -> None:
     state.put_off[key].append(position)
     record = state.by_key(key)
     if record is not None and record.status is WorkflowStatus.SUSPENDED:
-        state.put(record.with_status(WorkflowStatus.RUNNING), record)
+        state.workflows.mark_resumed(record, record.wake_at)
 
 
 def is_behind(turn: Turn, row: EventWait) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from durable.engine.endings import check_payload
 from durable.engine.progress import feed
-from durable.engine.state import Loaded
+from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
 from durable.errors import PayloadTooLarge
 from durable.outcomes import pack_error

@@ -10,7 +10,7 @@ from durable.backends.base import OpenPauses
 from durable.engine.endings import check_payload
 from durable.engine.operations import CancelPause, ListPauses, ResumePause
 from durable.engine.progress import feed, load
-from durable.engine.state import Loaded
+from durable.engine.state.bodies import Loaded
 from durable.engine.trial import Misfit, examined
 from durable.engine.turn import Turn
 from durable.errors import CodecError, DurableError, PayloadTooLarge, WorkflowTerminated
@@ -45,7 +45,7 @@ def check_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         question=question,
     )
     loaded.rows[wait.position] = row
-    turn.state.post.put_wait(row)
+    turn.state.waits.put(row)
 
 
 def expire_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -90,7 +90,7 @@ def _pause_at(session: WorkflowSessionRunner, position: str) -> PauseOp[object] 
 def _row(turn: Turn, record: WorkflowRecord, pause_id: str) -> EventWait | None:
     """The stored question of a pause that is open."""
     loaded = turn.state.loaded.get(record.key)
-    rows = loaded.rows if loaded is not None else turn.state.post.waits_of(record.key)
+    rows = loaded.rows if loaded is not None else turn.state.waits.of(record.key)
     return next((row for row in rows.values() if row.question and place(record.round, row.position) == pause_id), None)
 
 

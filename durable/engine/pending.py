@@ -107,12 +107,11 @@ def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
     oldest = turn.now - from_duration("event_retention", state.config.event_retention)
     found = state.backend.find(StaleEvents(expired_at=turn.now, since_before=oldest, limit=op.limit))
     # What this batch has dropped is gone, and what it has put was given a mailbox, or taken, just now.
-    touched = state.batch.events_dropped | state.batch.events_put.keys()
-    stale = [event for event in found if event.serial not in touched]
+    stale = [event for event in found if not state.post.is_touched(event)]
     drop(turn, stale)
     bury_forgotten(turn, [event for event in stale if event.consume and not _expired(turn, event)])
     sent = state.backend.find(Sent(before=oldest, limit=op.limit))
-    state.batch.sent_dropped.update(row.event_id for row in sent)
+    state.archive.drop_sent(sent)
     letters = _sweep_letters(turn, op.limit)
     if max(len(found), len(sent), letters) == op.limit:
         # There may be more: in a batch of its own, so that nobody waits for a great sweep.

@@ -16,7 +16,7 @@ from durable.engine.endings import child_id_of, end_workflow, park
 from durable.engine.messages import CancelChild, LookAgain
 from durable.engine.operations import RunActivity, StopActivity
 from durable.engine.publishing import forget_known, store_progress
-from durable.engine.state import FIRST_FLIGHT, Loaded
+from durable.engine.state.bodies import FIRST_FLIGHT, Loaded
 from durable.engine.turn import Turn
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError
 from durable.outcomes import pack_error
@@ -61,7 +61,7 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
     try:
         history = turn.state.chronicle.of(record.key)
         session, result = rebuild(turn, record, history)
-        rows = turn.state.post.waits_of(record.key)
+        rows = turn.state.waits.of(record.key)
     except (InvariantViolated, StorageError):
         # A bug of ours, or a store that cannot be read, says nothing about this workflow.
         raise
@@ -74,7 +74,7 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         # Before anything is said about how far it has come: an answer of `patched` is no progress.
         _look_after_history(turn, loaded)
         if record.status is WorkflowStatus.PARKED:
-            turn.state.put(record.with_status(WorkflowStatus.RUNNING, park_reason=None, park_detail=None), record)
+            turn.state.workflows.mark_resumed(record, record.wake_at)
             turn.effects.append(journal.unparked(record))
         for position, row in list(rows.items()):
             wait = session.waits.get(position)
@@ -100,11 +100,11 @@ def rebuild(
     """The body of a workflow, brought to where its history ends. Raises whatever keeps it from being rebuilt."""
     session = _session(turn, record)
     turn.state.mark[0] = record.key
-    session.registered = partial(turn.state.post.waits_of, record.key)
+    session.registered = partial(turn.state.waits.of, record.key)
     turn.state.watch.enter(record, session)
     try:
         # A body that has never run yet takes the code of today.
-        is_new = record.key in turn.state.unbegun
+        is_new = record.key in turn.state.workflows.unbegun
         if not history and (is_new or is_first_run(record, history)):
             return session, session.start()
         # One that has a history all the same is a fork.
@@ -154,7 +154,7 @@ def feed_retry(turn: Turn, loaded: Loaded, wait: WaitCondition, outcome: str, de
     entry = HistoryEntry(loaded.seq + 1, wait.position, wait.kind, wait.name, EntryStatus.RETRY, outcome, at, retry_at)
     loaded.session.feed(entry)
     loaded.seq = entry.seq
-    turn.state.batch.history.add(loaded.record.key, entry)
+    turn.state.chronicle.append(loaded.record.key, entry)
     dispatch(turn, loaded, wait)
     settle(turn, loaded)
 
@@ -173,14 +173,14 @@ def _cancellation(turn: Turn, loaded: Loaded) -> HistoryEntry:
 def _tell_cancelled(turn: Turn, loaded: Loaded) -> SessionResult:
     """Raise a `Cancelled` that was asked for while the code was missing, before the body does anything else."""
     record, entry = loaded.record, _cancellation(turn, loaded)
-    turn.state.put(record.with_status(record.status, cancel_pending=False), record)
+    turn.state.workflows.raise_cancel(record)
     turn.state.watch.enter(record, loaded.session)
     try:
         result = loaded.session.feed(entry)
     finally:
         turn.state.watch.leave()
     loaded.seq = entry.seq
-    turn.state.batch.history.add(record.key, entry)
+    turn.state.chronicle.append(record.key, entry)
     if record.crashes:
         _acquit(turn, loaded)
     return result
@@ -227,7 +227,7 @@ def _look_after_history(turn: Turn, loaded: Loaded) -> None:
         loaded.seq += 1
         at, told = max(turn.now, session.now), "true" if answer else "false"
         entry = HistoryEntry(loaded.seq, "", EntryKind.PATCH, change_id, EntryStatus.OK, told, at)
-        turn.state.batch.history.add(key, entry)
+        turn.state.chronicle.append(key, entry)
     session.answers = ()
     turn.state.chronicle.trim(key, session.trimmed)
     session.trimmed = NOTHING_TRIMMED
@@ -281,8 +281,12 @@ def settle(turn: Turn, loaded: Loaded) -> None:
     record, session = loaded.record, loaded.session
     status = _RUNNING if session.open_activities else _SUSPENDED
     wake_at = session.wake_at(turn.state.in_flight.get(record.key, ())) if session.timed else None
-    if status is not record.status or wake_at != record.wake_at:
-        turn.state.put(record.with_status(status, wake_at=wake_at), record)
+    if status is record.status and wake_at == record.wake_at:
+        return
+    if status is _RUNNING:
+        turn.state.workflows.mark_resumed(record, wake_at)
+    else:
+        turn.state.workflows.mark_suspended(record, wake_at)
 
 
 def _session(turn: Turn, record: WorkflowRecord, arguments: Arguments | None = None) -> WorkflowSessionRunner:
@@ -304,7 +308,7 @@ def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
     finally:
         watch.leave()
     loaded.seq = entry.seq
-    state.batch.history.add(record.key, entry)
+    state.chronicle.append(record.key, entry)
     if loaded.rows and entry.position in loaded.rows:
         _forget(turn, loaded, entry.position)
     if record.crashes:
@@ -315,14 +319,13 @@ def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
 
 def _acquit(turn: Turn, loaded: Loaded) -> None:
     """It made progress, so it is not what takes the process down."""
-    record = loaded.record
-    turn.state.put(record.with_status(record.status, crashes=0), record)
+    turn.state.workflows.count_crashes(loaded.record, 0)
 
 
 def _register(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     assert isinstance(wait.op, EventOp)
     event = wait.op.event
-    turn.state.post.note_type(event.name, event.payload_type)
+    turn.state.waits.note_type(event.name, event.payload_type)
     register(turn, loaded, wait.position, name=event.name, event_key=wait.op.key, mode=event.delivery_mode)
 
 
@@ -343,7 +346,7 @@ def register(
         since=turn.now,
     )
     loaded.rows[position] = row
-    turn.state.post.put_wait(row)
+    turn.state.waits.put(row)
 
 
 def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -362,4 +365,4 @@ def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 def _forget(turn: Turn, loaded: Loaded, position: str) -> None:
     if loaded.rows.pop(position, None) is not None:
-        turn.state.post.drop_wait(loaded.record.key, position)
+        turn.state.waits.drop(loaded.record.key, position)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from durable.backends.base import ProgressOf
 from durable.engine.endings import check_payload
 from durable.engine.operations import ReadProgress
-from durable.engine.state import Loaded, State, shown
+from durable.engine.state.bodies import Loaded
+from durable.engine.state.state import shown
 from durable.engine.turn import Turn
 from durable.errors import PayloadTooLarge
 from durable.records import Progress, WorkflowRecord
@@ -26,8 +26,8 @@ def store_progress(turn: Turn, loaded: Loaded, result: SessionResult) -> Session
         check_payload(turn, f"workflow {record.name}: progress", text)
     except PayloadTooLarge as error:
         return Failed(error)
-    turn.state.batch.progress_put[record.key] = Progress(
-        workflow_key=record.key, round=record.round, seq=seq, value=text, at=turn.now
+    turn.state.chronicle.put_progress(
+        Progress(workflow_key=record.key, round=record.round, seq=seq, value=text, at=turn.now)
     )
     return result
 
@@ -41,7 +41,7 @@ def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRun
     if session.published is None:
         return
     seq, value = session.published
-    known = progress_of(turn.state, record.key)
+    known = turn.state.chronicle.progress_of(record.key)
     is_known = known is not None and (known.round, known.seq) >= (record.round, seq)
     if known is not None and is_known and (known.value == value or not session.past.mends):
         session.published = None
@@ -49,12 +49,4 @@ def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRun
 
 def decide_read_progress(turn: Turn, op: ReadProgress) -> Progress | None:
     """What a workflow has published last. Raises `WorkflowNotFound`."""
-    return progress_of(turn.state, shown(turn.state, op.id).key)
-
-
-def progress_of(state: State, key: int) -> Progress | None:
-    """What a workflow has published last, in the open batch or before."""
-    if (fresh := state.batch.progress_put.get(key)) is not None:
-        return fresh
-    found = state.backend.find(ProgressOf(key))
-    return found[0] if found else None
+    return turn.state.chronicle.progress_of(shown(turn.state, op.id).key)

@@ -14,7 +14,7 @@ from durable.engine.operations import (
     PurgeWorkflows,
     ReadHistory,
 )
-from durable.engine.state import State, shown
+from durable.engine.state.state import State, shown
 from durable.engine.turn import Turn
 from durable.errors import CodecError, WorkflowNotFound
 from durable.position import Place
@@ -81,14 +81,7 @@ def decide_purge_workflows(turn: Turn, op: PurgeWorkflows) -> int:
 
 def purge(state: State, record: WorkflowRecord) -> bool:
     """Remove a workflow that has ended, unless its parent may still ask for the result; whether it goes now."""
-    batch = state.batch
-    # What has ended changes only when it is retried, and then it continues.
-    if record.is_damaged or record.key in batch.workflows_changed or record.key in batch.workflows_purged:
-        return False
-    if not _may_go(state, record):
-        return False
-    batch.workflows_purged.add(record.key)
-    return True
+    return not record.is_damaged and _may_go(state, record) and state.workflows.purge_workflow(record)
 
 
 def _may_go(state: State, record: WorkflowRecord) -> bool:

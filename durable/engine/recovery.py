@@ -21,13 +21,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from durable.backends.base import Opened, Suspects, Workflows
+from durable.backends.base import Opened, Suspects
 from durable.clock import LATEST
 from durable.engine.endings import park
 from durable.engine.journal import Tell, about
 from durable.engine.operations import BeginAttempt, Follow, RecoverWorkflows, ResumeWorkflow
 from durable.engine.progress import load
-from durable.engine.trials import is_over
+from durable.engine.state.trials import is_over
 from durable.engine.turn import Turn
 from durable.engine.views import RecoveryReport
 from durable.records import ParkReason, WorkflowRecord, WorkflowStatus
@@ -94,7 +94,7 @@ def _blame_body(turn: Turn, key: int) -> None:
     if crashes >= limit:
         _park(turn, record, f"the process died {crashes} times in a row while its body ran")
     else:
-        turn.state.put(record.with_status(record.status, crashes=crashes), record)
+        turn.state.workflows.count_crashes(record, crashes)
 
 
 def _blame_alone(turn: Turn, key: int, crashes: int) -> dict[int, int]:
@@ -108,7 +108,7 @@ def _blame_alone(turn: Turn, key: int, crashes: int) -> dict[int, int]:
 
 def _park(turn: Turn, record: WorkflowRecord, problem: str) -> None:
     """Set a workflow aside that takes the process down; only an operator lets it run again."""
-    counted = record.with_status(record.status, crashes=turn.state.config.max_crashes)
+    counted = turn.state.workflows.count_crashes(record, turn.state.config.max_crashes)
     park(turn, counted, ParkReason.CRASHED, f"{problem}; find out why, then retry it, or terminate it")
 
 
@@ -117,9 +117,8 @@ def _park(turn: Turn, record: WorkflowRecord, problem: str) -> None:
 
 def decide_recover_workflows(turn: Turn, op: RecoverWorkflows) -> RecoveryReport:
     """Look over one page of running and parked workflows. Harmless when repeated: what is loaded is left alone."""
-    statuses = (WorkflowStatus.RUNNING, WorkflowStatus.PARKED)
     until = turn.state.serial if op.until is None else op.until
-    page = turn.state.backend.find(Workflows(statuses=statuses, after=op.after, limit=_PAGE))
+    page = turn.state.recover_workflows(op.after, _PAGE)
     report = RecoveryReport()
     for stored in page:
         if stored.key > until:

@@ -26,7 +26,6 @@ from durable.errors import (
 from durable.outcomes import error_summary, pack_error
 from durable.position import Place, Position, place
 from durable.records import (
-    BY_KEY,
     CancelCause,
     EntryKind,
     EntryStatus,
@@ -48,8 +47,8 @@ class _Plan:
     record: WorkflowRecord
     note: HistoryEntry
     retried: list[_Plan] = attrs.field(factory=list)
-    # As they will be.
-    restarted: list[WorkflowRecord] = attrs.field(factory=list)
+    # Each with its call, if the code calls it in another way by now.
+    restarted: list[tuple[WorkflowRecord, dict[str, Any]]] = attrs.field(factory=list)
 
 
 def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
@@ -73,11 +72,10 @@ def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
 def _unpark(turn: Turn, record: WorkflowRecord) -> DurableError | None:
     if record.park_reason is ParkReason.CRASHED:
         # Whether it takes the process down again is seen in the next batch, when this is committed.
-        again = record.with_status(WorkflowStatus.RUNNING, crashes=0, park_reason=None, park_detail=None)
-        turn.state.put(again, record)
+        turn.state.workflows.mark_resumed(turn.state.workflows.count_crashes(record, 0), record.wake_at)
         turn.effects.append(Follow(ResumeWorkflow(record.key)))
         # Until then nothing may answer its waits: it would overtake what came while it was parked.
-        waits = turn.state.post.waits_of(record.key)
+        waits = turn.state.waits.of(record.key)
         for position in [position for position, wait in waits.items() if wait.kind is EntryKind.EVENT]:
             put_off_one(turn, record.key, position)
         return None
@@ -141,7 +139,7 @@ def _plan_tied(turn: Turn, plan: _Plan, entry: HistoryEntry) -> DurableError | N
         return None
     if not child.status.is_terminal:
         return _still_ending(plan, child)
-    plan.restarted.append(_anew(turn, child))
+    plan.restarted.append((child, {}))
     return None
 
 
@@ -159,7 +157,7 @@ def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | 
         return None
     if not child.status.is_terminal:
         return _still_ending(plan, child) if child.cancel_requested else None
-    if any(one.key == child.key for one in plan.restarted):
+    if any(restarted.key == child.key for restarted, _ in plan.restarted):
         return None
     if wait.kind is EntryKind.CHILD and child.cancel_cause is not CancelCause.REQUESTED:
         definition = wait.op.definition  # type: ignore[attr-defined]  # it is the call of a child
@@ -167,8 +165,8 @@ def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | 
             turn.state.registry.add(definition)
         except DurableError as error:
             return CannotRetry(parent.id, str(error))
-        again = _anew(turn, child, name=definition.name, version=definition.version, input=wait.input)
-        plan.restarted.append(again)
+        call = {"name": definition.name, "version": definition.version, "input": wait.input}
+        plan.restarted.append((child, call))
         return None
     where = Place.parse(child.parent_place or "")
     position = where.position if where is not None else "?"
@@ -191,37 +189,14 @@ def _still_ending(plan: _Plan, child: WorkflowRecord) -> CannotRetry:
     return CannotRetry(plan.record.id, f"child {child.id!r} is being cancelled; retry when it has ended")
 
 
-def _anew(turn: Turn, child: WorkflowRecord, **call: Any) -> WorkflowRecord:
-    """A child that was stopped because its parent had failed has cleaned up: it begins anew, under its id."""
-    return child.with_status(
-        WorkflowStatus.RUNNING,
-        round=child.round + 1,
-        start_at=turn.now,
-        finished_at=None,
-        error=None,
-        cancel_requested=False,
-        cancel_pending=False,
-        cancel_reason=None,
-        cancel_cause=None,
-        crashes=0,
-        cursors=(),
-        position_format=BY_KEY,
-        **call,
-    )
-
-
 def _carry_out(turn: Turn, plan: _Plan) -> None:
     """Children first: their parent must not find them ended."""
     state, record = turn.state, plan.record
     for inner in plan.retried:
         _carry_out(turn, inner)
-    for child in plan.restarted:
-        state.chronicle.clear(child.key)
-        state.batch.taken_cleared.add(child.key)
-        state.reopen(child)
-        state.unbegun.add(child.key)
+    for child, call in plan.restarted:
+        state.workflows.restart_workflow(child, turn.now, **call)
         turn.effects.append(Follow(ResumeWorkflow(child.key)))
-    again = record.with_status(WorkflowStatus.RUNNING, finished_at=None, error=None, result=None, crashes=0)
-    state.reopen(again)
+    again = state.workflows.retry_workflow(record)
     state.chronicle.add(record.key, [plan.note])
     load(turn, again)

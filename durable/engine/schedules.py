@@ -229,8 +229,7 @@ def _start_run(turn: Turn, schedule: ScheduleRecord, id: str) -> WorkflowRecord:
         tags=(run_tag(schedule.name),),
         position_format=BY_KEY,
     )
-    turn.state.put_new(run)
+    turn.state.workflows.register_workflow(run, begins_later=True)
     adopt_mail(turn, run)
-    turn.state.unbegun.add(run.key)
     turn.effects.append(Follow(ResumeWorkflow(run.key)))
     return run

@@ -14,7 +14,7 @@ from durable.engine.endings import give_up_mail
 from durable.engine.messages import EventMoved, EventSent
 from durable.engine.operations import SendEvent
 from durable.engine.progress import feed
-from durable.engine.state import Loaded
+from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
 from durable.errors import CodecError, PayloadTooLarge, PendingEventsFull, WorkflowNotFound, WorkflowTerminated
 from durable.event_errors import EventTypeMismatch
@@ -62,7 +62,7 @@ def arrive(turn: Turn, message: EventSent) -> None:
     target = None if event.target is None else turn.state.by_key(event.target)
     if target is not None and target.status.is_terminal:
         give_up_mail(turn, target, target.status, [event])
-    elif not deliver(turn, event, target) and event.consume and event.serial not in turn.state.batch.letters_put:
+    elif not deliver(turn, event, target) and event.consume and not turn.state.archive.is_buried(event):
         # There was room, or somebody waited for it: it is not refused for being one too many.
         turn.state.post.put_event(event)
 
@@ -71,6 +71,6 @@ def reoffer(turn: Turn, message: EventMoved) -> None:
     """An event has lost its target: it becomes untargeted, under a new number, and may wake a waiter at once."""
     # Its retention counts from now: it may have waited in the mailbox for years.
     again = attrs.evolve(message.event, serial=turn.state.next_serial(), target=None, since=turn.now)
-    if not offer(turn, again) and again.serial not in turn.state.batch.letters_put:
+    if not offer(turn, again) and not turn.state.archive.is_buried(again):
         # Whether there is room is not asked: it was accepted before, and must not be lost to a limit of today.
         turn.state.post.put_event(again)

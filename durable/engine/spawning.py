@@ -9,7 +9,7 @@ from durable.engine.kinship import END
 from durable.engine.lifecycle import cancel_workflow, hand_over_child, own_child
 from durable.engine.messages import CancelSpawned
 from durable.engine.progress import feed, register
-from durable.engine.state import Loaded
+from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
 from durable.errors import CodecError, WorkflowNotFound
 from durable.outcomes import pack_error

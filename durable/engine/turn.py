@@ -8,7 +8,7 @@ import attrs
 
 from durable.engine.messages import Messages
 from durable.engine.operations import Effect
-from durable.engine.state import State
+from durable.engine.state.state import State
 
 A = TypeVar("A")
 

@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import attrs
 
 from durable.engine.operations import AwaitChange, AwaitEnd, Operation, Sight
-from durable.engine.publishing import progress_of
+from durable.engine.state.state import changed_workflows
 from durable.engine.turn import Turn
 from durable.errors import DurableError, StorageError
 from durable.records import WorkflowRecord
@@ -34,7 +34,7 @@ def decide_await_change(turn: Turn, op: AwaitChange) -> Watched:
 def sight_of(turn: Turn, id: str) -> Sight:
     """What is to be seen of a workflow. Raises `WorkflowNotFound`."""
     record = turn.state.record(id)
-    progress = progress_of(turn.state, record.key)
+    progress = turn.state.chronicle.progress_of(record.key)
     return Sight(record.status, None if progress is None else progress.value, turn.now)
 
 
@@ -105,9 +105,7 @@ class Observers(Watchers[W]):
         """Before a commit: those who have something new to see once it has happened, each with its answer."""
         if not self._waiting:
             return []
-        batch, watched = turn.state.batch, self._waiting.keys()
-        changed = (batch.workflows_new, batch.workflows_changed, batch.progress_put)
-        keys = self._fresh.union(*(watched & some.keys() for some in changed))
+        keys = self._fresh | changed_workflows(turn.state, self._waiting.keys())
         return [(key, one) for key in sorted(keys) for one in self._waiting[key] if _has_news(turn, one)]
 
     def take(self, told: list[tuple[int, W]]) -> list[W]:

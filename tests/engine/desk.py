@@ -33,8 +33,8 @@ from durable.engine.decisions import decide
 from durable.engine.journal import Tell
 from durable.engine.progress import last_seq
 from durable.engine.recovery import begin_trials, hold_trials
-from durable.engine.state import State
-from durable.engine.trials import is_over
+from durable.engine.state.state import State
+from durable.engine.state.trials import is_over
 from durable.engine.turn import Turn
 from durable.engine.views import RecoveryReport
 from durable.errors import DurableError

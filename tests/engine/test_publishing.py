@@ -21,7 +21,6 @@ from durable import (
     workflow,
 )
 from durable.engine.operations import DescribeWorkflow, PurgeWorkflows, ReadProgress, ResumeWorkflow, TerminateWorkflow
-from durable.engine.publishing import progress_of
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, go, other, waiter, work
 
@@ -295,4 +294,4 @@ def test_progress_goes_with_its_workflow() -> None:
     assert _progress(desk) == 0
     key = desk.record().key
     desk.do(PurgeWorkflows(desk.clock.now() + 1))
-    assert progress_of(desk.state, key) is None
+    assert desk.state.chronicle.progress_of(key) is None

@@ -10,7 +10,7 @@ from durable import Durable, WorkflowStatus, gather, now, sleep, workflow
 from durable.backends.base import Workflows
 from durable.engine.config import EngineConfig
 from durable.engine.operations import WakeWorkflow
-from durable.engine.timers import TimerWindow
+from durable.engine.state.timers import TimerWindow
 from tests.engine.desk import ALL, Desk
 from tests.engine.flows import EVERY, go, patient, sleeper
 

@@ -17,7 +17,7 @@ from durable import (
 )
 from durable.clock import to_datetime
 from durable.engine.operations import BeginAttempt, RecoverWorkflows
-from durable.engine.trials import WINDOW
+from durable.engine.state.trials import WINDOW
 from durable.engine.views import RecoveryReport
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, nothing, waiter, work, worker

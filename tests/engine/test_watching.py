@@ -222,7 +222,7 @@ def test_row_that_cannot_be_read(error: Exception) -> None:
     (watcher,) = office.ask(AwaitChange("w", _sight(SUSPENDED)))
     key = office.ask(FindWorkflow("w"))[0].reply.key
     office.coordinator.state.unload(key)
-    office.coordinator.state._ids.clear()
+    office.coordinator.state.workflows.ids.clear()
     state = office.coordinator.state
     record = state.by_key(key)
     assert record is not None

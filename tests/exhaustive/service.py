@@ -17,7 +17,7 @@ from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.inbox import Envelope
-from durable.engine.trials import WINDOW
+from durable.engine.state.trials import WINDOW
 from durable.errors import StorageUnavailable
 from durable.outcomes import pack_error
 from durable.position import place

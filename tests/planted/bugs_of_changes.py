@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from durable.engine import progress
-from durable.engine.state import Loaded
+from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
 from durable.records import EntryKind, HistoryEntry, WorkflowRecord
 from durable.runner.determinism import Ambient

@@ -13,7 +13,8 @@ from durable.engine.inbox import Envelope
 from durable.engine.kinship import END
 from durable.engine.messages import CancelChild, LookAgain, Messages
 from durable.engine.operations import Follow, ResumeWorkflow
-from durable.engine.state import Loaded, State
+from durable.engine.state.bodies import Loaded
+from durable.engine.state.state import State
 from durable.engine.turn import Turn
 from durable.engine.watching import Observers
 from durable.records import CancelCause, EntryKind, EntryStatus, OnParentClose, Progress, WorkflowRecord
@@ -194,7 +195,7 @@ def progress_older_after_a_restart(planter: Planter) -> None:
     """What is shown of a workflow is never older than what was shown before."""
 
     def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
-        known = publishing.progress_of(turn.state, record.key)
+        known = turn.state.chronicle.progress_of(record.key)
         if session.published is not None and known is not None:
             # As new as can be by its number, and yet the value of long ago.
             session.published = (known.seq + 1, '[0,0,"begin"]')

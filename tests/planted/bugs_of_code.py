@@ -6,6 +6,7 @@ from typing import Any
 
 from durable.engine import endings, lifecycle, progress, recovery
 from durable.engine.endings import mark_finished
+from durable.engine.state.workflows import Workflows
 from durable.engine.turn import Turn
 from durable.engine.views import RecoveryReport
 from durable.errors import UnknownWorkflow
@@ -34,13 +35,15 @@ def cancel_without_code_ends_at_once(planter: Planter) -> None:
 @bug("I21", seed=905)
 def cancel_without_code_not_kept(planter: Planter) -> None:
     """A cancel that came while the code was missing is raised when it is back."""
-    asked = lifecycle._asked
+    cancel = Workflows.cancel_workflow
 
-    def _asked(record: WorkflowRecord, reason: str | None, cause: CancelCause, *, is_pending: bool) -> WorkflowRecord:
+    def cancel_workflow(
+        self: Workflows, record: WorkflowRecord, reason: str | None, cause: CancelCause, *, is_pending: bool
+    ) -> WorkflowRecord:
         is_crashed = record.park_reason is ParkReason.CRASHED
-        return asked(record, reason, cause, is_pending=is_pending and is_crashed)
+        return cancel(self, record, reason, cause, is_pending=is_pending and is_crashed)
 
-    planter.replace(lifecycle, _asked)
+    planter.replace(Workflows, cancel_workflow)
 
 
 @bug("I25", "I29")

@@ -14,9 +14,10 @@ from durable.engine import progress, recovery
 from durable.engine.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.inbox import Envelope
 from durable.engine.operations import Effect, Ended
-from durable.engine.state import Loaded, State
-from durable.engine.timers import TimerWindow
-from durable.engine.trials import Trials
+from durable.engine.state.bodies import Loaded
+from durable.engine.state.state import State
+from durable.engine.state.timers import TimerWindow
+from durable.engine.state.trials import Trials
 from durable.engine.turn import Turn
 from durable.engine.views import RecoveryReport
 from durable.engine.watching import Observers, Watchers
@@ -318,7 +319,7 @@ def eviction_ends_waits(planter: Planter) -> None:
         let_go(self)
         for key in bodies:
             if key not in self.loaded:
-                for position in self.post.waits_of(key):
-                    self.post.drop_wait(key, position)
+                for position in self.waits.of(key):
+                    self.waits.drop(key, position)
 
     planter.replace(State, _evict)

@@ -10,10 +10,11 @@ import attrs
 from durable.backends.base import Batch
 from durable.backends.memory import MemoryStore
 from durable.engine import delivery, endings, progress, sending
-from durable.engine.archive import Archive
 from durable.engine.messages import EventMoved
-from durable.engine.postbox import Postbox
-from durable.engine.state import Loaded
+from durable.engine.state.archive import Archive
+from durable.engine.state.bodies import Loaded
+from durable.engine.state.postbox import Postbox
+from durable.engine.state.waits import Waits
 from durable.engine.turn import Turn
 from durable.errors import CodecError
 from durable.records import (
@@ -257,11 +258,11 @@ def wait_outlives_its_workflow(planter: Planter) -> None:
     end = endings.mark_finished
 
     def mark_finished(turn: Turn, record: WorkflowRecord, status: Any, **ending: Any) -> None:
-        waits = dict(turn.state.post.waits_of(record.key))
+        waits = dict(turn.state.waits.of(record.key))
         end(turn, record, status, **ending)
         for wait in waits.values():
             turn.state.post.batch.waits_dropped.discard((record.key, wait.position))
-            turn.state.post.put_wait(wait)
+            turn.state.waits.put(wait)
 
     planter.replace(endings, mark_finished)
 
@@ -291,9 +292,9 @@ def waits_number_drawn_again(planter: Planter) -> None:
 @bug("I17", seed=167)
 def last_come_first_served(planter: Planter) -> None:
     """An event goes to the one that has waited longest."""
-    in_order = Postbox.find_waiting_for_event
+    in_order = Waits.find_waiting_for_event
 
-    def find_waiting_for_event(self: Postbox, name: str, event_key: str) -> Iterator[EventWait]:
+    def find_waiting_for_event(self: Waits, name: str, event_key: str) -> Iterator[EventWait]:
         return reversed(list(in_order(self, name, event_key)))
 
-    planter.replace(Postbox, find_waiting_for_event)
+    planter.replace(Waits, find_waiting_for_event)

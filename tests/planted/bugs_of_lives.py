@@ -10,10 +10,11 @@ import attrs
 from durable import position
 from durable.clock import SECOND
 from durable.engine import decisions, describing, endings, kinship, lifecycle, progress
-from durable.engine.chronicle import Chronicle
 from durable.engine.messages import CancelChild, LookAgain, Messages
 from durable.engine.operations import DescribeWorkflow, Follow, ResumeWorkflow, StartWorkflow, TerminateWorkflow
-from durable.engine.state import Loaded, State
+from durable.engine.state.bodies import Loaded
+from durable.engine.state.chronicle import Chronicle
+from durable.engine.state.state import State
 from durable.engine.turn import Turn
 from durable.engine.views import Description
 from durable.records import ParkReason, WorkflowRecord, WorkflowStatus
@@ -201,7 +202,7 @@ def cancellation_in_memory_only(planter: Planter) -> None:
         answer = cancel(turn, record, reason, *cause)
         current = turn.state.by_key(record.key)
         if answer and current is not None and not current.status.is_terminal:
-            turn.state.put(current.with_status(current.status, cancel_requested=False), current)
+            turn.state.workflows._put(current.with_status(current.status, cancel_requested=False), current)
         return answer
 
     planter.replace(lifecycle, cancel_workflow)

@@ -7,8 +7,8 @@ from typing import Any
 
 from durable.codec import Codec
 from durable.engine import progress
-from durable.engine.chronicle import Chronicle
-from durable.engine.state import Loaded
+from durable.engine.state.bodies import Loaded
+from durable.engine.state.chronicle import Chronicle
 from durable.engine.turn import Turn
 from durable.records import HistoryEntry
 from durable.runner import interpreter, loops

@@ -12,7 +12,7 @@ from durable.engine.config import EngineConfig
 from durable.engine.endings import park
 from durable.engine.messages import EventMoved
 from durable.engine.operations import SweepEvents
-from durable.engine.state import Loaded
+from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
 from durable.errors import CodecError
 from durable.records import EventWait, ParkReason, PendingEvent, WorkflowRecord

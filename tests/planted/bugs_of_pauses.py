@@ -7,7 +7,7 @@ from typing import Any
 
 from durable.engine import pauses, progress
 from durable.engine.operations import CancelPause, ListPauses, ResumePause
-from durable.engine.state import Loaded
+from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
 from durable.errors import DurableError
 from durable.outcomes import pack_error
@@ -107,7 +107,7 @@ def answer_for_another_pause(planter: Planter) -> None:
 
     def _find(turn: Turn, workflow_id: str, pause_id: str) -> Any:
         record = turn.state.record(workflow_id)
-        rows = turn.state.post.waits_of(record.key)
+        rows = turn.state.waits.of(record.key)
         asked = [row for row in rows.values() if row.question is not None]
         first = place(record.round, asked[0].position) if len(asked) > 1 else pause_id
         return find(turn, workflow_id, first)
@@ -157,7 +157,7 @@ def pause_expires_early(planter: Planter) -> None:
                 since=turn.now, question=Question(wait.input, wait.op.expects, later),
             )  # fmt: skip
             loaded.rows[wait.position] = row
-            turn.state.post.put_wait(row)
+            turn.state.waits.put(row)
 
     planter.replace(pauses, check_pause)
 

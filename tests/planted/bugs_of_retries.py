@@ -61,7 +61,7 @@ def retry_of_what_was_cancelled(planter: Planter) -> None:
     def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
         record = turn.state.record(op.id)
         if record.status is WorkflowStatus.CANCELLED:
-            turn.state.reopen(record.with_status(WorkflowStatus.RUNNING, finished_at=None, error=None))
+            turn.state.workflows.retry_workflow(record)
             return None
         return decide(turn, op)
 

@@ -8,7 +8,7 @@ from durable.backends.base import Batch
 from durable.backends.memory_schedules import MemorySchedules
 from durable.engine import schedules
 from durable.engine.operations import PauseSchedule, ResumeSchedule, TickSchedule
-from durable.engine.timetable import Timetable
+from durable.engine.state.timetable import Timetable
 from durable.engine.turn import Turn
 from durable.records import WorkflowRecord
 from durable.schedule import CatchUp, ScheduleRecord, run_id

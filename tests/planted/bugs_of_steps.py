@@ -15,8 +15,9 @@ from durable.clock import SECOND
 from durable.engine import lifecycle, progress
 from durable.engine.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.operations import Effect, RecordActivity, RunActivity, StopActivity
-from durable.engine.state import Loaded, State
-from durable.engine.timers import TimerWindow
+from durable.engine.state.bodies import Loaded
+from durable.engine.state.timers import TimerWindow
+from durable.engine.state.workflows import Workflows
 from durable.engine.turn import Turn
 from durable.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord
 from durable.retry import Retry
@@ -33,12 +34,12 @@ from tests.planted.planting import Planter, bug
 @bug("engine", seed=1)
 def beginning_moved(planter: Planter) -> None:
     """When and as what a round has begun stays as it is while it goes on."""
-    store = State.put
+    put = Workflows._put
 
-    def put(self: State, record: WorkflowRecord, before: WorkflowRecord) -> None:
-        store(self, attrs.evolve(record, start_at=before.start_at + (record.wake_at is not None)), before)
+    def _put(self: Workflows, record: WorkflowRecord, before: WorkflowRecord) -> WorkflowRecord:
+        return put(self, attrs.evolve(record, start_at=before.start_at + (record.wake_at is not None)), before)
 
-    planter.replace(State, put)
+    planter.replace(Workflows, _put)
 
 
 # --- answers --------------------------------------------------------------------------------------------------------

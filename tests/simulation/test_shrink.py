@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from durable.engine.archive import Archive
+from durable.engine.state.archive import Archive
 from durable.testing.simulation import __main__ as command
 from durable.testing.simulation.scenario import Scenario, Verb, make_scenario, scenario_to_text
 from durable.testing.simulation.shrink import failure, shrink

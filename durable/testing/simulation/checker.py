@@ -13,7 +13,7 @@ from typing import Any
 from durable.backends.base import Batch
 from durable.clock import from_duration
 from durable.engine.operations import RunActivity, Sight
-from durable.engine.trials import WINDOW
+from durable.engine.state.trials import WINDOW
 from durable.records import EntryKind, EntryStatus, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.runner.session import WorkflowSessionRunner
 from durable.testing.faults import SimCrash

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from durable.backends.memory import MemoryStore
-from durable.engine.state import State
+from durable.engine.state.state import State
 from durable.records import EntryKind, WorkflowStatus
 from durable.testing.simulation.codeless import check_healed
 from durable.testing.simulation.ledger import REGISTERED, Ledger, Life

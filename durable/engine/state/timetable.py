@@ -8,7 +8,7 @@ from __future__ import annotations
 import attrs
 
 from durable.backends.base import Backend, Batch, Schedules
-from durable.engine.timers import TimerWindow
+from durable.engine.state.timers import TimerWindow
 from durable.records import WorkflowRecord
 from durable.schedule import ScheduleRecord, schedule_of
 from durable.schedule_errors import ScheduleNotFound
@@ -17,9 +17,9 @@ from durable.schedule_errors import ScheduleNotFound
 class Timetable:
     """Schedules by name and by key."""
 
-    def __init__(self, backend: Backend, timers: TimerWindow, batch: Batch) -> None:
+    def __init__(self, backend: Backend, timers: TimerWindow) -> None:
         # The open batch; the state replaces it after each commit.
-        self.batch = batch
+        self.batch = Batch()
         self._backend = backend
         self._timers = timers
 

@@ -5,6 +5,8 @@ Part of the coordinator's state; every change is noted in the batch.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from durable.backends.base import Backend, Batch, Letters, Sent, Taken
 from durable.letters import DeadLetter
 from durable.records import PendingEvent, SentEvent, TakenBroadcast, WorkflowRecord
@@ -16,9 +18,9 @@ _NEVER = 1 << 62
 class Archive:
     """Broadcasts that were taken, dead letters and senders' ids."""
 
-    def __init__(self, backend: Backend, batch: Batch) -> None:
+    def __init__(self, backend: Backend) -> None:
         # The open batch; the state replaces it after each commit.
-        self.batch = batch
+        self.batch = Batch()
         self.backend = backend
 
     # --- broadcasts that were taken -------------------------------------------------------------------------------
@@ -66,10 +68,22 @@ class Archive:
         found = () if id in self.batch.letters_dropped else self.backend.find(Letters(id=id))
         return found[0] if found else None
 
+    def is_buried(self, event: PendingEvent) -> bool:
+        """Whether the open batch has made a dead letter of this event."""
+        return event.serial in self.batch.letters_put
+
     def drop_letter(self, id: int) -> None:
         """The letter was sent again or removed."""
         self.batch.letters_put.pop(id, None)
         self.batch.letters_dropped.add(id)
+
+    def put_sent(self, sent: SentEvent) -> None:
+        """Remember what was sent under a sender's event id, and what the sender was told."""
+        self.batch.sent_put[sent.event_id] = sent
+
+    def drop_sent(self, rows: Iterable[SentEvent]) -> None:
+        """Forget senders' event ids that are too old."""
+        self.batch.sent_dropped.update(row.event_id for row in rows)
 
     def sent(self, event_id: str) -> SentEvent | None:
         """What was sent before under a sender's event id."""

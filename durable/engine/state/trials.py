@@ -33,7 +33,7 @@ class Trials:
     """The suspects of this start."""
 
     # The open batch; the state replaces it after each commit.
-    batch: Batch
+    batch: Batch = attrs.field(factory=Batch)
     is_on: bool = False
     # Whether a new workflow is stored before its body runs. After the process died in a body that was not stored, so
     # that nobody could be blamed: if it dies of it again, it is.

@@ -1,4 +1,4 @@
-"""What workflows have learnt: over the store and the open batch.
+"""What is recorded of workflows, and what they have published: over the store and the open batch.
 
 Part of the coordinator's state; every change is noted in the batch.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from durable.backends.base import Backend, Batch, HistoryLength
-from durable.records import HistoryEntry
+from durable.backends.base import Backend, Batch, HistoryLength, ProgressOf
+from durable.records import HistoryEntry, Progress
 
 
 class Chronicle:
-    """The histories of workflows."""
+    """The histories of workflows, and their progress."""
 
     def __init__(self, backend: Backend, loaded: Container[int], let_go: set[int]) -> None:
         # The open batch; the state replaces it after each commit.
@@ -41,6 +41,10 @@ class Chronicle:
             length += sum(owner == key for owner, _ in batch.history)
         return length - sum(owner == key for owner, _ in batch.history_trimmed)
 
+    def append(self, key: int, entry: HistoryEntry) -> None:
+        """Record one more entry of a workflow in memory."""
+        self.batch.history.add(key, entry)
+
     def add(self, key: int, entries: Iterable[HistoryEntry]) -> None:
         """Add to the history of a workflow that is not in memory."""
         self._let_go.add(key)
@@ -57,3 +61,14 @@ class Chronicle:
         # The next round counts from 1 again, perhaps in this very batch: nothing of it must be trimmed.
         self.batch.history_trimmed = {(owner, entry) for owner, entry in self.batch.history_trimmed if owner != key}
         self.batch.restarted.add(key)
+
+    def put_progress(self, progress: Progress) -> None:
+        """Store what a workflow has published, in place of what it published before."""
+        self.batch.progress_put[progress.workflow_key] = progress
+
+    def progress_of(self, key: int) -> Progress | None:
+        """What a workflow has published last."""
+        if (fresh := self.batch.progress_put.get(key)) is not None:
+            return fresh
+        stored = self._backend.find(ProgressOf(key))
+        return stored[0] if stored else None

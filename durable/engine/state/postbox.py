@@ -1,4 +1,4 @@
-"""Who waits for which event, and which events wait to be taken: over the store and the open batch.
+"""Which events wait to be taken, and where: over the store and the open batch.
 
 Part of the coordinator's state; every change is noted in the batch.
 """
@@ -6,9 +6,8 @@ Part of the coordinator's state; every change is noted in the batch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from heapq import merge
-from typing import Any, Protocol
+from typing import Protocol
 
 import attrs
 
@@ -19,16 +18,14 @@ from durable.backends.base import (
     Mailbox,
     PendingCount,
     PendingEvents,
-    WaitsFor,
-    WaitsOf,
 )
-from durable.records import EventWait, PendingEvent
+from durable.records import PendingEvent
 
 _PAGE = 100
 # A wait takes one event, so the first page is short.
 _FIRST_PAGE = 4
 _ALL = 1 << 40
-# The caches by name and by mailbox are emptied when they are full.
+# The cache of counts is emptied when it is full.
 _CACHED_MAX = 10_000
 # What is counted: an untargeted name and whether its broadcasts were taken, a mailbox, or that of an unstarted id.
 _Box = tuple[str | None, bool, int | None, str | None]
@@ -42,70 +39,19 @@ class HasMail(Protocol):
 
 
 class Postbox:
-    """Event waits and pending events."""
+    """Pending events."""
 
-    def __init__(self, backend: Backend, loaded: Mapping[int, HasMail], let_go: AbstractSet[int]) -> None:
+    def __init__(self, backend: Backend, loaded: Mapping[int, HasMail]) -> None:
         # The open batch; the state replaces it after each commit.
         self.batch = Batch()
         self.backend = backend
         self._loaded = loaded
-        # Who was in memory since the batch was opened, and is not any more.
-        self._let_go = let_go
         self._pending: dict[_Box, int] = {}
-        # By name: the types of payload that workflows have waited for here. Only to find a wrong sender early.
-        self.awaited: dict[str, list[Any]] = {}
         # The broadcasts that the open batch has put, by name and key.
         self._fresh: dict[tuple[str, str], dict[int, PendingEvent]] = {}
         # The stored events up to this serial, by name, key and target, were all taken in this batch. Without this a
         # body that takes thousands in one decision would read all those before it again for each of them.
         self._passed: dict[tuple[str, str, int | None], int] = {}
-
-    # --- event waits ----------------------------------------------------------------------------------------------
-
-    def put_wait(self, wait: EventWait) -> None:
-        """Note that a workflow waits for an event."""
-        self.batch.waits_put[wait.workflow_key, wait.position] = wait
-
-    def drop_wait(self, key: int, position: str) -> None:
-        """The wait is over."""
-        self.batch.waits_put.pop((key, position), None)
-        self.batch.waits_dropped.add((key, position))
-
-    def waits_of(self, key: int) -> dict[str, EventWait]:
-        """The event waits, by position, of a workflow that is not in memory."""
-        batch = self.batch
-        found = {
-            wait.position: wait
-            for wait in self.backend.find(WaitsOf(workflow_key=key))
-            if (key, wait.position) not in batch.waits_dropped
-        }
-        if key in self._let_go:
-            found.update((wait.position, wait) for (owner, _), wait in batch.waits_put.items() if owner == key)
-        return found
-
-    def find_waiting_for_event(self, name: str, event_key: str) -> Iterator[EventWait]:
-        """Who waits for this event, the longest wait first.
-
-        The batch may change between two steps of this iterator; a wait that is gone by then is passed over.
-        """
-        batch = self.batch
-        after = 0
-        while page := self.backend.find(WaitsFor(name=name, event_key=event_key, after_serial=after, limit=_PAGE)):
-            after = page[-1].serial
-            for wait in page:
-                place = (wait.workflow_key, wait.position)
-                if place not in batch.waits_dropped and place not in batch.waits_put:
-                    yield wait
-        fresh = [wait for wait in batch.waits_put.values() if (wait.name, wait.event_key) == (name, event_key)]
-        for wait in sorted(fresh, key=lambda wait: wait.serial):
-            if batch.waits_put.get((wait.workflow_key, wait.position)) is wait:
-                yield wait
-
-    def note_type(self, name: str, payload_type: Any) -> None:
-        """A workflow waits for an event with this type of payload."""
-        types = self.awaited.setdefault(name, [])
-        if payload_type not in types:
-            types.append(payload_type)
 
     # --- pending events -------------------------------------------------------------------------------------------
 
@@ -126,6 +72,14 @@ class Postbox:
         self.batch.events_dropped.add(event.serial)
         if not event.consume:
             self._fresh.get((event.name, event.event_key), {}).pop(event.serial, None)
+
+    def current(self, event: PendingEvent) -> PendingEvent:
+        """The same event, as the open batch has it: another workflow may have taken the broadcast."""
+        return self.batch.events_put.get(event.serial, event)
+
+    def is_touched(self, event: PendingEvent) -> bool:
+        """Whether the open batch has dropped or put this event."""
+        return event.serial in self.batch.events_dropped or event.serial in self.batch.events_put
 
     def event(self, serial: int) -> PendingEvent | None:
         """The pending event with this serial."""
@@ -233,6 +187,5 @@ class Postbox:
             self._passed = {}
         if self._fresh:
             self._fresh = {}
-        for cache in (self._pending, self.awaited):
-            if len(cache) > _CACHED_MAX:
-                cache.clear()
+        if len(self._pending) > _CACHED_MAX:
+            self._pending.clear()

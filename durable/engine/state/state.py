@@ -1,0 +1,222 @@
+"""`State`: the store, the open batch and the live bodies, seen as one."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from durable.backends.base import Backend, Batch, Mark, TakenIds, Timers
+from durable.backends.base import Workflows as WorkflowsPage
+from durable.codec import Codec
+from durable.engine.config import EngineConfig
+from durable.engine.state.archive import Archive
+from durable.engine.state.bodies import Flight, Loaded, Unwatched, Watch
+from durable.engine.state.chronicle import Chronicle
+from durable.engine.state.postbox import Postbox
+from durable.engine.state.timers import TimerWindow
+from durable.engine.state.timetable import Timetable
+from durable.engine.state.trials import Trials
+from durable.engine.state.waits import Waits
+from durable.engine.state.workflows import Workflows
+from durable.errors import CodecError, WorkflowNotFound
+from durable.records import WorkflowRecord, WorkflowStatus
+from durable.registry import Registry
+from durable.runner.definitions import WorkflowDef
+
+# How many ended workflows are kept in memory at most.
+_ENDED_MAX = 1000
+
+
+def _sound(record: WorkflowRecord | None) -> WorkflowRecord | None:
+    """A record that is whole. Raises `CodecError` for one whose row is damaged: nobody may continue with it."""
+    if record is not None and record.is_damaged:
+        raise CodecError(f"workflow id {record.id!r}", record.park_detail or "it is damaged")
+    return record
+
+
+class State:
+    """Records, live bodies and indexes, over a store and an open batch."""
+
+    def __init__(self, backend: Backend, registry: Registry[WorkflowDef[Any, Any]], codec: Codec, config: EngineConfig):
+        self.backend = backend
+        self.registry = registry
+        self.codec = codec
+        self.config = config
+        self.batch = Batch()
+        # The next batch, made while nobody waits for it.
+        self._spare: Batch | None = None
+        self.serial = 0
+        self.loaded: OrderedDict[int, Loaded] = OrderedDict()
+        # What runs, by workflow and position: a wake-up never dispatches again what is in flight.
+        self.in_flight: dict[int, dict[str, Flight]] = {}
+        # Told before and after every step of a body, so that a slow or stuck one can be named.
+        self.watch: Watch = Unwatched()
+        # Holds the key of the workflow whose body runs. The next engine reads it if this process dies of that.
+        self.mark: Mark = [0, 0]
+        # The key up to which the retention has looked at workflows in its present pass.
+        self.expired_until = 0
+        # By workflow: waits that may have an answer already, and that a later batch looks at. Until then nothing else
+        # may answer them: it would overtake what is pending.
+        self.put_off: dict[int, deque[str]] = {}
+        # Ids that the store did not have when the open batch began.
+        self._free: set[str] = set()
+        # Bodies evicted since then. Only they and those in memory appear in the open batch.
+        self._let_go: set[int] = set()
+        self.timers = TimerWindow(config.timer_window)
+        self.chronicle = Chronicle(backend, self.loaded, self._let_go)
+        self.workflows = Workflows(self.loaded, self.timers, self.chronicle)
+        self.waits = Waits(backend, self._let_go)
+        self.post = Postbox(backend, self.loaded)
+        self.archive = Archive(backend)
+        self.timetable = Timetable(backend, self.timers)
+        self.trials = Trials()
+        self._open(self.batch)
+
+    def next_serial(self) -> int:
+        """The next number for a workflow, a wait or an event."""
+        self.serial += 1
+        return self.serial
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def prefetch(self, ids: Iterable[str]) -> None:
+        """Ask the store once which of some ids are free, before the operations of a batch ask for each."""
+        unknown = {id for id in ids if id not in self.workflows.ids}
+        self._free = unknown.difference(self.backend.find(TakenIds(tuple(unknown))))
+
+    def find(self, id: str) -> WorkflowRecord | None:
+        """The workflow with this id, if there is one."""
+        key = self.workflows.ids.get(id)
+        if key is None and id in self._free:
+            return None
+        record = _sound(self.backend.workflow(id)) if key is None else self.by_key(key)
+        return None if record is not None and record.key in self.batch.workflows_purged else record
+
+    def record(self, id: str) -> WorkflowRecord:
+        """The workflow with this id. Raises `WorkflowNotFound`."""
+        record = self.find(id)
+        if record is None:
+            raise WorkflowNotFound(id)
+        return record
+
+    def by_key(self, key: int) -> WorkflowRecord | None:
+        """The workflow with this key, if it is still stored."""
+        if (loaded := self.loaded.get(key)) is not None:
+            return loaded.record
+        if key in self.batch.workflows_purged:
+            return None
+        changed = self.batch.workflows_new.get(key) or self.batch.workflows_changed.get(key)
+        return changed or self.workflows.ended.get(key) or _sound(self.backend.workflow_by_key(key))
+
+    def readable(self, key: int) -> WorkflowRecord | None:
+        """The same, and None if its row is damaged: one unreadable workflow must not hold up others."""
+        try:
+            return self.by_key(key)
+        except CodecError:
+            return None
+
+    def get_active(self, key: int) -> WorkflowRecord | None:
+        """The workflow with this key, if its body may be stepped: it has neither ended nor been parked."""
+        record = self.by_key(key)
+        if record is None or record.status.is_terminal or record.status is WorkflowStatus.PARKED:
+            return None
+        return record
+
+    def recover_workflows(self, after: int, limit: int) -> Sequence[WorkflowRecord]:
+        """A page of the workflows that were running or parked when the store was last written."""
+        statuses = (WorkflowStatus.RUNNING, WorkflowStatus.PARKED)
+        return self.backend.find(WorkflowsPage(statuses=statuses, after=after, limit=limit))
+
+    def take_due_timers(self, now: int, limit: int) -> list[tuple[int, int]]:
+        """Take the timers whose time has come, up to a limit: the deadline and the key of each."""
+        if (after := self.timers.refill_after()) is not None:
+            self.timers.refill(self.backend.find(Timers(after=after, limit=self.config.timer_window)))
+        return self.timers.pop_due(now, limit)
+
+    # --- live bodies ------------------------------------------------------------------------------------------------
+
+    def load(self, loaded: Loaded) -> None:
+        """Keep a live body."""
+        self.loaded[loaded.record.key] = loaded
+        self.workflows.unbegun.discard(loaded.record.key)
+        self.workflows.ids[loaded.record.id] = loaded.record.key
+
+    def touch(self, key: int) -> Loaded | None:
+        """The live body, noted as used just now."""
+        loaded = self.loaded.get(key)
+        if loaded is not None:
+            self.loaded.move_to_end(key)
+        return loaded
+
+    def unload(self, key: int) -> None:
+        """Throw a live body away; it can be rebuilt at any time."""
+        if (loaded := self.loaded.pop(key, None)) is not None:
+            self._let_go.add(key)
+            # Closing runs the body's `finally` blocks.
+            self.mark[0] = key
+            loaded.session.close()
+            self.mark[0] = 0
+            if not self.in_flight.get(key, True):
+                # A workflow that sleeps costs a row, not an empty dict.
+                del self.in_flight[key]
+
+    # --- between two batches ----------------------------------------------------------------------------------------
+
+    def seal(self, number: int) -> Batch:
+        """The batch to commit."""
+        self.batch.number = number
+        self.batch.serial = self.serial
+        return self.batch
+
+    def next_batch(self) -> None:
+        """The batch is committed: open the next one, and evict the bodies that were not used for longest."""
+        batch, self._spare = self._spare or Batch(), None
+        self._free.clear()
+        self._open(batch)
+        self._evict()
+        self._let_go.clear()
+
+    def _evict(self) -> None:
+        while len(self.loaded) > self.config.max_loaded_workflows:
+            self.unload(next(iter(self.loaded)))
+
+    def look_ahead(self) -> None:
+        """Make the batch that comes after the open one, now that nobody waits for it."""
+        self._spare = self._spare or Batch()
+
+    def _open(self, batch: Batch) -> None:
+        self.batch = batch
+        self.workflows.next_batch(batch, min(_ENDED_MAX, self.config.max_loaded_workflows))
+        self.waits.next_batch(batch)
+        self.post.next_batch(batch)
+        self.chronicle.batch = self.timetable.batch = self.trials.batch = self.archive.batch = batch
+
+
+def changed_workflows(state: State, keys: AbstractSet[int]) -> set[int]:
+    """Those of some workflows that the open batch changes, or whose progress it changes."""
+    batch = state.batch
+    changes = (batch.workflows_new, batch.workflows_changed, batch.progress_put)
+    return {key for changed in changes for key in keys & changed.keys()}
+
+
+def is_delayed(state: State, record: WorkflowRecord, now: int) -> bool:
+    """Whether a workflow waits for its delay to pass, so that its body has never run.
+
+    Instants alone do not tell: if the clock is set back, a body that runs may have a wait that is due at the very
+    instant of its start.
+    """
+    if record.wake_at != record.start_at or record.start_at <= now or record.key in state.loaded:
+        return False
+    return not state.chronicle.length(record.key) and not state.waits.of(record.key)
+
+
+def shown(state: State, id: str) -> WorkflowRecord:
+    """The workflow with this id, to be looked at or ended: also one whose row is damaged. Raises `WorkflowNotFound`."""
+    try:
+        return state.record(id)
+    except CodecError:
+        damaged = state.backend.workflow(id)
+        assert damaged is not None, "it could not be read a moment ago"
+        return damaged

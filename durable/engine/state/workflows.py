@@ -1,0 +1,208 @@
+"""Every change of a workflow's row, by name. No other code writes one.
+
+Each verb takes the record as it is and returns the record as it will be. `with_status` refuses a step that the
+transition table does not have, so a decision that would break it raises before anything is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from durable.backends.base import Batch
+from durable.engine.state.bodies import Loaded
+from durable.engine.state.chronicle import Chronicle
+from durable.engine.state.timers import TimerWindow
+from durable.errors import InvariantViolated
+from durable.records import BY_KEY, CancelCause, ParkReason, WorkflowRecord, WorkflowStatus
+
+# Bound once: on Python 3.11 an attribute of an enum costs as much as a call, and every step asks for these.
+_RUNNING, _SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED
+# An ended workflow whose arguments and result are at most this long is kept in memory for a while.
+_SMALL = 4000
+# Nobody has replayed these bodies yet, so their crashes still count.
+_UNSEEN = (ParkReason.CRASHED, ParkReason.UNKNOWN_CODE)
+
+
+class Workflows:
+    """The rows of workflows, as the open batch changes them."""
+
+    def __init__(self, loaded: Mapping[int, Loaded], timers: TimerWindow, chronicle: Chronicle) -> None:
+        # The open batch; the state replaces it after each commit.
+        self.batch = Batch()
+        self._loaded = loaded
+        self._timers = timers
+        self._chronicle = chronicle
+        # The keys of ids that were looked up or written lately.
+        self.ids: dict[str, int] = {}
+        # Workflows that ended a moment ago: somebody often asks for the result just then.
+        self.ended: dict[int, WorkflowRecord] = {}
+        # Keys that are stored and whose body has never run. Only this process knows: after a restart a body that has
+        # run and recorded nothing looks the same.
+        self.unbegun: set[int] = set()
+
+    # --- a life -----------------------------------------------------------------------------------------------------
+
+    def register_workflow(self, record: WorkflowRecord, *, begins_later: bool = False) -> None:
+        """Store a workflow for the first time. `begins_later`: its body first runs in a later batch."""
+        self.batch.workflows_new[record.key] = record
+        self.ids[record.id] = record.key
+        if begins_later:
+            self.unbegun.add(record.key)
+        if record.wake_at is not None:
+            self._timers.move(record.key, None, record.wake_at)
+
+    def mark_suspended(self, record: WorkflowRecord, wake_at: int | None) -> WorkflowRecord:
+        """The body waits, and no activity of it is open. `wake_at` is its earliest deadline."""
+        return self._put(record.with_status(_SUSPENDED, wake_at=wake_at), record)
+
+    def mark_resumed(self, record: WorkflowRecord, wake_at: int | None) -> WorkflowRecord:
+        """The workflow runs: an activity is open, or its body is about to be stepped. A parked one fits again."""
+        if record.status is WorkflowStatus.PARKED:
+            resumed = record.with_status(_RUNNING, wake_at=wake_at, park_reason=None, park_detail=None)
+        else:
+            resumed = record.with_status(_RUNNING, wake_at=wake_at)
+        return self._put(resumed, record)
+
+    def mark_parked(self, record: WorkflowRecord, reason: ParkReason, detail: str) -> WorkflowRecord:
+        """Set a workflow aside. The same record comes back if it is parked for this reason already."""
+        # A body that was replayed without taking the process down is not a suspect.
+        crashes = record.crashes if reason in _UNSEEN else 0
+        parked = record.with_status(
+            WorkflowStatus.PARKED, park_reason=reason, park_detail=detail[:8000], wake_at=None, crashes=crashes
+        )
+        return record if parked == record else self._put(parked, record)
+
+    def mark_finished(
+        self, record: WorkflowRecord, status: WorkflowStatus, finished_at: int, **ending: Any
+    ) -> WorkflowRecord:
+        """End a workflow. `ending` holds its result or error, and what it was asked."""
+        ended = record.with_status(
+            status,
+            finished_at=finished_at,
+            wake_at=None,
+            park_reason=None,
+            park_detail=None,
+            cancel_pending=False,
+            **ending,
+        )
+        self.unbegun.discard(record.key)
+        if len(ended.input) + len(ended.result or "") <= _SMALL:
+            self.ended[record.key] = ended
+        return self._put(ended, record)
+
+    def update_for_continue_as(self, record: WorkflowRecord, now: int, **call: Any) -> WorkflowRecord:
+        """Start the next round: the history is cleared and the new arguments are stored in one commit.
+
+        `call` holds name, version and input. The body runs in a later batch.
+        """
+        self._chronicle.clear(record.key)
+        self.unbegun.add(record.key)
+        continued = record.with_status(
+            _RUNNING, round=record.round + 1, start_at=now, wake_at=None, crashes=0, position_format=BY_KEY, **call
+        )
+        return self._put(continued, record)
+
+    # --- cancelling -------------------------------------------------------------------------------------------------
+
+    def cancel_workflow(
+        self, record: WorkflowRecord, reason: str | None, cause: CancelCause, *, is_pending: bool
+    ) -> WorkflowRecord:
+        """Note that a workflow was asked to stop. `is_pending`: its body cannot run now and learns of it later.
+
+        A cancel without a reason keeps that of the one before it.
+        """
+        asked = record.with_status(
+            record.status,
+            cancel_requested=True,
+            cancel_pending=is_pending,
+            cancel_reason=record.cancel_reason if reason is None else reason,
+            cancel_cause=cause,
+        )
+        return self._put(asked, record)
+
+    def raise_cancel(self, record: WorkflowRecord) -> WorkflowRecord:
+        """The body learns of the cancel that was kept for it."""
+        return self._put(record.with_status(record.status, cancel_pending=False), record)
+
+    # --- operators --------------------------------------------------------------------------------------------------
+
+    def retry_workflow(self, record: WorkflowRecord) -> WorkflowRecord:
+        """A failed workflow continues."""
+        return self._reopen(record.with_status(_RUNNING, finished_at=None, error=None, result=None, crashes=0))
+
+    def restart_workflow(self, record: WorkflowRecord, now: int, **call: Any) -> WorkflowRecord:
+        """A child that was stopped because its parent had failed starts again under its id.
+
+        It has cleaned up, so nothing of its last round is kept. `call` may hold another name, version and input.
+        """
+        restarted = record.with_status(
+            _RUNNING,
+            round=record.round + 1,
+            start_at=now,
+            finished_at=None,
+            error=None,
+            cancel_requested=False,
+            cancel_pending=False,
+            cancel_reason=None,
+            cancel_cause=None,
+            crashes=0,
+            cursors=(),
+            position_format=BY_KEY,
+            **call,
+        )
+        self._chronicle.clear(record.key)
+        self.batch.taken_cleared.add(record.key)
+        self.unbegun.add(record.key)
+        return self._reopen(restarted)
+
+    def purge_workflow(self, record: WorkflowRecord) -> bool:
+        """Remove a workflow that has ended; False if this batch removes or reopens it already."""
+        batch = self.batch
+        # An ended workflow changes only when it is retried, and then it continues.
+        if record.key in batch.workflows_changed or record.key in batch.workflows_purged:
+            return False
+        batch.workflows_purged.add(record.key)
+        return True
+
+    # --- bookkeeping ------------------------------------------------------------------------------------------------
+
+    def count_crashes(self, record: WorkflowRecord, crashes: int) -> WorkflowRecord:
+        """Note how often a workflow took the process down in a row."""
+        return self._put(record.with_status(record.status, crashes=crashes), record)
+
+    def forget_cursors(self, record: WorkflowRecord) -> WorkflowRecord:
+        """The broadcasts that a workflow has taken are no longer listed in its row, as older stores did."""
+        return self._put(record.with_status(record.status, cursors=()), record)
+
+    def next_batch(self, batch: Batch, most: int) -> None:
+        """A new batch is open: forget what was purged, and keep at most so many ended workflows."""
+        for key in self.batch.workflows_purged:
+            self.ended.pop(key, None)
+        self.batch = batch
+        if len(self.ended) > most:
+            self.ended.clear()
+        if len(self.ids) > 2 * len(self._loaded) + 1000:
+            self.ids = {loaded.record.id: key for key, loaded in self._loaded.items()}
+
+    def _put(self, record: WorkflowRecord, before: WorkflowRecord) -> WorkflowRecord:
+        if before.status.is_terminal:
+            raise InvariantViolated(f"workflow {record.id!r} has ended and cannot change")
+        key = record.key
+        if key in self.batch.workflows_new:
+            self.batch.workflows_new[key] = record
+        else:
+            self.batch.workflows_changed[key] = record
+        self.ids[record.id] = key
+        if (loaded := self._loaded.get(key)) is not None:
+            loaded.record = record
+        if before.wake_at != record.wake_at:
+            self._timers.move(key, before.wake_at, record.wake_at)
+        return record
+
+    def _reopen(self, record: WorkflowRecord) -> WorkflowRecord:
+        self.ended.pop(record.key, None)
+        new = self.batch.workflows_new
+        (new if record.key in new else self.batch.workflows_changed)[record.key] = record
+        self.ids[record.id] = record.key
+        return record
