@@ -23,6 +23,7 @@ WHOLE_FILES = (
     "durable/engine/endings.py",
     "durable/engine/forking.py",
     "durable/engine/kinship.py",
+    "durable/engine/lists.py",
     "durable/engine/lifecycle.py",
     "durable/engine/long_decisions.py",
     "durable/engine/messages.py",

@@ -24,6 +24,8 @@ from tests.public_names import PUBLIC_NAMES
 from tests.sources import FunctionNode, Source, files, functions, imports, inside_functions, uses
 
 FILE_LINES, FUNCTION_LINES, CLASS_LINES, TEST_LINES = 400, 60, 250, 40
+# Who may touch the open batch.
+BATCH_HOLDERS = ("durable/engine/state/", "durable/engine/coordinator.py")
 PUBLIC_METHODS, POSITIONAL_PARAMETERS, NESTING = 15, 5, 4
 
 # The floor from the ground up: a module imports its own level and those below.
@@ -227,6 +229,16 @@ def positions_are_parsed_in_one_place(source: Source) -> Offences:
             yield call, f"{ast.unparse(call)} belongs to durable/position.py"
 
 
+@each
+def state_alone_writes(source: Source) -> Offences:
+    """Only `state` and the coordinator, which commits it, touch the open batch."""
+    if room_of(source.path) != "engine" or source.path.startswith(BATCH_HOLDERS):
+        return
+    for node in (node for node in ast.walk(source.tree) if isinstance(node, ast.Attribute)):
+        if node.attr == "batch":
+            yield node, f"{ast.unparse(node)} belongs to durable/engine/state"
+
+
 def options_are_read(sources: Sequence[Source]) -> Iterator[str]:
     """An option of EngineConfig that no code reads does not exist."""
     top = [node for one in sources if one.path == CONFIG for node in one.tree.body]
@@ -305,7 +317,10 @@ SAMPLES = (("str", "sample"), ("timedelta", timedelta(seconds=3)), ("int", 3), (
 _ERROR_MODULES = (errors, event_errors, limit_errors, pause_errors, repair_errors, schedule_errors)
 _MODULES = {name: value for module in _ERROR_MODULES for name, value in vars(module).items()}
 ERRORS = [one for one in _MODULES.values() if BaseException in getattr(one, "__mro__", ())]
-_PACKAGE = (one_way, import_form, no_cycles, sizes, purity, positions_are_parsed_in_one_place, options_are_read)
+_PACKAGE = (
+    one_way, import_form, no_cycles, sizes, purity, positions_are_parsed_in_one_place, state_alone_writes,
+    options_are_read,
+)  # fmt: skip
 RULES: dict[Rule, tuple[str, ...]] = dict.fromkeys((*_PACKAGE, public_names, docstrings), ("durable",))
 RULES |= {size_of_files: ("durable", "tests"), leftovers: ("durable", "tests"), shape_of_tests: ("tests",)}
 _A, _DEEP = (
@@ -340,6 +355,7 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
     (purity, "durable/runner/determinism.py", "import random\nrandom.random()", "random.random belongs"),
     (purity, "durable/runner/determinism.py", "import random\nrandom.Random()", "without a seed"),
     (positions_are_parsed_in_one_place, _A, "wait.position.rpartition('.')", "belongs to durable/position.py"),
+    (state_alone_writes, _A, "turn.state.batch.events_put[1] = event", "belongs to durable/engine/state"),
     (options_are_read, CONFIG, "class EngineConfig:\n batch: int\n def f(self): self.batch", "reads batch"),
     (options_are_read, "durable/config.py", "class EngineConfig: 1", "not defined"),
     (public_names, "durable/__init__.py", "__all__ = ['helper']", "helper is unexpected"),

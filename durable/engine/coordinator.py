@@ -23,6 +23,7 @@ from durable.engine.config import EngineConfig
 from durable.engine.decisions import decide_in
 from durable.engine.inbox import Envelope, Inbox
 from durable.engine.journal import Tell
+from durable.engine.lists import answer_list
 from durable.engine.operations import (
     Effect,
     Follow,
@@ -157,7 +158,7 @@ class WorkflowStateCoordinator:
             elif item.operation.is_list:
                 lists.append(item)
             else:
-                self._decide(turn, item, release)
+                self._answer(turn, item, release)
         if self.state.trials.next() is not None:
             hold_trials(turn)
         self.state.mark[0] = 0
@@ -165,8 +166,8 @@ class WorkflowStateCoordinator:
         self._commit()
         # Nothing is acknowledged that went into a file which is no longer there.
         self._upkeep.check()
-        for one in lists:
-            self._decide(turn, one, release)
+        for envelope in lists:
+            self._answer(turn, envelope, release)
         release.answered += self._observers.take(told)
         self._apply(turn.effects, release)
         if release.answered or release.activities:
@@ -174,9 +175,10 @@ class WorkflowStateCoordinator:
         self._callers = []
         self.state.look_ahead()
 
-    def _decide(self, turn: Turn, envelope: Envelope, release: Release) -> None:
+    def _answer(self, turn: Turn, envelope: Envelope, release: Release) -> None:
+        operation = envelope.operation
         try:
-            reply = decide_in(turn, envelope.operation)
+            reply = answer_list(self._backend, operation) if operation.is_list else decide_in(turn, operation)
         except (InvariantViolated, StorageError):
             # The state may be half changed. Crash-only: throw it away and start again.
             raise

@@ -27,13 +27,12 @@ from durable.engine import (
 from durable.engine import operations as ops
 from durable.engine.kinship import reason_of
 from durable.engine.long_decisions import decide_check_waits, put_off
-from durable.engine.mail_operations import CheckWaits, ListEvents, ListLetters, RemoveEvent, RemoveLetter, ReplayLetter
+from durable.engine.mail_operations import CheckWaits, RemoveEvent, RemoveLetter, ReplayLetter
 from durable.engine.messages import CancelChild, CancelSpawned, EventMoved, EventSent, FireTimers, LookAgain, Message
 from durable.engine.progress import load
 from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.engine.state.bodies import Loaded
-from durable.engine.state.state import State
-from durable.engine.turn import Decision, Turn
+from durable.engine.turn import Turn
 from durable.errors import CodecError
 from durable.records import EntryKind, WorkflowStatus
 from durable.runner.fibers import WaitCondition
@@ -50,20 +49,15 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.TerminateWorkflow: lifecycle.decide_terminate_workflow,
     ops.SendEvent: delivery.decide_send_event,
     CheckWaits: decide_check_waits,
-    ListEvents: pending.decide_list_events,
     RemoveEvent: pending.decide_remove_event,
-    ListLetters: pending.decide_list_letters,
     ReplayLetter: pending.decide_replay_letter,
     RemoveLetter: pending.decide_remove_letter,
     ops.SweepEvents: pending.decide_sweep_events,
-    ops.ListPauses: pauses.decide_list_pauses,
     ops.ResumePause: pauses.decide_resume_pause,
     ops.CancelPause: pauses.decide_cancel_pause,
     ops.RecoverWorkflows: recovery.decide_recover_workflows,
     ops.FindWorkflow: questions.decide_find_workflow,
     ops.AwaitEnd: questions.decide_await_end,
-    ops.ListWorkflows: questions.decide_list_workflows,
-    ops.CountWorkflows: questions.decide_count_workflows,
     ops.ReadHistory: questions.decide_read_history,
     ops.DescribeWorkflow: describing.decide_describe_workflow,
     ops.PurgeWorkflows: questions.decide_purge_workflows,
@@ -80,15 +74,7 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.ResumeSchedule: schedules.decide_resume_schedule,
     ops.TriggerSchedule: schedules.decide_trigger_schedule,
     ops.DeleteSchedule: schedules.decide_delete_schedule,
-    ops.ListSchedules: schedules.decide_list_schedules,
 }
-
-
-def decide(state: State, op: ops.Operation[Any], now: int) -> Decision[Any]:
-    """Decide one operation. State and batch are changed; nothing leaves. Raises a `DurableError` for the caller."""
-    turn = Turn(state, now)
-    reply = decide_in(turn, op)
-    return Decision(reply, turn.effects)
 
 
 def decide_in(turn: Turn, op: ops.Operation[Any]) -> Any:

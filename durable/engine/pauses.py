@@ -6,9 +6,8 @@ is the answer. A pause that was refused an answer is as open as before.
 
 from __future__ import annotations
 
-from durable.backends.base import OpenPauses
 from durable.engine.endings import check_payload
-from durable.engine.operations import CancelPause, ListPauses, ResumePause
+from durable.engine.operations import CancelPause, ResumePause
 from durable.engine.progress import feed, load
 from durable.engine.state.bodies import Loaded
 from durable.engine.trial import Misfit, examined
@@ -17,7 +16,7 @@ from durable.errors import CodecError, DurableError, PayloadTooLarge, WorkflowTe
 from durable.outcomes import pack_error, unpack_error
 from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled, PauseExpired, PauseNotFound, WorkflowParked
 from durable.position import place
-from durable.records import EntryKind, EntryStatus, EventWait, OpenPause, Question, WorkflowRecord, WorkflowStatus
+from durable.records import EntryKind, EntryStatus, EventWait, Question, WorkflowRecord, WorkflowStatus
 from durable.runner.fibers import WaitCondition
 from durable.runner.pauses import PauseOp
 from durable.runner.session import WorkflowSessionRunner
@@ -53,12 +52,6 @@ def expire_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     record = loaded.record
     error = PauseExpired(record.id, place(record.round, wait.position))
     feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
-
-
-def decide_list_pauses(turn: Turn, op: ListPauses) -> list[OpenPause]:
-    """A page of open pauses."""
-    key = None if op.workflow_id is None else turn.state.record(op.workflow_id).key
-    return list(turn.state.backend.find(OpenPauses(workflow_key=key, name=op.name, after=op.after, limit=op.limit)))
 
 
 def _asked(turn: Turn, op: ResumePause) -> PauseOp[object] | DurableError:

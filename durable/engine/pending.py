@@ -4,51 +4,22 @@ from __future__ import annotations
 
 import logging
 
-from durable.backends.base import Letters, PendingEvents, Sent, StaleEvents
-from durable.clock import from_duration, to_datetime
+from durable.backends.base import Letters, Sent, StaleEvents
+from durable.clock import from_duration
 from durable.engine.burial import bury_forgotten
 from durable.engine.delivery import decide_send_event, drop
-from durable.engine.mail_operations import ListEvents, ListLetters, RemoveEvent, RemoveLetter, ReplayLetter
+from durable.engine.mail_operations import RemoveEvent, RemoveLetter, ReplayLetter
 from durable.engine.operations import Delivered, Follow, Queued, SendEvent, SweepEvents
 from durable.engine.turn import Turn
 from durable.errors import DeadLetterNotFound
 from durable.event_errors import EventNotFound
-from durable.letters import DeadLetter, PendingEventInfo, decoded
+from durable.letters import DeadLetter
 from durable.records import PendingEvent
 
 _log = logging.getLogger("durable")
 
 
 # --- pending events -----------------------------------------------------------------------------------------------
-
-
-def decide_list_events(turn: Turn, op: ListEvents) -> list[PendingEventInfo]:
-    """A page of pending events: all, those of a name, or those sent to one id."""
-    record = None if op.to is None else turn.state.find(op.to)
-    found = turn.state.backend.find(
-        PendingEvents(
-            name=op.name,
-            target=None if record is None else record.key,
-            unstarted=op.to if record is None else None,
-            after=op.after,
-            limit=op.limit,
-        )
-    )
-    return [_info(turn, event) for event in found]
-
-
-def _info(turn: Turn, event: PendingEvent) -> PendingEventInfo:
-    owner = None if event.target is None else turn.state.readable(event.target)
-    return PendingEventInfo(
-        id=event.serial,
-        name=event.name,
-        key=event.event_key or None,
-        to=event.unstarted if owner is None else owner.id,
-        payload=decoded(event.payload),
-        sent_at=to_datetime(event.sent_at),
-        expires_at=None if event.expires_at is None else to_datetime(event.expires_at),
-        is_broadcast=not event.consume,
-    )
 
 
 def decide_remove_event(turn: Turn, op: RemoveEvent) -> None:
@@ -60,11 +31,6 @@ def decide_remove_event(turn: Turn, op: RemoveEvent) -> None:
 
 
 # --- dead letters -------------------------------------------------------------------------------------------------
-
-
-def decide_list_letters(turn: Turn, op: ListLetters) -> list[DeadLetter]:
-    """A page of dead letters."""
-    return list(turn.state.backend.find(Letters(after=op.after, limit=op.limit)))
 
 
 def decide_replay_letter(turn: Turn, op: ReplayLetter) -> Delivered | Queued:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import attrs
 
-from durable.backends.base import Background, Backgrounds, Workflows
+from durable.backends.base import Workflows
 from durable.engine.operations import (
     AwaitEnd,
-    CountWorkflows,
     FindWorkflow,
-    Listed,
-    ListWorkflows,
     PurgeWorkflows,
     ReadHistory,
 )
@@ -41,23 +38,6 @@ def decide_await_end(turn: Turn, op: AwaitEnd) -> WorkflowRecord | Pending:
     record = shown(turn.state, op.id)
     is_answer = record.status is WorkflowStatus.PARKED and not op.wait_if_parked
     return record if is_answer or record.status.is_terminal else Pending(record.key)
-
-
-def decide_list_workflows(turn: Turn, op: ListWorkflows) -> list[Listed]:
-    """A page of workflows, in two questions to the store however long it is."""
-    after = None if op.after is None else shown(turn.state, op.after).key
-    records = turn.state.backend.find(attrs.evolve(op.query, after=after))
-    if not records:
-        return []
-    backgrounds = turn.state.backend.find(Backgrounds(tuple(record.key for record in records)))
-    by_key = {background.workflow_key: background for background in backgrounds}
-    # A background whose row is damaged is left out by the store.
-    return [Listed(one, by_key.get(one.key) or Background(one.key, None, None)) for one in records]
-
-
-def decide_count_workflows(turn: Turn, op: CountWorkflows) -> int:
-    """How many there are."""
-    return turn.state.backend.count(op.query)
 
 
 def decide_read_history(turn: Turn, op: ReadHistory) -> list[HistoryEntry]:

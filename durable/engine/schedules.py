@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import attrs
 
-from durable.backends.base import Schedules
 from durable.clock import from_duration
 from durable.engine.delivery import adopt_mail
 from durable.engine.endings import check_payload
@@ -19,7 +18,6 @@ from durable.engine.operations import (
     CreateSchedule,
     DeleteSchedule,
     Follow,
-    ListSchedules,
     PauseSchedule,
     ResumeSchedule,
     ResumeWorkflow,
@@ -122,11 +120,6 @@ def decide_trigger_schedule(turn: Turn, op: TriggerSchedule) -> WorkflowRecord:
 def decide_delete_schedule(turn: Turn, op: DeleteSchedule) -> None:
     """Forget a schedule; its runs go on."""
     turn.state.timetable.drop(turn.state.timetable.get(op.name))
-
-
-def decide_list_schedules(turn: Turn, op: ListSchedules) -> list[ScheduleRecord]:
-    """A page of schedules."""
-    return list(turn.state.backend.find(Schedules(after=op.after, limit=op.limit)))
 
 
 # --- ticks ----------------------------------------------------------------------------------------------------------

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
-
 import attrs
 
 from durable.engine.messages import Messages
 from durable.engine.operations import Effect
 from durable.engine.state.state import State
-
-A = TypeVar("A")
 
 
 @attrs.define(eq=False)
@@ -24,11 +20,3 @@ class Turn:
     messages: Messages = attrs.field(factory=Messages)
     # How many children a workflow has started in this turn, by its key.
     started: dict[int, int] = attrs.field(factory=dict)
-
-
-@attrs.frozen
-class Decision(Generic[A]):
-    """What was decided. The writes stand in the state's open batch; nothing of this leaves before its commit."""
-
-    reply: A
-    effects: list[Effect]

@@ -29,8 +29,9 @@ from durable.clock import from_duration
 from durable.codec import Codec
 from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
-from durable.engine.decisions import decide
+from durable.engine.decisions import decide_in
 from durable.engine.journal import Tell
+from durable.engine.lists import answer_list
 from durable.engine.progress import last_seq
 from durable.engine.recovery import begin_trials, hold_trials
 from durable.engine.state.state import State
@@ -139,13 +140,12 @@ class Desk:
         for op in operations:
             if isinstance(op, ops.SendEvent):
                 self._names.add(op.name)
+            turn = Turn(self.state, now)
             try:
-                decision = decide(self.state, op, now)
+                replies.append(None if op.is_list else decide_in(turn, op))
+                effects += turn.effects
             except DurableError as error:
                 replies.append(error)
-            else:
-                replies.append(decision.reply)
-                effects += decision.effects
         if self.state.trials.next() is not None:
             turn = Turn(self.state, now)
             hold_trials(turn)
@@ -153,7 +153,13 @@ class Desk:
         self.state.mark[0] = 0
         self._commit()
         self._leave(effects)
-        return replies
+        return [self._list(op) if op.is_list else reply for op, reply in zip(operations, replies, strict=True)]
+
+    def _list(self, op: ops.Operation[Any]) -> Any:
+        try:
+            return answer_list(self.backend, op)
+        except DurableError as error:
+            return error
 
     def _commit(self) -> None:
         if not self.state.batch.is_empty():

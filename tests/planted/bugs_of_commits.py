@@ -48,14 +48,14 @@ def released_before_the_commit(planter: Planter) -> None:
 @bug("I6")
 def acknowledged_before_the_commit(planter: Planter) -> None:
     """A caller is told only what is durable."""
-    decide = WorkflowStateCoordinator._decide
+    answer = WorkflowStateCoordinator._answer
 
-    def _decide(self: WorkflowStateCoordinator, turn: Turn, envelope: Envelope, release: Release) -> None:
-        decide(self, turn, envelope, release)
+    def _answer(self: WorkflowStateCoordinator, turn: Turn, envelope: Envelope, release: Release) -> None:
+        answer(self, turn, envelope, release)
         self._release(Release(release.answered))
         release.answered = []
 
-    planter.replace(WorkflowStateCoordinator, _decide)
+    planter.replace(WorkflowStateCoordinator, _answer)
 
 
 @bug()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from durable.engine import pauses, progress
+from durable.engine import lists, pauses, progress
+from durable.engine.lists import Reading
 from durable.engine.operations import CancelPause, ListPauses, ResumePause
 from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
@@ -32,15 +33,14 @@ def question_never_listed(planter: Planter) -> None:
 
 
 @bug("I18")
-def only_loaded_pauses_are_listed(planter: Planter) -> None:
-    """Pauses are listed whether their workflow is in memory or not."""
-    list_all = pauses.decide_list_pauses
+def only_one_pause_is_listed(planter: Planter) -> None:
+    """Every open pause is listed."""
+    list_all = lists.list_pauses
 
-    def decide_list_pauses(turn: Turn, op: ListPauses) -> list[OpenPause]:
-        loaded = {one.record.id for one in turn.state.loaded.values()}
-        return [one for one in list_all(turn, op) if one.workflow_id in loaded]
+    def list_pauses(reading: Reading, op: ListPauses) -> list[OpenPause]:
+        return list_all(reading, op)[:1]
 
-    planter.replace(pauses, decide_list_pauses)
+    planter.replace(lists, list_pauses)
 
 
 @bug("I18")

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from durable.engine import decisions
+from durable.engine import decisions, lists
 
 # Seeds that a bug may take to be noticed, from the one that noticed it first: programs and dice change now and then.
 BUDGET = 200
@@ -42,7 +42,7 @@ class Planter:
         for module in modules:
             for name in [name for name, value in vars(module).items() if value is old]:
                 self._set(module, name, new)
-        tables: tuple[dict[Any, Any], ...] = (decisions._DECISIONS, decisions._LOOKS, decisions._HANDLERS)
+        tables: list[dict[Any, Any]] = [decisions._DECISIONS, decisions._LOOKS, decisions._HANDLERS, lists._LISTS]
         for table in tables:
             for name in [name for name, value in table.items() if value is old]:
                 self._undo.callback(table.__setitem__, name, old)
