@@ -1,7 +1,11 @@
 """`WorkflowStateCoordinator`: the one thread that owns all state.
 
-Take everything that is queued, decide, commit once, release once: in this order, for all operations alike. No feature
-adds a line here. Nothing leaves before the commit, and what leaves goes into the host's loop in one call per batch.
+First it recovers: the crash counts are committed when the store is opened, then the workflows that were running are
+loaded, page by page. Timers and calls wait until that is over.
+
+Then it takes everything that is queued, decides, commits once and releases once: in this order, for all operations
+alike. No feature adds a line here. Nothing leaves before the commit, and what leaves goes into the host's loop in one
+call per batch.
 
 A commit that fails is tried again, unreleased. Whether it happened after all is answered by the batch number before
 anything else. A store that stays broken stops the engine: callers get `StorageUnavailable`, memory is thrown away, and
@@ -35,6 +39,7 @@ from durable.engine.operations import (
 from durable.engine.patience import commit_again
 from durable.engine.questions import Pending
 from durable.engine.recovery import begin_trials, hold_trials
+from durable.engine.recovery_operations import RecoverNext
 from durable.engine.state.state import State
 from durable.engine.turn import Turn
 from durable.engine.upkeep import Upkeep
@@ -90,11 +95,13 @@ class WorkflowStateCoordinator:
         self._patience = from_duration("commit_patience", config.commit_patience) / SECOND
         self._upkeep = Upkeep(backend, clock)
         self._batch_number = 0
+        # Whether the recovery is not over yet. Until then no timer fires and no call is taken.
+        self.is_recovering = True
         self._inbox = inbox = Inbox(self.state, clock, config, self._forget_abandoned)
         # From any thread: put an operation into the queue, and end after what is queued.
         self.submit, self.stop, self.refuse_rest = inbox.submit, inbox.stop, inbox.refuse_rest
-        # Whether something is queued or due, and how long nothing will be.
-        self.has_work, self.nap = inbox.has_work, inbox.nap
+        # How long there will be nothing to do.
+        self.nap = inbox.nap
 
     # --- the thread -----------------------------------------------------------------------------------------------
 
@@ -134,7 +141,16 @@ class WorkflowStateCoordinator:
         """One batch of what is queued and due now; how many operations. `run` does this, with naps in between."""
         return self._work(wait=False)
 
+    def has_work(self) -> bool:
+        """Whether something is queued or due now."""
+        return self.is_recovering or self._inbox.has_work()
+
     def _work(self, *, wait: bool) -> int:
+        if self.is_recovering:
+            self.process([RecoverNext()])
+            # A stop does not wait for the rest.
+            self.is_recovering = self.state.recovery.next_after is not None and not self._inbox.is_clean
+            return 1
         taken = self._inbox.take(wait=wait and not self._upkeep.has_more)
         count = len(taken)
         self.process(taken)

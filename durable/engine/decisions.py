@@ -30,6 +30,7 @@ from durable.engine.long_decisions import decide_check_waits, put_off
 from durable.engine.mail_operations import CheckWaits, RemoveEvent, RemoveLetter, ReplayLetter
 from durable.engine.messages import CancelChild, CancelSpawned, EventMoved, EventSent, FireTimers, LookAgain, Message
 from durable.engine.progress import load
+from durable.engine.recovery_operations import ReadRecovery, RecoverNext
 from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
@@ -56,6 +57,8 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.ResumePause: pauses.decide_resume_pause,
     ops.CancelPause: pauses.decide_cancel_pause,
     ops.RecoverWorkflows: recovery.decide_recover_workflows,
+    RecoverNext: recovery.decide_recover_next,
+    ReadRecovery: recovery.decide_read_recovery,
     ops.FindWorkflow: questions.decide_find_workflow,
     ops.AwaitEnd: questions.decide_await_end,
     ops.ReadHistory: questions.decide_read_history,

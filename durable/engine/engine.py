@@ -31,6 +31,7 @@ from durable.engine.operations import (
     TerminateWorkflow,
 )
 from durable.engine.planner import Schedules
+from durable.engine.recovery_operations import ReadRecovery
 from durable.engine.typos import Typos
 from durable.engine.views import RecoveryReport
 from durable.errors import EngineClosed, OperationMisused, WrongType
@@ -89,7 +90,7 @@ class WorkflowEngine:
         self._host = make_host(self._core.close, self._core.hurry)
         try:
             await self._core.open(await self._host.open(), self._host.is_cancelled)
-            self.recovery = await self.recover()
+            self.recovery = _log_recovery(await self._core.ask(ReadRecovery()))
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
             raise
@@ -224,9 +225,7 @@ class WorkflowEngine:
         report = await self._core.ask(RecoverWorkflows())
         while report.next_after is not None:
             report += await self._core.ask(RecoverWorkflows(report.next_after, report.until))
-        if report != RecoveryReport():
-            _log.info("%s", report)
-        return report
+        return _log_recovery(report)
 
     @service_call
     async def backup(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -260,3 +259,9 @@ def _tags(tags: Iterable[str] | None) -> tuple[str, ...]:
     if isinstance(tags, str):
         raise WrongType("tags", "must be several texts, not one: tags=[...]")
     return tuple(dict.fromkeys(check_text("tag", tag) for tag in tags))
+
+
+def _log_recovery(report: RecoveryReport) -> RecoveryReport:
+    if report != RecoveryReport():
+        _log.info("%s", report)
+    return report

@@ -27,6 +27,7 @@ from durable.engine.endings import park
 from durable.engine.journal import Tell, about
 from durable.engine.operations import BeginAttempt, Follow, RecoverWorkflows, ResumeWorkflow
 from durable.engine.progress import load
+from durable.engine.recovery_operations import ReadRecovery, RecoverNext
 from durable.engine.state.trials import is_over
 from durable.engine.turn import Turn
 from durable.engine.views import RecoveryReport
@@ -117,8 +118,19 @@ def _park(turn: Turn, record: WorkflowRecord, problem: str) -> None:
 
 def decide_recover_workflows(turn: Turn, op: RecoverWorkflows) -> RecoveryReport:
     """Look over one page of running and parked workflows. Harmless when repeated: what is loaded is left alone."""
-    until = turn.state.serial if op.until is None else op.until
-    page = turn.state.recover_workflows(op.after, _PAGE)
+    return _look_over(turn, op.after, op.until)
+
+
+def decide_recover_next(turn: Turn, op: RecoverNext) -> None:
+    """Look over the next page of this start."""
+    report = turn.state.recovery
+    turn.state.recovery = report + _look_over(turn, report.next_after or 0, report.until)
+
+
+def _look_over(turn: Turn, after: int, until: int | None) -> RecoveryReport:
+    """Recover a page of the running and parked workflows with a key above `after` and at most `until`."""
+    until = turn.state.serial if until is None else until
+    page = turn.state.recover_workflows(after, _PAGE)
     report = RecoveryReport()
     for stored in page:
         if stored.key > until:
@@ -135,6 +147,11 @@ def decide_recover_workflows(turn: Turn, op: RecoverWorkflows) -> RecoveryReport
     if turn.state.trials.is_looking:
         turn.state.trials.looked_over()
     return report
+
+
+def decide_read_recovery(turn: Turn, op: ReadRecovery) -> RecoveryReport:
+    """What the recovery of this start came to."""
+    return turn.state.recovery
 
 
 def _recover(turn: Turn, record: WorkflowRecord) -> RecoveryReport:

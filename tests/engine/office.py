@@ -55,6 +55,11 @@ class Office:
         )
         self.coordinator.open("office")
 
+    def settle(self) -> None:
+        """Recover, and work off everything that is queued or due."""
+        while self.coordinator.work_off():
+            pass
+
     def _receive(self, release: Release) -> None:
         self.released.append(release)
         self.log.append("release")

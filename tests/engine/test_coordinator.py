@@ -259,6 +259,35 @@ def test_suspects_are_tried_by_the_coordinator() -> None:
         assert office.store.suspects == {1: crashes}
 
 
+def test_recovery_comes_before_timers_and_calls() -> None:
+    """Until every running workflow was looked over no timer fires and no call is taken."""
+    office = Office()
+    office.ask(call_of(sleeper(3), "s"), *(call_of(worker(), f"w{number}") for number in range(60)))
+    office = Office(store=office.store)
+    office.clock.advance(3600)
+    asked = office.letter(FindWorkflow("s"))
+    office.coordinator.submit(asked)
+    pages = 0
+    while office.coordinator.is_recovering:
+        pages += office.coordinator.work_off()
+        assert asked.reply is None
+        assert office.store.workflows[1].status is WorkflowStatus.SUSPENDED
+    assert pages == 2
+    office.settle()
+    assert asked.reply.status is WorkflowStatus.SUCCEEDED
+
+
+def test_stop_does_not_wait_for_the_recovery() -> None:
+    """An engine that is told to stop while it recovers leaves the rest to the next one."""
+    office = Office()
+    office.ask(*(call_of(worker(), f"w{number}") for number in range(120)))
+    office = Office(store=office.store)
+    office.coordinator.work_off()
+    office.coordinator.stop()
+    office.coordinator.run()
+    assert office.coordinator.state.recovery.resumed == 100
+
+
 def test_store_that_cannot_be_closed(caplog: pytest.LogCaptureFixture) -> None:
     """A store that fails even to close is logged, and everybody is told all the same."""
     office = Office()
@@ -278,7 +307,7 @@ def test_store_that_cannot_be_closed(caplog: pytest.LogCaptureFixture) -> None:
 def test_work_off_takes_what_is_there_and_does_not_wait() -> None:
     """Without a thread: one batch of what is queued, then of what follows from it, then nothing."""
     office = Office()
-    office.coordinator.work_off()
+    office.settle()
     assert not office.coordinator.has_work()
     office.coordinator.submit(office.letter(call_of(sleeper(10), "s")))
     office.coordinator.submit(office.letter(FindWorkflow("s")))
@@ -291,7 +320,7 @@ def test_work_off_takes_what_is_there_and_does_not_wait() -> None:
 def test_list_shows_what_was_decided_before_it() -> None:
     """A list that comes in one batch with a timer that is due, or with a start, shows what came of it."""
     office = Office()
-    office.coordinator.work_off()
+    office.settle()
     ended = CountWorkflows(Workflows(statuses=(WorkflowStatus.SUCCEEDED,), limit=9))
     all = CountWorkflows(EVERY)
     office.ask(call_of(sleeper(3), "s"))
@@ -313,7 +342,7 @@ def test_list_that_is_refused_hurts_nobody_else() -> None:
 def test_timer_that_is_due_is_work() -> None:
     """How long the coordinator may nap follows from the next timer, which is work when its time has come."""
     office = Office()
-    office.coordinator.work_off()
+    office.settle()
     assert office.coordinator.nap() == 5.0
     office.ask(call_of(sleeper(3), "s"))
     assert (office.coordinator.nap(), office.coordinator.has_work()) == (3.0, False)

@@ -110,7 +110,6 @@ class Service:
             except (StorageUnavailable, SimCrash):
                 self.backend.close()
                 continue
-            self.coordinator.submit(ops.RecoverWorkflows())
             return
 
     def die(self) -> None:

@@ -21,7 +21,7 @@ from durable.codec import Codec
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.inbox import Envelope
-from durable.engine.operations import Operation, RecordActivity, RecoverWorkflows, RunActivity, StartWorkflow
+from durable.engine.operations import Operation, RecordActivity, RunActivity, StartWorkflow
 from durable.records import HistoryEntry
 from durable.registry import Registry
 from durable.runner.definitions import WorkflowCall
@@ -145,7 +145,6 @@ class Counted:
         """Start, and what that took."""
         work = self._begin()
         self.coordinator.open("counted")
-        self.coordinator.submit(RecoverWorkflows())
         self._work_off()
         return work
 

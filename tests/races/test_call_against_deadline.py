@@ -61,6 +61,7 @@ def test_answer_and_deadline_in_one_batch(seconds: float, result: str) -> None:
 def test_flood_of_calls_does_not_hold_up_timers() -> None:
     """However many calls wait, each batch fires timers that are due, and a bounded number of them."""
     office = Office(config=EngineConfig(max_batch=10))
+    office.settle()
     office.ask(*(call_of(sleeper(), f"s{number}") for number in range(30)))
     for number in range(200):
         _submit(office, event_of(go, number))

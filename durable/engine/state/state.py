@@ -20,6 +20,7 @@ from durable.engine.state.timetable import Timetable
 from durable.engine.state.trials import Trials
 from durable.engine.state.waits import Waits
 from durable.engine.state.workflows import Workflows
+from durable.engine.views import RecoveryReport
 from durable.errors import CodecError, WorkflowNotFound
 from durable.records import WorkflowRecord, WorkflowStatus
 from durable.registry import Registry
@@ -53,6 +54,8 @@ class State:
         self.in_flight: dict[int, dict[str, Flight]] = {}
         # Told before and after every step of a body, so that a slow or stuck one can be named.
         self.watch: Watch = Unwatched()
+        # What the recovery of this start came to.
+        self.recovery = RecoveryReport()
         # Holds the key of the workflow whose body runs. The next engine reads it if this process dies of that.
         self.mark: Mark = [0, 0]
         # The key up to which the retention has looked at workflows in its present pass.

@@ -16,7 +16,7 @@ from durable.codec import Codec
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.inbox import Envelope
-from durable.engine.operations import BeginAttempt, Operation, RecordActivity, RecoverWorkflows, RunActivity
+from durable.engine.operations import BeginAttempt, Operation, RecordActivity, RunActivity
 from durable.outcomes import pack_error
 from durable.registry import Registry
 from durable.runner.ops import IN_ACTIVITY
@@ -107,8 +107,6 @@ class Process:
         self.is_alive = True
         # Whether it knows the code of the workflows that are stored.
         self.has_code = has_code
-        # Whether the recovery is through; only then callers are let in.
-        self.is_ready = False
         self.running: dict[Name, RunActivity] = {}
         self.coordinator = WorkflowStateCoordinator(
             backend,
@@ -120,7 +118,11 @@ class Process:
         )
         self.coordinator.state.watch = checker
         self.coordinator.open(name)
-        self.ask(RecoverWorkflows(), self._recovered)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the recovery is over; only then callers are let in."""
+        return not self.coordinator.is_recovering
 
     # --- work -------------------------------------------------------------------------------------------------------
 
@@ -137,12 +139,6 @@ class Process:
         """A call from outside; the answer comes after its commit, or never if there is a crash."""
         envelope = Envelope(operation, lambda: answered(envelope))
         self.coordinator.submit(envelope)
-
-    def _recovered(self, envelope: Envelope) -> None:
-        if envelope.reply.next_after is None:
-            self.is_ready = True
-        else:
-            self.ask(RecoverWorkflows(envelope.reply.next_after, envelope.reply.until), self._recovered)
 
     def stop(self) -> None:
         """Work off what is queued, say that the stop is clean, and leave."""
