@@ -19,7 +19,6 @@ from durable.engine.views import Description, RecoveryReport
 from durable.errors import DurableError
 from durable.records import HistoryEntry, OpenPause, Progress, WorkflowRecord, WorkflowStatus
 from durable.runner.definitions import ActivityDef, WorkflowDef
-from durable.runner.pauses import PauseOp
 from durable.schedule import Job, ScheduleRecord
 
 A_co = TypeVar("A_co", covariant=True)
@@ -200,22 +199,17 @@ class ListPauses(Operation[list[OpenPause]]):
     limit: int
 
 
-# A workflow may have to be loaded before it is known that it must be refused, and what follows from that is worked off
-# in any case: so the next two answer with the refusal instead of raising it.
+# The next two reply with a refusal instead of raising it: by then the workflow may have been loaded, and what follows
+# from that is handled in any case.
 @attrs.frozen
-class ResumePause(Operation[PauseOp[Any] | DurableError | None]):
-    """Give an open pause its answer, as JSON.
-
-    An answer that is not written as the type that the pause asks for changes nothing: the reply is the pause, so that
-    the caller can write it as that type and ask again. Nearly every answer has the type and needs one operation only,
-    so that one which comes in time is not overtaken by the end of that time.
-    """
+class ResumePause(Operation[DurableError | None]):
+    """Give an open pause its answer, as JSON. The decision reads it as the type that the pause asks for."""
 
     workflow_id: str
     pause_id: str
-    answer: str | None
-    # As which type the answer was written; None for that of the pause.
-    written_as: type | None = None
+    answer: str
+    # The class of the value that was written, see `own_types`; None for plain JSON.
+    written_as: str | None = None
 
 
 @attrs.frozen
