@@ -53,9 +53,11 @@ class StartWorkflow(Operation[WorkflowRecord]):
     """Begin a workflow, or find the one that was begun with the same call."""
 
     id: str
-    definition: WorkflowDef[Any, Any]
+    name: str
+    version: int = 1
     input: str
-    # The same arguments as read back from the text, where the caller has them at hand.
+    # What the caller has at hand in this process, and what does not travel: the code, and the arguments as read back.
+    definition: WorkflowDef[Any, Any] | None = attrs.field(default=None, eq=False)
     arguments: Arguments | None = attrs.field(default=None, eq=False)
     delay: int = 0
     tags: tuple[str, ...] = ()
@@ -73,8 +75,8 @@ class SendEvent(Operation[Delivered | Queued]):
     consume: bool = True
     expire_after: int | None = None
     event_id: str | None = None
-    # The type that the sender has packed it as; None where nobody knows.
-    payload_type: Any = None
+    # The type that the sender has packed it as; None where nobody knows. Only its name travels.
+    payload_type: Any = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen
@@ -227,7 +229,8 @@ class CreateSchedule(Operation[ScheduleRecord]):
 
     name: str
     job: Job
-    definition: WorkflowDef[Any, Any]
+    # The code, which does not travel.
+    definition: WorkflowDef[Any, Any] | None = attrs.field(default=None, eq=False)
     replace: bool = False
 
 

@@ -109,7 +109,9 @@ def _loop() -> list[Any]:
     return loop
 
 
-@pytest.mark.parametrize("value", [object(), [float("nan")], {"a": {1j}}, _loop()], ids=["object", "nan", "1j", "loop"])
+@pytest.mark.parametrize(
+    "value", [object(), [float("nan")], {"a": {object()}}, _loop()], ids=["object", "nan", "inside", "loop"]
+)
 def test_value_that_cannot_be_written(value: Any) -> None:
     """It is refused where it is written, at any depth."""
     with pytest.raises(CodecError, match="here: "):
