@@ -6,7 +6,7 @@ import importlib
 import json
 import pkgutil
 from types import UnionType
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import attrs
 import pytest
@@ -82,6 +82,22 @@ def test_error_comes_back_as_itself(kind: type[BaseException]) -> None:
     fields: Any = kind
     names = [field.name for field in attrs.fields(fields)] if attrs.has(fields) and kind is not AllFailed else []
     assert [getattr(caught.value, name) for name in names] == [getattr(error, name) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(None, None), (int, "int"), (list[int], "list[int]"), (Literal["x" * 500], f"typing.Literal['{'x' * 184}")],
+)
+def test_type_of_a_payload_travels_as_its_name(kind: Any, name: str | None) -> None:
+    """It is shown and never looked up, so what arrives is the name; passed on, it stays the same."""
+    sent = SendEvent(name="paid", payload="5", payload_type=kind)
+    for _ in range(2):
+        form = over_the_wire(wire.write_operation(sent))
+        assert form["fields"]["payload_type"] == name
+        received = wire.read_operation(form)
+        assert isinstance(received, SendEvent)
+        assert (received.payload_type is None, repr(received.payload_type)) == (name is None, str(name))
+        sent = received
 
 
 def refused_with(form: Any) -> BaseException:
