@@ -73,6 +73,7 @@ from durable.records import (
     WorkflowStatus,
 )
 from durable.registration_errors import DuplicateActivity
+from durable.remote_errors import NotSupported, RemoteError
 from durable.repair_errors import CannotFork, CannotRepair, CannotRetry
 from durable.retry import Retry
 from durable.runner.changes import patched, removed
@@ -89,8 +90,9 @@ from durable.runner.session import WorkflowSessionRunner
 from durable.runner.undo import saga
 from durable.schedule import CatchUp, Overlap
 from durable.schedule_errors import ScheduleAlreadyExists, ScheduleBusy, ScheduleNotFound
+from durable.version import VERSION
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "ActivityDef",
@@ -139,6 +141,7 @@ __all__ = [
     "InvalidValue",
     "InvariantViolated",
     "NonRetryable",
+    "NotSupported",
     "OnParentClose",
     "Op",
     "OpenPause",
@@ -158,6 +161,7 @@ __all__ = [
     "Raised",
     "RecoveryReport",
     "RegistrationError",
+    "RemoteError",
     "Retry",
     "RetryAfter",
     "Returned",

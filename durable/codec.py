@@ -99,16 +99,21 @@ class Coder:
             raise CodecError(self.where, _secret(value) or f"{problem}; annotate it with the type that it has")
         return text, back
 
+    @property
+    def expects(self) -> str:
+        """The annotation, in words."""
+        return _name(self._annotation)
+
     def unpack(self, text: str) -> Any:
         """The value of a JSON text. Raises `CodecError`, and nothing else."""
-        return self.read(_decoded(self.where, text))
+        return self.read(decoded(self.where, text))
 
-    def read(self, data: Any) -> Any:
+    def read(self, data: Any, source: str = "stored") -> Any:
         """The value of JSON data that is decoded already. Raises `CodecError`, and nothing else."""
         try:
             return self._read(data, self._annotation)
         except Exception as error:
-            text = f"the stored {show(data)} does not fit {_name(self._annotation)}{_detail(error)}"
+            text = f"the {source} {show(data)} does not fit {self.expects}{_detail(error)}"
             raise CodecError(self.where, text) from error
 
     def _misfit(self, value: Any, error: Exception) -> str:
@@ -181,7 +186,7 @@ class FunctionCoder:
 
     def unpack_arguments(self, text: str) -> Arguments:
         """The arguments of a stored call. Raises `CodecError` if they do not fit the function of today."""
-        data = _decoded(self._name, text)
+        data = decoded(self._name, text)
         if not isinstance(data, dict):
             raise CodecError(self._name, f"the stored arguments are {show(data)} and no JSON object")
         unknown = data.keys() - self._parameters.keys()
@@ -337,11 +342,12 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _decoded(where: str, text: str) -> Any:
+def decoded(where: str, text: str, source: str = "stored") -> Any:
+    """The data of a JSON text. Raises `CodecError`."""
     try:
         return decode(text)
     except Exception as error:
-        raise CodecError(where, f"the stored text {show(text)} is no JSON: {_brief(error)}") from error
+        raise CodecError(where, f"the {source} text {show(text)} is no JSON: {_brief(error)}") from error
 
 
 def _name(annotation: Any) -> str:

@@ -323,10 +323,10 @@ _TEXTS: tuple[tuple[type, Write, Read], ...] = (
 )
 
 
-def make_converter() -> Converter:
+def make_converter(*, detailed_validation: bool = False) -> Converter:
     """A converter with every hook that durable needs. Register your own on it and give it to `Codec`."""
     converter = Converter(
-        detailed_validation=False,
+        detailed_validation=detailed_validation,
         unstructure_fallback_factory=_unknown_write,
         structure_fallback_factory=_unknown_read,
     )

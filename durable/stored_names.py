@@ -32,6 +32,7 @@ _FIRST_HOMES: Mapping[str, tuple[str, ...]] = {
         "PauseAlreadyAnswered", "PauseCancelled", "PauseExpired", "PauseNotFound", "WorkflowParked", "WrongWorkflow",
     ),
     "durable.registration_errors": ("DuplicateActivity",),
+    "durable.remote_errors": ("NotSupported", "RemoteError"),
     "durable.repair_errors": ("CannotFork", "CannotRepair", "CannotRetry"),
     "durable.runner.combinators": ("AllFailed",),
     "durable.schedule_errors": ("ScheduleAlreadyExists", "ScheduleBusy", "ScheduleNotFound"),
@@ -55,6 +56,11 @@ def stored_name(cls: type) -> str:
     """The name under which a class is stored."""
     path = class_name(cls)
     return _NAMES.get(path, path)
+
+
+def own_class(name: str) -> type | None:
+    """The class of ours that is stored under a name, and never one of a user: for names from other processes."""
+    return loaded_class(_PATHS[name]) if name in _PATHS else None
 
 
 def stored_class(name: str) -> type | None:

@@ -49,6 +49,7 @@ HistoryEntry
 InvalidValue
 InvariantViolated
 NonRetryable
+NotSupported
 OnParentClose
 Op
 OpenPause
@@ -68,6 +69,7 @@ Queued
 Raised
 RecoveryReport
 RegistrationError
+RemoteError
 Retry
 RetryAfter
 Returned

@@ -19,7 +19,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from durable import errors, event_errors, limit_errors, pause_errors, repair_errors, schedule_errors
+from durable import errors, event_errors, limit_errors, pause_errors, remote_errors, repair_errors, schedule_errors
 from tests.public_names import PUBLIC_NAMES
 from tests.sources import FunctionNode, Source, files, functions, imports, inside_functions, uses
 
@@ -30,8 +30,8 @@ PUBLIC_METHODS, POSITIONAL_PARAMETERS, NESTING = 15, 5, 4
 
 # The floor from the ground up: a module imports its own level and those below.
 CODING = (
-    "aliases", "codec", "converter", "error_values", "loaded_classes", "outcomes", "pydantic_types", "raw_errors",
-    "sameness", "stored_names", "zones",
+    "aliases", "codec", "converter", "error_values", "loaded_classes", "outcomes", "own_types", "pydantic_types",
+    "raw_errors", "sameness", "stored_names", "zones",
 )  # fmt: skip
 LEVELS = (
     (
@@ -41,8 +41,10 @@ LEVELS = (
         "limit_errors",
         "pause_errors",
         "registration_errors",
+        "remote_errors",
         "repair_errors",
         "schedule_errors",
+        "version",
     ),
     ("clock", "ids", "position"),
     ("letters", "records", "registry", "retry", "schedule"),
@@ -314,7 +316,7 @@ def mute_errors(classes: Iterable[type[BaseException]]) -> Iterator[str]:
 
 
 SAMPLES = (("str", "sample"), ("timedelta", timedelta(seconds=3)), ("int", 3), ("float", 3.5))
-_ERROR_MODULES = (errors, event_errors, limit_errors, pause_errors, repair_errors, schedule_errors)
+_ERROR_MODULES = (errors, event_errors, limit_errors, pause_errors, remote_errors, repair_errors, schedule_errors)
 _MODULES = {name: value for module in _ERROR_MODULES for name, value in vars(module).items()}
 ERRORS = [one for one in _MODULES.values() if BaseException in getattr(one, "__mro__", ())]
 _PACKAGE = (

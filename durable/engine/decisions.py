@@ -31,7 +31,7 @@ from durable.engine.mail_operations import CheckWaits, RemoveEvent, RemoveLetter
 from durable.engine.messages import CancelChild, CancelSpawned, EventMoved, EventSent, FireTimers, LookAgain, Message
 from durable.engine.progress import load
 from durable.engine.recovery_operations import ReadRecovery, RecoverNext
-from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
+from durable.engine.repair_operations import ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
 from durable.errors import CodecError
@@ -67,7 +67,6 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     retention.ExpireWorkflows: retention.decide_expire_workflows,
     RetryWorkflow: retrying.decide_retry_workflow,
     ForkWorkflow: forking.decide_fork_workflow,
-    FindStep: repairs.decide_find_step,
     RepairWorkflow: repairs.decide_repair_workflow,
     ops.ReadProgress: publishing.decide_read_progress,
     ops.AwaitChange: watching.decide_await_change,

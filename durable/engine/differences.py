@@ -19,7 +19,7 @@ def difference(known: WorkflowRecord, op: StartWorkflow) -> str | None:
 
     Another version of the code is no difference: a run keeps the version that it started with.
     """
-    if known.start_digest != digest(op.definition.name, op.input):
+    if known.start_digest != digest(op.name, op.input):
         return _other_call(known, op)
     if known.tags != op.tags:
         return f"tags={_brief(list(op.tags))}, but it was started with tags={_brief(list(known.tags))}"
@@ -31,9 +31,8 @@ def difference(known: WorkflowRecord, op: StartWorkflow) -> str | None:
 
 
 def _other_call(known: WorkflowRecord, op: StartWorkflow) -> str:
-    definition = op.definition
-    if known.name != definition.name:
-        return f"this call is for {definition.name!r} version {definition.version}, it runs version {known.version}"
+    if known.name != op.name:
+        return f"this call is for {op.name!r} version {op.version}, it runs version {known.version}"
     if known.round:
         return "other arguments than those it was started with (it has continued with others since)"
     stored, given = _arguments(known.input), _arguments(op.input)
@@ -42,7 +41,7 @@ def _other_call(known: WorkflowRecord, op: StartWorkflow) -> str:
         for name in dict.fromkeys((*given, *stored))
         if name not in given or name not in stored or given[name] != stored[name]
     ]
-    versions = "" if known.version == definition.version else f" (version {definition.version} against {known.version})"
+    versions = "" if known.version == op.version else f" (version {op.version} against {known.version})"
     return ("; ".join(parts) or "other arguments") + versions
 
 

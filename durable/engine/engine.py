@@ -137,8 +137,10 @@ class WorkflowEngine:
         record = await self._core.ask(
             StartWorkflow(
                 id=found or self._core.new_id(),
-                definition=definition,
+                name=definition.name,
+                version=definition.version,
                 input=text,
+                definition=definition,
                 arguments=arguments,
                 delay=0 if delay is None else from_duration("start: delay", delay),
                 tags=_tags(tags),

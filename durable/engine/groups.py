@@ -27,13 +27,13 @@ from durable.engine.operations import (
     ReadHistory,
     ResumePause,
 )
-from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
+from durable.engine.repair_operations import ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.engine.views import Description, WorkflowSummary
-from durable.errors import CodecError, DurableError, InvalidValue, WrongType
+from durable.errors import DurableError, InvalidValue, WrongType
 from durable.ids import check_reason, check_text
 from durable.letters import DeadLetter, PendingEventInfo
+from durable.own_types import write_own
 from durable.records import HistoryEntry, OpenPause, WorkflowStatus
-from durable.runner.pauses import PauseOp
 
 _LIMIT_MAX = 1_000
 Statuses = WorkflowStatus | Iterable[WorkflowStatus] | None
@@ -156,12 +156,9 @@ class Runs:
         """
         where = check_text("workflow id", id), check_text("position", position)
         told = check_text("reason", reason, length_max=1_000)
-        coder = await self._core.ask(FindStep(*where))
-        if isinstance(coder, DurableError):
-            raise coder
         # Here and not where bodies run: whatever the value does while it is written, it does to its own caller.
-        text, _ = coder.pack(value)
-        _raise(await self._core.ask(RepairWorkflow(*where, text, told)))
+        text = write_own(self._core.codec, value, "repair: value")
+        _raise(await self._core.ask(RepairWorkflow(*where, text, told, type(value).__name__)))
 
     @service_call
     async def purge(self, older_than: timedelta | float) -> int:
@@ -205,19 +202,9 @@ class Pauses:
         pause asks for, which then stays open.
         """
         place = check_text("workflow id", workflow_id), check_text("pause id", pause_id)
-        codec = self._core.codec
-        # Here and not where the body runs: whatever the answer does while it is written, it does to its own caller.
-        try:
-            text: str | None = codec.coder(type(answer), "pause: answer").pack(answer)[0]
-        except CodecError:
-            # Its type does not say enough, as that of a list; the pause does.
-            text = None
-        reply = await self._core.ask(ResumePause(*place, text, type(answer)))
-        if isinstance(reply, PauseOp):
-            text, _ = reply.coder(codec).pack(answer)
-            reply = await self._core.ask(ResumePause(*place, text))
-        if isinstance(reply, DurableError):
-            raise reply
+        # Here and not where bodies run: whatever the answer does while it is written, it does to its own caller.
+        text = write_own(self._core.codec, answer, "pause: answer")
+        _raise(await self._core.ask(ResumePause(*place, text, type(answer).__name__)))
 
     @service_call
     async def cancel(self, workflow_id: str, pause_id: str, reason: str | None = None) -> None:

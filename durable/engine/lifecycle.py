@@ -67,14 +67,13 @@ def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
         if (problem := difference(known, op)) is not None:
             raise WorkflowAlreadyExists(op.id, known.name, problem)
         return known
-    check_payload(turn, f"{op.definition.label}: arguments", op.input)
+    definition = op.definition or state.registry.get(op.name, op.version)
+    check_payload(turn, f"{definition.label}: arguments", op.input)
     if len(op.tags) > state.config.max_tags:
         raise InvalidValue("tags", f"{len(op.tags)} are more than max_tags={state.config.max_tags}")
-    state.registry.add(op.definition)
+    state.registry.add(definition)
     start_at = later("start: delay", turn.now, op.delay)
-    return register_workflow(
-        turn, op.id, op.definition, op.input, start_at=start_at, arguments=op.arguments, tags=op.tags
-    )
+    return register_workflow(turn, op.id, definition, op.input, start_at=start_at, arguments=op.arguments, tags=op.tags)
 
 
 def register_workflow(

@@ -19,7 +19,6 @@ from durable.engine.views import Description, RecoveryReport
 from durable.errors import DurableError
 from durable.records import HistoryEntry, OpenPause, Progress, WorkflowRecord, WorkflowStatus
 from durable.runner.definitions import ActivityDef, WorkflowDef
-from durable.runner.pauses import PauseOp
 from durable.schedule import Job, ScheduleRecord
 
 A_co = TypeVar("A_co", covariant=True)
@@ -54,9 +53,11 @@ class StartWorkflow(Operation[WorkflowRecord]):
     """Begin a workflow, or find the one that was begun with the same call."""
 
     id: str
-    definition: WorkflowDef[Any, Any]
+    name: str
+    version: int = 1
     input: str
-    # The same arguments as read back from the text, where the caller has them at hand.
+    # What the caller has at hand in this process, and what does not travel: the code, and the arguments as read back.
+    definition: WorkflowDef[Any, Any] | None = attrs.field(default=None, eq=False)
     arguments: Arguments | None = attrs.field(default=None, eq=False)
     delay: int = 0
     tags: tuple[str, ...] = ()
@@ -74,8 +75,8 @@ class SendEvent(Operation[Delivered | Queued]):
     consume: bool = True
     expire_after: int | None = None
     event_id: str | None = None
-    # The type that the sender has packed it as; None where nobody knows.
-    payload_type: Any = None
+    # The type that the sender has packed it as; None where nobody knows. Only its name travels.
+    payload_type: Any = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen
@@ -200,22 +201,17 @@ class ListPauses(Operation[list[OpenPause]]):
     limit: int
 
 
-# A workflow may have to be loaded before it is known that it must be refused, and what follows from that is worked off
-# in any case: so the next two answer with the refusal instead of raising it.
+# The next two reply with a refusal instead of raising it: by then the workflow may have been loaded, and what follows
+# from that is handled in any case.
 @attrs.frozen
-class ResumePause(Operation[PauseOp[Any] | DurableError | None]):
-    """Give an open pause its answer, as JSON.
-
-    An answer that is not written as the type that the pause asks for changes nothing: the reply is the pause, so that
-    the caller can write it as that type and ask again. Nearly every answer has the type and needs one operation only,
-    so that one which comes in time is not overtaken by the end of that time.
-    """
+class ResumePause(Operation[DurableError | None]):
+    """Give an open pause its answer, as JSON. The decision reads it as the type that the pause asks for."""
 
     workflow_id: str
     pause_id: str
-    answer: str | None
-    # As which type the answer was written; None for that of the pause.
-    written_as: type | None = None
+    answer: str
+    # The class of the value that was written, see `own_types`; None for plain JSON.
+    written_as: str | None = None
 
 
 @attrs.frozen
@@ -233,7 +229,8 @@ class CreateSchedule(Operation[ScheduleRecord]):
 
     name: str
     job: Job
-    definition: WorkflowDef[Any, Any]
+    # The code, which does not travel.
+    definition: WorkflowDef[Any, Any] | None = attrs.field(default=None, eq=False)
     replace: bool = False
 
 

@@ -14,6 +14,7 @@ from durable.engine.trial import Misfit, examined
 from durable.engine.turn import Turn
 from durable.errors import CodecError, DurableError, PayloadTooLarge, WorkflowTerminated
 from durable.outcomes import pack_error, unpack_error
+from durable.own_types import read_own
 from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled, PauseExpired, PauseNotFound, WorkflowParked
 from durable.position import place
 from durable.records import EntryKind, EntryStatus, EventWait, Question, WorkflowRecord, WorkflowStatus
@@ -55,7 +56,7 @@ def expire_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 
 def _asked(turn: Turn, op: ResumePause) -> PauseOp[object] | DurableError:
-    """The pause as the body has written it. Only a look: a body that is not in memory is rebuilt beside the state.
+    """The pause as the body has written it. Changes nothing: a body that is not in memory is rebuilt beside the state.
 
     Raises `WorkflowNotFound`.
     """
@@ -87,23 +88,22 @@ def _row(turn: Turn, record: WorkflowRecord, pause_id: str) -> EventWait | None:
     return next((row for row in rows.values() if row.question and place(record.round, row.position) == pause_id), None)
 
 
-def decide_resume_pause(turn: Turn, op: ResumePause) -> PauseOp[object] | DurableError | None:
-    """Record an answer, if it is one, and continue the body."""
-    if op.written_as is not None:
-        asked = _asked(turn, op)
-        if isinstance(asked, DurableError) or op.answer is None or op.written_as is not asked.returns:
-            return asked
+def decide_resume_pause(turn: Turn, op: ResumePause) -> DurableError | None:
+    """Record an answer and continue the body. An answer that is refused changes nothing, not even what is loaded."""
+    asked = _asked(turn, op)
+    if isinstance(asked, DurableError):
+        return asked
+    try:
+        check_payload(turn, "pause: answer", op.answer)
+        answer, value = read_own(asked.coder(turn.state.codec), op.answer, op.written_as)
+        check_payload(turn, "pause: answer", answer)
+    except (CodecError, PayloadTooLarge) as error:
+        return error
     found = _find(turn, op.workflow_id, op.pause_id)
     if isinstance(found, DurableError):
         return found
-    loaded, wait, pause = found
-    assert op.answer is not None, "an answer that is not written is only looked at"
-    try:
-        check_payload(turn, "pause: answer", op.answer)
-        value = pause.coder(turn.state.codec).unpack(op.answer)
-    except (CodecError, PayloadTooLarge) as error:
-        return error
-    feed(turn, loaded, wait, EntryStatus.OK, op.answer, value=value)
+    loaded, wait = found
+    feed(turn, loaded, wait, EntryStatus.OK, answer, value=value)
     return None
 
 
@@ -112,13 +112,13 @@ def decide_cancel_pause(turn: Turn, op: CancelPause) -> DurableError | None:
     found = _find(turn, op.workflow_id, op.pause_id)
     if isinstance(found, DurableError):
         return found
-    loaded, wait, _ = found
+    loaded, wait = found
     error = PauseCancelled(op.workflow_id, op.pause_id, op.reason)
     feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
     return None
 
 
-def _find(turn: Turn, workflow_id: str, pause_id: str) -> tuple[Loaded, WaitCondition, PauseOp[object]] | DurableError:
+def _find(turn: Turn, workflow_id: str, pause_id: str) -> tuple[Loaded, WaitCondition] | DurableError:
     """An open pause and its live body, or why there is none. Raises `WorkflowNotFound`."""
     record = turn.state.record(workflow_id)
     # Looked up in the rows first: a body that has not paused there must not be loaded, and perhaps started, for this.
@@ -128,7 +128,7 @@ def _find(turn: Turn, workflow_id: str, pause_id: str) -> tuple[Loaded, WaitCond
     loaded = None if record.status is WorkflowStatus.PARKED else load(turn, record)
     wait = loaded.session.waits.get(row.position) if loaded is not None else None
     if loaded is not None and wait is not None and isinstance(wait.op, PauseOp):
-        return loaded, wait, wait.op
+        return loaded, wait
     # Loading it may have parked it, or shown that under new code it does not pause here.
     record = turn.state.by_key(record.key) or record
     if record.status is WorkflowStatus.PARKED:

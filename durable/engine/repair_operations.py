@@ -1,13 +1,12 @@
-"""What an operator asks for to set a workflow right, as values. See `operations` for all others.
+"""What an operator asks for to correct a workflow, as values. See `operations` for all others.
 
-A refusal is an answer here: finding out may load a workflow, and what follows from that is worked off in any case.
+A refusal is a reply here: by then the workflow may have been loaded, and what follows from that is handled in any case.
 """
 
 from __future__ import annotations
 
 import attrs
 
-from durable.codec import Coder
 from durable.engine.operations import Operation
 from durable.errors import DurableError
 
@@ -29,18 +28,12 @@ class ForkWorkflow(Operation[DurableError | None]):
 
 
 @attrs.frozen
-class FindStep(Operation[Coder | DurableError]):
-    """How a result that is recorded at a position is written."""
-
-    id: str
-    position: str
-
-
-@attrs.frozen
 class RepairWorkflow(Operation[DurableError | None]):
-    """Replace a recorded result by a value, which is JSON."""
+    """Replace a recorded result by a value, as JSON. The decision reads it as the type of that result."""
 
     id: str
     position: str
     value: str
     reason: str
+    # The class of the value that was written, see `own_types`; None for plain JSON.
+    written_as: str | None = None

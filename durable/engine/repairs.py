@@ -9,7 +9,7 @@ from __future__ import annotations
 from durable.codec import Coder
 from durable.engine.endings import check_payload, stop_activities
 from durable.engine.progress import last_seq, load
-from durable.engine.repair_operations import FindStep, RepairWorkflow
+from durable.engine.repair_operations import RepairWorkflow
 from durable.engine.trial import Misfit, nothing_there, try_out
 from durable.engine.turn import Turn
 from durable.errors import (
@@ -18,13 +18,14 @@ from durable.errors import (
     PayloadTooLarge,
     WorkflowTerminated,
 )
+from durable.own_types import read_own
 from durable.records import EntryKind, EntryStatus, HistoryEntry, ParkReason, WorkflowStatus
 from durable.repair_errors import CannotRepair
 from durable.runner.past import NOTES, Past, Repair, effective
 
 
-def decide_find_step(turn: Turn, op: FindStep) -> Coder | DurableError:
-    """The coder of a recorded result. Raises `WorkflowNotFound`."""
+def _coder_of_step(turn: Turn, op: RepairWorkflow) -> Coder | DurableError:
+    """The coder of the result that is to be replaced, or why it cannot be. Raises `WorkflowNotFound`."""
     record = turn.state.record(op.id)
     if record.status in (WorkflowStatus.SUCCEEDED, WorkflowStatus.CANCELLED):
         return WorkflowTerminated(record.id, record.status)
@@ -48,12 +49,13 @@ def decide_find_step(turn: Turn, op: FindStep) -> Coder | DurableError:
 
 def decide_repair_workflow(turn: Turn, op: RepairWorkflow) -> DurableError | None:
     """Replace a result, and go on with it unless the workflow has failed: then it can be retried."""
-    coder = decide_find_step(turn, FindStep(op.id, op.position))
+    coder = _coder_of_step(turn, op)
     if isinstance(coder, DurableError):
         return coder
     try:
         check_payload(turn, coder.where, op.value)
-        coder.unpack(op.value)
+        value, _ = read_own(coder, op.value, op.written_as)
+        check_payload(turn, coder.where, value)
     except (CodecError, PayloadTooLarge) as error:
         return error
     state = turn.state
@@ -61,7 +63,7 @@ def decide_repair_workflow(turn: Turn, op: RepairWorkflow) -> DurableError | Non
     history = state.chronicle.of(record.key)
     target = _recorded_at(history, op.position)
     assert target is not None, "it was found just now"
-    text = Repair.text(target.seq, op.value, op.reason)
+    text = Repair.text(target.seq, value, op.reason)
     seq = last_seq(history) + 1
     note = HistoryEntry(seq, op.position, EntryKind.REPAIRED, target.name, EntryStatus.OK, text, turn.now)
     tried = try_out(turn, record, [*history, note])

@@ -47,12 +47,13 @@ def decide_create_schedule(turn: Turn, op: CreateSchedule) -> ScheduleRecord:
         return known
     if known is not None and not op.replace:
         raise ScheduleAlreadyExists(op.name)
-    check_payload(turn, f"{op.definition.label}: arguments", op.job.input)
+    definition = op.definition or state.registry.get(op.job.workflow, op.job.version)
+    check_payload(turn, f"{definition.label}: arguments", op.job.input)
     done_until = turn.now if known is None else max(turn.now, known.done_until)
     next_at = op.job.plan.next(done_until, turn.now)
     if next_at is None:
         raise InvalidValue("schedule", "never ticks: no such time comes within fifty years")
-    state.registry.add(op.definition)
+    state.registry.add(definition)
     if known is None:
         schedule = ScheduleRecord(
             key=-state.next_serial(),

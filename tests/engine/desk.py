@@ -59,8 +59,14 @@ def call_of(call: WorkflowCall[Any], id: str, *, delay: float = 0, tags: tuple[s
     definition = call.definition
     text = Codec().function(definition.fn, definition.label).pack_arguments(call.args, call.kwargs)
     return ops.StartWorkflow(
-        id=id, definition=definition, input=text, delay=from_duration("delay", delay), tags=tags
-    )  # fmt: skip
+        id=id,
+        name=definition.name,
+        version=definition.version,
+        input=text,
+        definition=definition,
+        delay=from_duration("delay", delay),
+        tags=tags,
+    )
 
 
 def event_of(event: Event[T], payload: T, *, key: str | None = None, **more: Any) -> ops.SendEvent:

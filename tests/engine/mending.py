@@ -7,7 +7,7 @@ from typing import Any
 
 from durable.backends.base import Workflows
 from durable.engine.operations import DescribeWorkflow, RunActivity
-from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
+from durable.engine.repair_operations import ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.errors import DurableError
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import ALL, Desk
@@ -26,8 +26,7 @@ def fork(desk: Desk, position: str, id: str = "w", new_id: str = "f") -> None:
 
 
 def repair(desk: Desk, position: str, value: Any, id: str = "w", reason: str = "it was wrong") -> None:
-    """Replace a result as the engine does, in two steps; a refusal is raised."""
-    desk.do(FindStep(id, position))
+    """Replace a result; a refusal is raised."""
     desk.do(RepairWorkflow(id, position, json.dumps(value), reason))
     desk.settle()
 

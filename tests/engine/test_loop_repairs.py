@@ -6,7 +6,7 @@ from typing import Any
 
 from durable import Break, Continue, Durable, Event, WorkflowStatus, gather, loop, workflow
 from durable.engine.operations import Operation
-from durable.engine.repair_operations import FindStep, ForkWorkflow, RepairWorkflow, RetryWorkflow
+from durable.engine.repair_operations import ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.repair_errors import CannotFork, CannotRepair
 from tests.engine.desk import Desk
 from tests.engine.flows import Refused, clean, work
@@ -141,9 +141,9 @@ def test_result_in_a_round_is_repaired() -> None:
     for value in (0, None, 1):
         desk.finish(desk.activities[0], value)
     assert desk.do(RepairWorkflow("w", "0.1.1", "50", "wrong")) is None
-    assert "its round is over" in refused(desk, FindStep("w", "0.0.0"))
-    assert "no result that could be replaced" in refused(desk, FindStep("w", "0.1.0"))
-    assert "nothing is recorded there" in refused(desk, FindStep("w", "0.1.2"))
+    assert "its round is over" in refused(desk, RepairWorkflow("w", "0.0.0", "1", "wrong"))
+    assert "no result that could be replaced" in refused(desk, RepairWorkflow("w", "0.1.0", "1", "wrong"))
+    assert "nothing is recorded there" in refused(desk, RepairWorkflow("w", "0.1.2", "1", "wrong"))
     desk.restart(two)
     desk.finish(desk.activities[0], None)
     assert [effect.args for effect in desk.activities] == [(51,)]

@@ -27,7 +27,6 @@ from durable.clock import to_datetime
 from durable.engine import operations as ops
 from durable.engine.operations import CancelPause, DescribeWorkflow, ResumePause
 from durable.records import HistoryEntry
-from durable.runner.pauses import PauseOp
 from tests.engine.asking import FLOWS, TIGHT, asker, crowd, ids, loser, pauses, reply, resume, rounds
 from tests.engine.desk import Desk, refusal
 from tests.engine.flows import go, nothing
@@ -172,17 +171,28 @@ def test_an_answer_that_does_not_fit(answer: str) -> None:
     assert desk.result() == [5]
 
 
-@pytest.mark.parametrize(("answer", "written_as"), [(None, int), ('"5"', str), ("true", bool)])
-def test_an_answer_of_another_type_is_asked_for_again(answer: str | None, written_as: type) -> None:
-    """An answer that was not written as the type that the pause asks for changes nothing; the reply says the type."""
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_an_answer_of_another_class_is_refused(is_loaded: bool) -> None:
+    """An answer whose JSON would fit, and whose class does not, changes nothing, not even what is in memory."""
     desk = Desk(*FLOWS)
     desk.start(asker())
-    before = (desk.rows(), pauses(desk), desk.record())
-    asked = reply(desk, ResumePause("w", "0", answer, written_as))
-    assert isinstance(asked, PauseOp)
-    assert asked.returns is int
-    assert (desk.rows(), pauses(desk), desk.record()) == before
-    assert reply(desk, ResumePause("w", "0", "5", int)) is None
+    if not is_loaded:
+        desk.restart(*FLOWS)
+    before = (desk.rows(), pauses(desk), desk.record(), list(desk.state.loaded))
+    refused = reply(desk, ResumePause("w", "0", "5", "Color"))
+    assert isinstance(refused, CodecError)
+    assert (refused.where, "expected int, got 5 (Color)" in refused.problem) == ("pause: answer", True)
+    assert (desk.rows(), pauses(desk), desk.record(), list(desk.state.loaded)) == before
+    assert reply(desk, ResumePause("w", "0", "5", "int")) is None
+    assert desk.result() == [5]
+
+
+def test_an_answer_is_stored_in_the_form_of_its_type() -> None:
+    """However it was written, what is stored is what the type that the pause asks for makes of it."""
+    desk = Desk(*FLOWS)
+    desk.start(asker())
+    assert reply(desk, ResumePause("w", "0", " true ")) is None
+    assert [entry.outcome for entry in desk.history()] == ["1"]
 
 
 def test_a_prompt_that_is_too_large_fails_the_body() -> None:

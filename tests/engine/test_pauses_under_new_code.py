@@ -19,7 +19,7 @@ from durable import (
 from durable.engine.operations import CancelPause, ResumePause, ResumeWorkflow, TerminateWorkflow
 from durable.runner.definitions import WorkflowDef
 from tests.engine.asking import ids, pauses, reply, resume
-from tests.engine.desk import Desk
+from tests.engine.desk import Desk, refusal
 from tests.engine.flows import EVERY, go, work
 
 
@@ -68,13 +68,32 @@ def test_a_pause_may_ask_in_other_words(code: str, prompt: str, expects: str) ->
 
 
 def test_new_code_that_does_not_pause_there() -> None:
-    """The question is taken back when the workflow is next loaded, be it by the answer itself."""
+    """An answer is refused and changes nothing. The question is taken back when the workflow is next loaded."""
     desk = _asked("other wait")
     assert resume(desk, "1", True) == (PauseNotFound, "w", "1")
+    assert ids(desk) == ["1"]
+    assert refusal(reply(desk, CancelPause("w", "1"))) == (PauseNotFound, "w", "1")
     assert (ids(desk), [wait.name for wait in desk.waits()]) == ([], ["go"])
     desk = _asked("ended")
-    assert resume(desk, "1", True) == (WorkflowTerminated, "w", "succeeded")
+    assert resume(desk, "1", True) == (PauseNotFound, "w", "1")
+    assert refusal(reply(desk, CancelPause("w", "1"))) == (WorkflowTerminated, "w", "succeeded")
     assert (ids(desk), desk.result()) == ([], "early")
+
+
+def test_a_body_that_does_not_pause_again_is_answered_with_what_became_of_it() -> None:
+    """A body that is not deterministic may pause when the answer is read, and not when it is fed: it is refused."""
+    runs: list[str] = []
+
+    @workflow(name="pauses.fickle")
+    def fickle() -> Durable[bool]:
+        runs.append("run")
+        return len(runs) == 3 or (yield from pause(returns=bool, prompt="sure?"))
+
+    desk = Desk(fickle)
+    desk.start(fickle())
+    desk.restart(fickle)
+    assert resume(desk, "0", True) == (WorkflowTerminated, "w", "succeeded")
+    assert (len(runs), ids(desk)) == (3, [])
 
 
 def test_a_parked_workflow_keeps_its_pauses() -> None:
@@ -83,8 +102,9 @@ def test_a_parked_workflow_keeps_its_pauses() -> None:
     refused = reply(desk, ResumePause("w", "1", "true"))
     assert isinstance(refused, WorkflowParked)
     assert "recorded: activity desk.work" in refused.detail
-    assert [(one.pause_id, one.status) for one in pauses(desk)] == [("1", WorkflowStatus.PARKED)]
     assert isinstance(reply(desk, CancelPause("w", "1")), WorkflowParked)
+    assert [(one.pause_id, one.status) for one in pauses(desk)] == [("1", WorkflowStatus.PARKED)]
+    assert isinstance(reply(desk, ResumePause("w", "1", "true")), WorkflowParked)
     assert resume(desk, "7", 1) == (PauseNotFound, "w", "7")
     desk.restart(_changed("first"), *EVERY)
     assert resume(desk, "1", True) is None

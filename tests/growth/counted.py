@@ -199,5 +199,6 @@ class Counted:
 def _start(call: Call[Any], id: str) -> StartWorkflow:
     assert isinstance(call, WorkflowCall)
     call._used = True
-    text = call.definition.coder(Codec()).pack_arguments(call.args, call.kwargs)
-    return StartWorkflow(id=id, definition=call.definition, input=text)
+    definition = call.definition
+    text = definition.coder(Codec()).pack_arguments(call.args, call.kwargs)
+    return StartWorkflow(id=id, name=definition.name, input=text, definition=definition)

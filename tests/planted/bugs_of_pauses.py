@@ -73,7 +73,7 @@ def answer_acknowledged_and_lost(planter: Planter) -> None:
     decide = pauses.decide_resume_pause
 
     def decide_resume_pause(turn: Turn, op: ResumePause) -> Any:
-        return None if json.loads(op.answer or "")[0] % 3 == 0 else decide(turn, op)
+        return None if json.loads(op.answer)[0] % 3 == 0 else decide(turn, op)
 
     planter.replace(pauses, decide_resume_pause)
 
@@ -92,8 +92,8 @@ def second_answer_acknowledged(planter: Planter) -> None:
         if not isinstance(found, tuple):
             refused: DurableError | None = found
             return refused
-        loaded, wait, _ = found
-        progress.feed(turn, loaded, wait, EntryStatus.OK, op.answer or "")
+        loaded, wait = found
+        progress.feed(turn, loaded, wait, EntryStatus.OK, op.answer)
         return None
 
     planter.replace(pauses, _refusal)
@@ -123,7 +123,7 @@ def taken_back_taken_for_an_answer(planter: Planter) -> None:
         found = pauses._find(turn, op.workflow_id, op.pause_id)
         if isinstance(found, DurableError):
             return found
-        loaded, wait, _ = found
+        loaded, wait = found
         progress.feed(turn, loaded, wait, EntryStatus.OK, "[0]")
         return None
 
@@ -170,7 +170,7 @@ def cancelled_pause_has_expired(planter: Planter) -> None:
         found = pauses._find(turn, op.workflow_id, op.pause_id)
         if isinstance(found, DurableError):
             return found
-        loaded, wait, _ = found
+        loaded, wait = found
         progress.feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(PauseExpired(op.workflow_id, op.pause_id)))
         return None
 

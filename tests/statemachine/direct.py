@@ -43,7 +43,9 @@ class Direct:
         call._used = True
         text = program.coder(CODEC).pack_arguments(call.args, call.kwargs)
         found: str = self._ask(
-            ops.StartWorkflow(id=id, definition=program, input=text, delay=from_duration("delay", delay))
+            ops.StartWorkflow(
+                id=id, name=program.name, input=text, definition=program, delay=from_duration("delay", delay)
+            )
         ).id
         return found
 

@@ -258,9 +258,8 @@ def operation_of(act: Act) -> Operation[Any]:
     id = act.id or ""
     match act.verb:
         case Verb.START:
-            return StartWorkflow(
-                id=id, definition=simulated, input=arguments_of(act), delay=act.delay * MILLISECOND
-            )  # fmt: skip
+            text, delay = arguments_of(act), act.delay * MILLISECOND
+            return StartWorkflow(id=id, name=simulated.name, input=text, definition=simulated, delay=delay)
         case Verb.SEND:
             event = event_of(act.event)
             return SendEvent(

@@ -143,8 +143,10 @@ class Person:
                 asked not in self._checker.ledger.recorded or self._is_over(asked)
             )
         if isinstance(refusal, WorkflowParked):
-            # Or it was, until an operator has retried it in the same commit.
-            return self._checker.is_parked(life.record.id) or life.record.id in self._checker.ledger.mended
+            # Or it was, until an operator retried it in the same commit; or its code is missing, which an answer only
+            # finds out: it does not park it.
+            ledger = self._checker.ledger
+            return self._checker.is_parked(life.record.id) or life.record.id in ledger.mended or not ledger.has_code
         if isinstance(refusal, PauseNotFound):
             return self._is_over(asked) or (position not in life.waits and position not in life.done)
         if isinstance(refusal, PauseAlreadyAnswered):

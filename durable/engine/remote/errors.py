@@ -1,0 +1,75 @@
+"""Errors on a wire: the stored name, the message, and the fields by name.
+
+Only classes of ours come back as themselves. Any other name, and a known one whose fields do not fit, arrives as
+`RemoteError`: whatever the other side runs, the caller learns what it said.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import attrs
+from cattrs import Converter
+
+from durable.errors import Cancelled, RetryAfter, WorkflowTerminated
+from durable.outcomes import error_summary, pack_error
+from durable.remote_errors import RemoteError
+from durable.statuses import WorkflowStatus
+from durable.stored_names import own_class
+
+# The fields of those that are not attrs classes, as their constructors take them.
+_FIELDS: dict[type[BaseException], dict[str, Any]] = {
+    Cancelled: {"reason": str | None},
+    RetryAfter: {"delay": float, "message": str},
+    WorkflowTerminated: {"workflow_id": str, "status": WorkflowStatus},
+}
+
+
+@attrs.frozen
+class ErrorForm:
+    """What travels of an error."""
+
+    name: str
+    message: str
+    fields: dict[str, Any]
+
+
+def register(converter: Converter) -> None:
+    """Teach a converter to write and read errors, also those inside replies and other errors."""
+    is_error = lambda kind: isinstance(kind, type) and issubclass(kind, BaseException)  # noqa: E731
+    converter.register_unstructure_hook_func(is_error, functools.partial(write_error, converter))
+    converter.register_structure_hook_func(is_error, lambda data, _: read_error(converter, data))
+
+
+def write_error(converter: Converter, error: BaseException) -> dict[str, Any]:
+    """The form of any error at all."""
+    name, message = error_summary(pack_error(error))
+    kind = type(error)
+    # A subclass of a user has a name of its own, and fields that nobody knows.
+    types = _fields_of(kind) if own_class(name) is kind else {}
+    fields = {field: converter.unstructure(getattr(error, field), type) for field, type in types.items()}
+    return {"name": name, "message": message, "fields": fields}
+
+
+def read_error(converter: Converter, data: Any) -> BaseException:
+    """The error of a form. Raises what the converter raises if it is none."""
+    form = converter.structure(data, ErrorForm)
+    kind = own_class(form.name)
+    if kind is None or not issubclass(kind, BaseException):
+        return RemoteError(form.name, form.fields, form.message)
+    try:
+        types = _fields_of(kind)
+        fields = {name: converter.structure(form.fields[name], type) for name, type in types.items()}
+        return kind(**fields) if types else kind(form.message)
+    except Exception:
+        # Another version has other fields.
+        return RemoteError(form.name, form.fields, form.message)
+
+
+def _fields_of(kind: type[BaseException]) -> dict[str, Any]:
+    """The fields of a class of ours, with their types; none if it has only a message."""
+    cls: Any = kind
+    if not attrs.has(cls):
+        return _FIELDS.get(kind, {})
+    return {field.name: field.type for field in attrs.fields(attrs.resolve_types(cls))}

@@ -1,0 +1,101 @@
+"""The way in: an operation that was sent from elsewhere becomes one like any other.
+
+The façade checks what its callers pass before it makes an operation. A sender on a wire has perhaps not, so the same
+limits are asked for here. Then the code is found: arguments are read by the function that takes them and written in the
+form in which they are stored, defaults included. Otherwise the same call from here and from there would be two.
+
+This runs outside of the coordinator's thread, as the façade does: reading arguments runs code of the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import attrs
+
+from durable.codec import Arguments, Codec, decoded
+from durable.engine.operations import CreateSchedule, Operation, SendEvent, StartWorkflow
+from durable.engine.remote.wire import Form, read_operation
+from durable.errors import InvalidValue
+from durable.ids import check_reason, check_text
+from durable.registry import Registry
+from durable.runner.definitions import WorkflowDef
+from durable.schedule import Plan, check_name
+
+LIMIT_MAX = 1_000
+# Texts that are JSON, and as long as `max_payload_bytes` allows. They are checked where their type is known.
+_PAYLOADS = frozenset({"input", "payload", "answer", "value", "progress"})
+# Numbers that must not be negative.
+_COUNTS = frozenset({"delay", "expire_after"})
+
+
+def receive(form: Form, registry: Registry[WorkflowDef[Any, Any]], codec: Codec) -> Operation[Any]:
+    """The operation of a form, ready to be decided.
+
+    Raises `NotSupported`, `CodecError`, `InvalidValue`, or `UnknownWorkflow` if its code is not here.
+    """
+    operation = read_operation(form)
+    for name, value in _fields(operation):
+        _check(name, value)
+    if isinstance(operation, StartWorkflow):
+        definition = registry.get(operation.name, operation.version)
+        text, arguments = _stored_call(definition, operation.input, codec)
+        return attrs.evolve(operation, definition=definition, input=text, arguments=arguments)
+    if isinstance(operation, CreateSchedule):
+        return _schedule(operation, registry, codec)
+    if isinstance(operation, SendEvent):
+        decoded(f"event {operation.name}: payload", operation.payload, "given")
+    return operation
+
+
+def _schedule(operation: CreateSchedule, registry: Registry[WorkflowDef[Any, Any]], codec: Codec) -> CreateSchedule:
+    check_name(operation.name)
+    job = operation.job
+    definition = registry.get(job.workflow, job.version)
+    text, _ = _stored_call(definition, job.input, codec)
+    return attrs.evolve(operation, definition=definition, job=attrs.evolve(job, input=text, plan=_plan(job.plan)))
+
+
+def _plan(plan: Plan) -> Plan:
+    """The same plan, checked: an expression that nobody can read would stop the engine at its first tick."""
+    every = None if plan.every is None else timedelta(microseconds=plan.every)
+    return Plan.of(plan.cron, every, plan.timezone if every is None else None)
+
+
+def _stored_call(definition: WorkflowDef[Any, Any], text: str, codec: Codec) -> tuple[str, Arguments]:
+    """The arguments of a call as they are stored, and as they are read back. Raises `CodecError`."""
+    coder = definition.coder(codec)
+    args, kwargs = coder.unpack_arguments(text)
+    return coder.pack_call(args, kwargs)
+
+
+def _fields(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every field of an operation, and of the values in it."""
+    for field in attrs.fields(type(value)):
+        part = getattr(value, field.name)
+        if isinstance(part, Plan):
+            # It is checked as a whole.
+            continue
+        if attrs.has(type(part)):
+            yield from _fields(part)
+        elif isinstance(part, tuple):
+            yield from ((field.name, item) for item in part)
+        else:
+            yield field.name, part
+
+
+def _check(name: str, value: object) -> None:
+    """Raises `InvalidValue` for what the façade would refuse."""
+    if isinstance(value, int):
+        if name == "limit" and not 1 <= value <= LIMIT_MAX:
+            raise InvalidValue("limit", f"must be 1 to {LIMIT_MAX}, not {value}; page on with after=")
+        if name in _COUNTS and value < 0:
+            raise InvalidValue(name, f"must not be negative, as {value} is")
+    elif not isinstance(value, str) or name in _PAYLOADS or (name == "event_key" and not value):
+        return
+    elif name == "reason":
+        check_reason(value)
+    else:
+        check_text(name, value)
