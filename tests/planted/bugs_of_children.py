@@ -13,6 +13,7 @@ from durable.engine.inbox import Envelope
 from durable.engine.kinship import END
 from durable.engine.messages import CancelChild, LookAgain, Messages
 from durable.engine.operations import Follow, ResumeWorkflow
+from durable.engine.state import family
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.state import State
 from durable.engine.turn import Turn
@@ -127,10 +128,10 @@ def tied_child_of_an_earlier_round_goes_on(planter: Planter) -> None:
 def child_of_this_batch_goes_on(planter: Planter) -> None:
     """The same, where the child was spawned in the same commit."""
 
-    def _tied_children(state: State, parent_key: int) -> list[WorkflowRecord]:
+    def living_children(state: State, parent_key: int) -> list[WorkflowRecord]:
         return list(state.backend.find(Children(parent_key)))
 
-    planter.replace(kinship, _tied_children)
+    planter.replace(family, living_children)
 
 
 @bug("I21", seed=1)

@@ -77,14 +77,14 @@ def missing_code_fails_the_workflow(planter: Planter) -> None:
 @bug("I26")
 def missing_code_forgives_crashes(planter: Planter) -> None:
     """Who takes the process down is counted on after a life without its code, in which nobody could look at it."""
-    set_aside = endings.park
+    set_aside = Workflows.mark_parked
 
-    def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str) -> None:
+    def mark_parked(self: Workflows, record: WorkflowRecord, reason: ParkReason, detail: str) -> WorkflowRecord:
         is_missing = reason is ParkReason.UNKNOWN_CODE
         before = record.with_status(record.status, crashes=0) if is_missing else record
-        set_aside(turn, before, reason, detail)
+        return set_aside(self, before, reason, detail)
 
-    planter.replace(endings, park)
+    planter.replace(Workflows, mark_parked)
 
 
 @bug("I6", "I22", "I29", "I25")

@@ -41,10 +41,10 @@ def another_start_under_one_id(planter: Planter) -> None:
 def start_not_looked_up(planter: Planter) -> None:
     """The same start twice is one workflow."""
 
-    def look_up(self: State, ids: Any) -> None:
+    def prefetch(self: State, ids: Any) -> None:
         self._free = set(ids)
 
-    planter.replace(State, look_up)
+    planter.replace(State, prefetch)
 
 
 @bug("I19", seed=1)
