@@ -171,6 +171,8 @@ def main() -> None:
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir()) / "durable-walks.txt"
     with target.open("w") as file:
         for name, take in walks.items():
+            # The first time types are looked at and coders are made, which is another story.
+            take(Walk())
             walk = Walk()
             take(walk)
             print(walk.row(name))
