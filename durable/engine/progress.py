@@ -35,10 +35,9 @@ from durable.records import (
 from durable.runner.definitions import ActivityCall
 from durable.runner.events import EventOp
 from durable.runner.fibers import WaitCondition
-from durable.runner.interpreter import NOTHING_TRIMMED
 from durable.runner.replaying import is_first_run, parking_of, session_of
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
-from durable.runner.session import WorkflowSessionRunner
+from durable.runner.session import NOTHING_TRIMMED, WorkflowSessionRunner
 
 _UNREAD: Any = object()
 # The waits that have a row of their own.
@@ -254,7 +253,7 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
             return
         # It begins, so its time wakes nobody any more. Many that are in flight at once must not be looked through at
         # every step.
-        loaded.session.timed.pop(wait.position, None)
+        loaded.session.waits.timed.pop(wait.position, None)
     record = loaded.record
     flights = turn.state.in_flight.get(record.key)
     if flights is None:
@@ -279,8 +278,9 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 def settle(turn: Turn, loaded: Loaded) -> None:
     """Bring the record in line with what the body waits for."""
     record, session = loaded.record, loaded.session
-    status = _RUNNING if session.open_activities else _SUSPENDED
-    wake_at = session.wake_at(turn.state.in_flight.get(record.key, ())) if session.timed else None
+    waits = session.waits
+    status = _RUNNING if waits.open_activities else _SUSPENDED
+    wake_at = session.wake_at(turn.state.in_flight.get(record.key, ())) if waits.timed else None
     if status is record.status and wake_at == record.wake_at:
         return
     if status is _RUNNING:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from durable.ids import check_text
 from durable.records import EntryKind
-from durable.runner.determinism import ambient
-from durable.runner.ops import Leaf, Op
+from durable.runner.ambient import Ambient, ambient, stepping
+from durable.runner.fibers import WaitCondition
+from durable.runner.ops import Leaf, Op, Outcome, Returned
+from durable.runner.past import NOTHING, Past
 
 
 class Removed(Leaf[None]):
@@ -18,6 +20,12 @@ class Removed(Leaf[None]):
 
     def __init__(self, name: str) -> None:
         self.name = check_text("removed: name", name)
+
+    def prepare(self, wait: WaitCondition, session: Ambient) -> Outcome | None:
+        """There is nothing to wait for where nothing is recorded."""
+        # A child that was called here may still run. When its parent ends, only the store knows of it.
+        session.has_spawned = True
+        return Returned(None) if session.past.last_at(wait.position) is None else None
 
     def __str__(self) -> str:
         return f"removed {self.name}"
@@ -36,4 +44,19 @@ def patched(change_id: str) -> bool:
 
     The first answer is recorded and stands for this run, however often it is asked.
     """
-    return ambient("patched").patched(check_text("patched: change id", change_id))
+    session = ambient("patched")
+    answer = session.past.patches.get(check_text("patched: change id", change_id))
+    if answer is None:
+        answer = session.is_live
+        # A body that is being closed has not got any further.
+        if not stepping("patched").closing:
+            _answer(session, change_id, answer)
+    return answer
+
+
+def _answer(session: Ambient, change_id: str, answer: bool) -> None:
+    if session.past is NOTHING:
+        # Bodies without a history share one; from here on this body needs its own.
+        session.past = Past()
+    session.past.patches[change_id] = answer
+    session.answers += ((change_id, answer),)

@@ -11,8 +11,10 @@ from typing import Any, Generic, TypeVar, cast
 from durable.codec import Codec, Coder
 from durable.errors import WrongType
 from durable.ids import check_reason, check_text
-from durable.records import EntryKind, OnParentClose
+from durable.records import EntryKind, HistoryEntry, OnParentClose
+from durable.runner.ambient import Ambient
 from durable.runner.definitions import WorkflowCall, WorkflowDef
+from durable.runner.fibers import WaitCondition
 from durable.runner.ops import Leaf, Op, T_co
 
 R = TypeVar("R")
@@ -50,10 +52,6 @@ class ChildOp(Leaf[T_co]):
     # The child's id; None where a new one is made from the parent's.
     child_id: str | None
 
-    def read(self, outcome: str, codec: Codec) -> Any:
-        """The value of a recorded outcome. Raises `CodecError`."""
-        raise NotImplementedError
-
 
 class Spawn(ChildOp[ChildHandle[Any]]):
     """Start a child, and go on."""
@@ -68,8 +66,13 @@ class Spawn(ChildOp[ChildHandle[Any]]):
         self.child_id = child_id
         self.on_parent_close = on_parent_close
 
-    def read(self, outcome: str, codec: Codec) -> ChildHandle[Any]:
-        return ChildHandle(codec.coder(str, "the id of a spawned child").unpack(outcome), self.definition)
+    def prepare(self, wait: WaitCondition, session: Ambient) -> None:
+        """Pack the arguments of the child. Raises `TypeError`, `CodecError`."""
+        wait.input = self.definition.pack_input(self.args, self.kwargs, session.codec)
+
+    def read(self, entry: HistoryEntry, codec: Codec) -> ChildHandle[Any]:
+        """The handle of the child. Raises `CodecError`."""
+        return ChildHandle(codec.coder(str, "the id of a spawned child").unpack(entry.outcome), self.definition)
 
     def __str__(self) -> str:
         return f"spawn of {self.name}(...)"
@@ -102,8 +105,9 @@ class CancelChild(ChildOp[bool]):
         self.name = self.child_id = child_id
         self.reason = reason
 
-    def read(self, outcome: str, codec: Codec) -> Any:
-        return codec.coder(bool, "the answer to the cancellation of a child").unpack(outcome)
+    def read(self, entry: HistoryEntry, codec: Codec) -> Any:
+        """Whether the child was still there to be cancelled. Raises `CodecError`."""
+        return codec.coder(bool, "the answer to the cancellation of a child").unpack(entry.outcome)
 
     def __str__(self) -> str:
         return f"cancellation of child {self.name!r}"

@@ -12,13 +12,15 @@ from datetime import timedelta
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from durable.clock import from_duration
-from durable.codec import Codec, FunctionCoder
+from durable.codec import Codec, Coder, FunctionCoder
 from durable.errors import DuplicateWorkflow, InvalidValue, WrongType
 from durable.ids import check_text
 from durable.records import EntryKind
 from durable.registration_errors import DuplicateActivity
 from durable.registry import Registry
 from durable.retry import Retry
+from durable.runner.ambient import Ambient
+from durable.runner.fibers import WaitCondition
 from durable.runner.forgotten import report
 from durable.runner.ops import STEPPING, Leaf, Op, T_co, UseYieldFrom
 from durable.runner.twice import note_definition
@@ -49,6 +51,15 @@ class ActivityCall(Call[T_co]):
         self.definition = definition
         self.name = definition.name
 
+    def prepare(self, wait: WaitCondition, session: Ambient) -> None:
+        """Copy the arguments: neither the body nor an attempt that failed may have changed what the next one gets."""
+        coder = self.definition.coder(session.codec)
+        wait.args, wait.kwargs = coder.copy_arguments(self.args, self.kwargs)
+
+    def coder(self, codec: Codec) -> Coder:
+        """The coder of the result. Raises `CodecError`."""
+        return self.definition.coder(codec).result
+
     def __str__(self) -> str:
         return f"{self.name}(...)"
 
@@ -75,6 +86,14 @@ class WorkflowCall(Call[T_co]):
         """The same call; as a child it gets this id instead of one made from its parent's."""
         self._used = True
         return WorkflowCall(self.definition, self.args, self.kwargs, check_text("child workflow id", id))
+
+    def prepare(self, wait: WaitCondition, session: Ambient) -> None:
+        """Pack the arguments of the child. Raises `TypeError`, `CodecError`."""
+        wait.input = self.definition.pack_input(self.args, self.kwargs, session.codec)
+
+    def coder(self, codec: Codec) -> Coder:
+        """The coder of the child's result. Raises `CodecError`."""
+        return self.definition.coder(codec).result
 
     def __str__(self) -> str:
         return f"{self.name}(...)"
@@ -166,6 +185,12 @@ class WorkflowDef(Definition, Generic[P, R_co]):
         call: WorkflowCall[R_co] = WorkflowCall(self, args, kwargs)
         call._used = True
         return ContinueRequested(call)
+
+    def pack_input(self, args: tuple[Any, ...], kwargs: dict[str, Any], codec: Codec) -> str:
+        """The arguments of a call, as they are stored. Raises `TypeError` if they do not fit, `CodecError`."""
+        coder = self.coder(codec)
+        coder.check(args, kwargs)
+        return coder.pack_arguments(args, kwargs)
 
     def __repr__(self) -> str:
         return f"<workflow {self.name} version {self.version}>"

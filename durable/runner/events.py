@@ -10,6 +10,8 @@ from durable.codec import Codec, Coder
 from durable.errors import WrongType
 from durable.ids import check_text
 from durable.records import DeliveryMode, EntryKind
+from durable.runner.ambient import Ambient
+from durable.runner.fibers import WaitCondition
 from durable.runner.ops import Leaf
 
 T = TypeVar("T")
@@ -80,6 +82,10 @@ class EventOp(Leaf[T]):
         self.key = event_key(key)
         self.name = event_step(event.name, self.key)
 
+    def coder(self, codec: Codec) -> Coder:
+        """The coder of the payload. Raises `CodecError`."""
+        return self.event.coder(codec)
+
     def __str__(self) -> str:
         return f"event {self.name}"
 
@@ -97,9 +103,9 @@ class EventSend(Leaf[None]):
         # Without the target, which code may choose otherwise tomorrow: that must not park what is on its way.
         self.name = event_step(event.name, self.key)
 
-    def pack(self, codec: Codec) -> str:
-        """The payload as it is stored. Raises `CodecError`."""
-        return self.event.coder(codec).pack(self.payload)[0]
+    def prepare(self, wait: WaitCondition, session: Ambient) -> None:
+        """Pack the payload. Raises `CodecError`."""
+        wait.input = self.event.coder(session.codec).pack(self.payload)[0]
 
     def __str__(self) -> str:
         return f"send of event {self.name}"

@@ -12,6 +12,7 @@ from itertools import islice
 from types import FrameType, MappingProxyType
 from typing import Any
 
+from durable.errors import SessionClosed
 from durable.position import branch_prefix
 from durable.records import EntryKind
 from durable.runner.ops import Leaf, Op, OrDefault, Tally, Undo
@@ -128,11 +129,29 @@ def source_line(body: Any) -> str | None:
     return f"{found[-1].f_code.co_filename}:{found[-1].f_lineno}" if found else None
 
 
-def keep_if_open(body: Any) -> None:
-    """Never collect a body that refuses to end.
+def source_around(fiber: Fiber) -> str | None:
+    """File and line at which a fiber waits.
 
-    Collecting it would throw GeneratorExit into it again, at the latest when the process ends, and one that loops would
-    never let it end.
+    A branch that is a bare operation has no line of its own: the line of its owner is where it was written.
     """
-    if (getattr(body, "gi_frame", None) or getattr(body, "cr_frame", None)) is not None:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(body))
+    line = source_line(fiber.body)
+    while line is None and fiber.owner is not None:
+        fiber = fiber.owner.fiber
+        line = source_line(fiber.body)
+    return line
+
+
+def close_body(body: Any) -> BaseException | None:
+    """Close a generator or coroutine; the error if it does not let itself be closed."""
+    try:
+        body.close()
+    except SessionClosed:
+        # An operation in its `finally` has raised it, because it must not run.
+        return None
+    except BaseException as error:
+        if (getattr(body, "gi_frame", None) or getattr(body, "cr_frame", None)) is not None:
+            # It refuses to end. It must never be collected: that would throw GeneratorExit into it again, at the latest
+            # when the process ends, and a body that loops would keep the process from ending.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(body))
+        return error
+    return None

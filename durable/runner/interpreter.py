@@ -1,104 +1,156 @@
 """Drives a body: steps its fibers, opens and withdraws waits, starts and joins branches, closes losers.
 
-The body is driven by a loop over ready fibers, never by recursion: 100,000 steps that resolve at once do not grow the
-stack. What drives it on (entries, cancellation, replay) is the session's business.
+A loop over ready fibers drives the body, never recursion: 100,000 steps that resolve at once do not grow the stack.
+Which entry resolves which wait is the session's business. What a wait needs before it is open stands in `kinds`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from durable.clock import later, to_datetime
-from durable.codec import Codec
-from durable.errors import Cancelled, OperationMisused, SessionClosed
-from durable.records import EntryKind
-from durable.runner.children import Spawn
-from durable.runner.definitions import ActivityCall, ContinueRequested, WorkflowCall
-from durable.runner.determinism import Ambient, Identity
-from durable.runner.events import EventSend
-from durable.runner.fibers import Fiber, Group, WaitCondition, keep_if_open, source_line
-from durable.runner.loops import Loop, LoopState, rounds_of
+from durable.errors import Cancelled, OperationMisused
+from durable.runner.ambient import Ambient
+from durable.runner.definitions import ContinueRequested
+from durable.runner.fibers import Fiber, Group, WaitCondition, close_body, groups_around, source_line
+from durable.runner.kinds import KINDS
+from durable.runner.limits import is_beyond
+from durable.runner.loops import Loop, Rounds, rounds_of
 from durable.runner.misuse import not_taken, raised, returned
-from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Returned, Timer
-from durable.runner.pauses import PauseOp
-from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended, end_of
-from durable.runner.rivals import has_rival, rivals_of
+from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Returned, Undo
+from durable.runner.results import Completed, ContinueAs, End, SessionResult, Suspended, end_of
+from durable.runner.rivals import rivals_of
+from durable.runner.undo import UNDO, Undos, shield_of
 
 _log = logging.getLogger("durable")
-# What starts a child. A tuple: `isinstance` takes three times as long with a union.
-_CALLS = (WorkflowCall, Spawn)
-# A name of its own, for every step: to Python 3.11 a member of an enum is as dear as a call.
-_ACTIVITY = EntryKind.ACTIVITY
-NOTHING_TRIMMED: frozenset[int] = frozenset()
+# The session of an interpreter that does not run.
+_NOBODY: Any = None
+# Makes an object without the call of its `__init__`, for what every step makes.
+_new = object.__new__
 
 
-class Interpreter(Ambient):
-    """Fibers, their open waits, and what has come of them since the last answer."""
+class Interpreter:
+    """The fibers of one body: those that can run, how the body has ended, and what it owes."""
 
-    def __init__(self, who: Identity, start_at: int, codec: Codec) -> None:
-        super().__init__(who, start_at)
-        # Open waits by position, in the order in which they were opened; those with a deadline; how many activities.
-        self.waits: dict[str, WaitCondition] = {}
-        self.timed: dict[str, WaitCondition] = {}
-        self.open_activities = 0
+    __slots__ = (
+        "announced", "answer", "cancel_reason", "closing", "dropped", "end", "is_cancelled", "ready", "root", "session",
+        "stepped", "undos",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        # Set only while the body runs: if a session and its interpreter referred to each other for longer, only the
+        # garbage collector could free them.
+        self.session: Ambient = _NOBODY
+        self.root: Fiber | None = None
+        # The fiber that runs, or ran last.
+        self.stepped: Fiber | None = None
+        # Fibers that can run. None instead of an empty queue: each object of each body costs the collector time.
+        self.ready: deque[tuple[Fiber, Outcome]] | None = None
+        self.end: End | None = None
+        self.is_cancelled = False
+        self.cancel_reason: str | None = None
+        # What the body owes. Made when it owes something for the first time.
+        self.undos: Undos | None = None
+        # Exchanged with the operation that runs: see `Stepping`.
         self.announced: Op[Any] | None = None
         self.answer: Any = None
-        # No list without anything in it, here and below: the garbage collector comes by every list of every body.
         self.dropped: list[str] | None = None
-        # The fiber that is being stepped, or was last.
-        self.stepped: Fiber | None = None
-        # What was published since anybody looked, and after which entry.
-        self.published: tuple[int, str] | None = None
-        # Whether it has spawned a child.
-        self.has_spawned = False
-        # Whether it has come by a loop, and the entries of finished rounds that nobody needs any more.
-        self.has_loop = False
-        self.trimmed: frozenset[int] = NOTHING_TRIMMED
-        self._codec = codec
-        # Fibers that can go on; what was opened and withdrawn since the last answer.
-        self._ready: deque[tuple[Fiber, Outcome]] | None = None
-        self._opened: list[WaitCondition] | None = None
-        self._withdrawn: list[WaitCondition] | None = None
-        self._end: SessionResult | None = None
+        self.closing = 0
 
-    def withdrawn(self) -> Sequence[WaitCondition]:
-        """The waits that a body which has ended gave up on its way out."""
-        return self._withdrawn or ()
+    # --- what the session asks for --------------------------------------------------------------------------------
 
-    def publish(self, value: object) -> None:
-        """Keep a value to show. Raises `CodecError`."""
-        if self.closing:
-            # A body that is let go of has not got any further.
-            return
-        coder = self._codec.coder(type(value), f"workflow {self.who.name}: progress")
-        self.published = (self.fed, coder.pack(value)[0])
+    def start(self, session: Ambient, body: Any) -> SessionResult:
+        """Run a body to its first wait."""
+        self.root = Fiber(body, "", None, 0)
+        return self.advance(session, self.root, Returned(None))
 
-    def _advance(self, fiber: Fiber | None = None, outcome: Outcome | None = None) -> SessionResult:
+    def advance(self, session: Ambient, fiber: Fiber | None = None, outcome: Outcome | None = None) -> SessionResult:
         """Run a fiber, and all that become ready by it, until everything waits."""
+        # As `_running` does, without its cost: every step comes by here.
+        self.session = session
         token = STEPPING.set(self)
         try:
             if fiber is not None:
                 self._step(fiber, outcome)
-            while self._ready and self.overrun is None:
-                fiber, outcome = self._ready.popleft()
+            while self.ready and session.overrun is None:
+                fiber, outcome = self.ready.popleft()
                 if fiber.is_live:
                     self._step(fiber, outcome)
         finally:
             STEPPING.reset(token)
-        if self._end is not None:
-            return self._end
-        progress = Suspended(self._opened or (), self._withdrawn or ())
-        self._opened = self._withdrawn = None
-        return progress
+            self.session = _NOBODY
+        if self.end is not None:
+            return self.end
+        waits = session.waits
+        result = _new(Suspended)
+        result.opened, result.withdrawn = waits.opened or (), waits.withdrawn or ()
+        waits.opened = waits.withdrawn = None
+        return result
 
-    def _resume(self, fiber: Fiber, outcome: Outcome) -> None:
-        """Have a fiber go on when those before it wait."""
-        if self._ready is None:
-            self._ready = deque()
-        self._ready.append((fiber, outcome))
+    def cancel(self, session: Ambient, reason: str | None) -> SessionResult:
+        """Raise `Cancelled` at every open wait; groups end when all their branches have cleaned up.
+
+        An undo that runs is left alone, and what comes after it is cancelled. A body that caught an earlier
+        cancellation and waits again is told again.
+        """
+        self.is_cancelled, self.cancel_reason = True, reason
+        if isinstance(self.end, (Completed, ContinueAs)):
+            # The body was rebuilt with other code, and only so came to this end after it was to be cancelled.
+            return self.fail_instead(session, self.cancelled())
+        for wait in list(session.waits.values()):
+            shield = shield_of(wait.fiber)
+            if shield is None:
+                session.waits.withdraw(wait)
+                self.resume(wait.fiber, Raised(self.cancelled()))
+            for group in groups_around(shield or wait.fiber):
+                group.is_cancelling = True
+        return self.advance(session)
+
+    def fail_instead(self, session: Ambient, error: BaseException) -> SessionResult:
+        """A body that has ended well fails after all, and what it owes is undone."""
+        assert self.root is not None, "it has ended"
+        self.end = None
+        with _running(self, session):
+            self._finish(self.root, Raised(error))
+        return self.advance(session)
+
+    def abandon(self, session: Ambient) -> None:
+        """Throw the body away. Neither operations in its `finally` blocks nor undos run."""
+        if self.root is None or self.end is not None:
+            return
+        undos, self.undos = self.undos, None
+        with _running(self, session):
+            for fiber in (self.root, *(undos.running if undos is not None else ())):
+                self._close(fiber)
+
+    # --- what operations and undos ask for ------------------------------------------------------------------------
+
+    def owe(self, op: Undo[Any], value: Any) -> None:
+        """A step has succeeded: what undoes it is owed."""
+        assert self.stepped is not None, "a body runs"
+        if self.undos is None:
+            self.undos = Undos()
+        self.undos.owe(self.stepped, op, value)
+
+    def resume(self, fiber: Fiber, outcome: Outcome) -> None:
+        """Run a fiber when those before it wait."""
+        if self.ready is None:
+            self.ready = deque()
+        self.ready.append((fiber, outcome))
+
+    def misuse(self) -> Raised | None:
+        """What the body has dropped in this step, as an error."""
+        dropped, self.dropped = self.dropped, None
+        return Raised(OperationMisused("; ".join(dropped))) if dropped else None
+
+    def cancelled(self) -> Cancelled:
+        """The error of the cancellation; each wait gets its own."""
+        return Cancelled(self.cancel_reason)
+
+    # --- one step -------------------------------------------------------------------------------------------------
 
     def _step(self, fiber: Fiber, outcome: Outcome | None) -> None:
         """Run one fiber until it waits or ends."""
@@ -114,124 +166,88 @@ class Interpreter(Ambient):
                     fiber.started = True
                     op = fiber.body.send(None)
             except StopIteration as stop:
-                self._finish(fiber, self._misuse() or returned(self.who.name, fiber, stop.value))
+                self._finish(fiber, self.misuse() or returned(self.session.who.name, fiber, stop.value))
                 return
             except ContinueRequested as request:
                 self._finish(fiber, request)
                 return
             except BaseException as error:
                 self.dropped = None
-                self._finish(fiber, raised(self.who.name, fiber, error))
+                self._finish(fiber, raised(self.session.who.name, fiber, error))
                 return
-            outcome = self._misuse() if self.dropped else self._take(fiber, op)
-
-    def _misuse(self) -> Raised | None:
-        dropped, self.dropped = self.dropped, None
-        return Raised(OperationMisused("; ".join(dropped))) if dropped else None
+            outcome = self.misuse() if self.dropped else self._take(fiber, op)
 
     def _take(self, fiber: Fiber, op: object) -> Outcome | None:
         """The fiber yielded something: the outcome if it is known at once, None if the fiber must wait."""
+        session = self.session
         announced, self.announced = self.announced, None
         if op is not announced or announced is None:
-            return Raised(OperationMisused(not_taken(self.who.name, op, source_line(fiber.body))))
+            return Raised(OperationMisused(not_taken(session.who.name, op, source_line(fiber.body))))
         position = f"{fiber.prefix}{fiber.count}"
         fiber.count += 1
-        try:
-            # Nearly every body is a plain generator that waits in that of an operation: no call for those.
-            is_flat = fiber.body.gi_yieldfrom.gi_yieldfrom is None
-        except AttributeError:
-            is_flat = False
-        is_full = len(self.waits) >= self.max_waits
-        if (is_full or not is_flat) and self.is_live and self.is_beyond(len(self.waits) + 1, fiber.body):
-            return None
+        if session.is_live:
+            try:
+                # Nearly every body is a plain generator that waits in that of an operation: no call for those.
+                is_flat = fiber.body.gi_yieldfrom.gi_yieldfrom is None
+            except AttributeError:
+                is_flat = False
+            count = len(session.waits)
+            if (not is_flat or count >= session.max_waits) and is_beyond(session, count + 1, fiber.body):
+                return None
         if not isinstance(announced, Leaf):
             assert isinstance(announced, Branches), "an operation that wraps another one announces that"
             return self._branch(fiber, announced, position)
-        wait = WaitCondition(position, announced, fiber, self.now)
+        wait = WaitCondition(position, announced, fiber, session.now)
         try:
-            if isinstance(announced, ActivityCall):
-                coder = announced.definition.coder(self._codec)
-                wait.args, wait.kwargs = coder.copy_arguments(announced.args, announced.kwargs)
-                self.open_activities += 1
-            elif (known := self._prepare(wait, wait.op)) is not None:
+            if (known := KINDS[announced.kind].prepare(announced, wait, session)) is not None:
                 return known
         except Exception as error:
             return Raised(error)
-        fiber.wait = self.waits[position] = wait
-        if self._opened is None:
-            self._opened = [wait]
-        else:
-            self._opened.append(wait)
-        return None
-
-    def _prepare(self, wait: WaitCondition, op: Leaf[Any]) -> Outcome | None:
-        """Fill in what the engine needs to know of a wait; the outcome, if there is nothing to wait for."""
-        if isinstance(op, Timer):
-            wait.deadline = op.until if op.duration is None else later("sleep", self.now, op.duration)
-            if op.eager and wait.deadline is not None and wait.deadline <= self.now and not has_rival(self, wait):
-                return Returned(to_datetime(self.now))
-            self.timed[wait.position] = wait
-        elif isinstance(op, _CALLS):
-            coder = op.definition.coder(self._codec)
-            coder.check(op.args, op.kwargs)
-            wait.input = coder.pack_arguments(op.args, op.kwargs)
-        elif isinstance(op, (LoopState, EventSend)):
-            wait.input = op.pack(self._codec)
-        elif op.kind is EntryKind.REMOVED:
-            # The child that was called here may still run; its parent's end will find it in the store only.
-            self.has_spawned = True
-            if self.past.last_at(wait.position) is None:
-                return Returned(None)
-        elif isinstance(op, PauseOp):
-            # Only to see that answers can be stored: the person who gives one should not be the first to learn.
-            op.coder(self._codec)
-            wait.input = op.pack_prompt(self._codec)
-            if op.expires_after is not None:
-                wait.deadline = later("pause: expires_after", self.now, op.expires_after)
-                self.timed[wait.position] = wait
+        session.waits.open(wait)
         return None
 
     def _branch(self, fiber: Fiber, op: Branches[Any], position: str) -> Outcome | None:
-        if isinstance(op, Loop):
-            past = self.past.loops.get(position)
-            self.has_loop = True
-            # Perhaps in rounds that are not run again.
-            self.has_spawned = self.has_spawned or past is not None
-            try:
-                group: Group = rounds_of(op, fiber, position, self._codec, past)
-            except Exception as error:
-                # A body that cannot be looked into, or a state that cannot be stored.
-                return Raised(error)
-            # What a body does when it is called, before its first step, it does in its round.
+        """Start branches: the outcome if there are none, None if the fiber must wait for them."""
+        try:
+            group = _group_of(op, fiber, position, self.session)
+        except Exception as error:
+            return Raised(error)
+        if isinstance(group, Rounds):
+            # What its body does when it is called, before its first step, belongs to the round.
             self.stepped = Fiber(None, "", group, 0)
-        else:
-            group = Group(op.tally(), op.each(), fiber, position, op.labels() if self.names_branches else ())
-            group.rivals = rivals_of(op)
         self._open(group, op.limit)
-        if not group.fibers:
-            return group.tally.empty()
-        fiber.group = group
-        return None
+        fiber.group = group if group.fibers else None
+        return None if group.fibers else group.tally.empty()
 
     def _open(self, group: Group, limit: int | None) -> None:
         """Start up to so many more branches. Making one may run code of the body, which may misuse an operation."""
+        session = self.session
         for fiber in group.open(limit):
-            self._resume(fiber, self._misuse() or Returned(None))
-            if self.is_live and self.is_beyond(len(self.waits) + len(self._ready or ())):
+            self.resume(fiber, self.misuse() or Returned(None))
+            if session.is_live and is_beyond(session, len(session.waits) + len(self.ready or ())):
                 break
 
     # --- endings --------------------------------------------------------------------------------------------------
 
     def _finish(self, fiber: Fiber, outcome: Outcome | ContinueRequested) -> None:
+        """A fiber has ended: that of the body, of an undo, or of a branch."""
         fiber.is_live = False
         group = fiber.owner
-        if group is None:
-            self._end_with(end_of(outcome))
-            return
+        if fiber.index == UNDO:
+            assert self.undos is not None, "an undo was owed"
+            self.undos.finish(self, fiber, outcome)
+        elif group is not None:
+            self._finish_branch(fiber, group, outcome)
+        elif self.undos is not None:
+            self.undos.end_with(self, end_of(outcome))
+        else:
+            self.end = end_of(outcome)
+
+    def _finish_branch(self, fiber: Fiber, group: Group, outcome: Outcome | ContinueRequested) -> None:
         if isinstance(outcome, ContinueRequested):
             outcome = Raised(OperationMisused("continue_as inside a branch: only the workflow itself can continue"))
         del group.fibers[fiber.index]
-        verdict: Outcome | None = None if group.fibers else Raised(Cancelled(self._cancel_reason))
+        verdict: Outcome | None = None if group.fibers else Raised(self.cancelled())
         if not group.is_cancelling:
             verdict = group.tally.finished(fiber.index, outcome)
             if verdict is None and group.rest is not None:
@@ -239,30 +255,15 @@ class Interpreter(Ambient):
         if verdict is not None:
             self._conclude(group, verdict)
 
-    def _end_with(self, end: Completed | Failed | ContinueAs) -> None:
-        """The body has come to its end."""
-        self._end = end
-
     def _conclude(self, group: Group, verdict: Outcome) -> None:
-        """Branches are decided: close the losers, and hand the verdict to the fiber that waits."""
+        """A group is decided: close the losers, and hand the verdict to the fiber that waits."""
         for loser in group.fibers.values():
             self._close(loser)
-        group.fiber.group = None
-        self._resume(group.fiber, verdict)
-
-    def _drop(self, wait: WaitCondition) -> None:
-        del self.waits[wait.position]
-        if wait.kind is _ACTIVITY:
-            self.open_activities -= 1
-        if self.timed:
-            self.timed.pop(wait.position, None)
-        wait.fiber.wait = None
-
-    def _withdraw(self, wait: WaitCondition) -> None:
-        self._drop(wait)
-        if self._withdrawn is None:
-            self._withdrawn = []
-        self._withdrawn.append(wait)
+        if self.undos is not None:
+            self.undos.conclude(self, group, verdict)
+        else:
+            group.fiber.group = None
+            self.resume(group.fiber, verdict)
 
     def _close(self, fiber: Fiber) -> None:
         """End a fiber and all below it, without running any operation of theirs."""
@@ -270,18 +271,36 @@ class Interpreter(Ambient):
             return
         fiber.is_live = False
         if fiber.wait is not None:
-            self._withdraw(fiber.wait)
+            self.session.waits.withdraw(fiber.wait)
         if fiber.group is not None:
             for branch in fiber.group.fibers.values():
                 self._close(branch)
         self.closing = 1
-        try:
-            fiber.body.close()
-        except SessionClosed:
-            pass
-        except BaseException as error:
-            _log.error("workflow %s (%s) could not be closed in order: %r", self.who.id, self.who.name, error)
-            keep_if_open(fiber.body)
-        finally:
-            self.closing = 0
-            self.dropped = None
+        if (error := close_body(fiber.body)) is not None:
+            id, name = self.session.who[:2]
+            _log.error("workflow %s (%s) could not be closed in order: %r", id, name, error)
+        self.closing, self.dropped = 0, None
+        if self.undos is not None and fiber.group is not None:
+            self.undos.closed(self, fiber.group)
+
+
+def _group_of(op: Branches[Any], fiber: Fiber, position: str, session: Ambient) -> Group:
+    """The group of an operation with branches. Raises what keeps a loop from beginning."""
+    if isinstance(op, Loop):
+        return rounds_of(op, fiber, position, session)
+    labels = op.labels() if session.names_branches else ()
+    group = Group(op.tally(), op.each(), fiber, position, labels)
+    group.rivals = rivals_of(op)
+    return group
+
+
+@contextmanager
+def _running(interpreter: Interpreter, session: Ambient) -> Iterator[None]:
+    """While this lasts, code of the body may run."""
+    interpreter.session = session
+    token = STEPPING.set(interpreter)
+    try:
+        yield
+    finally:
+        STEPPING.reset(token)
+        interpreter.session = _NOBODY

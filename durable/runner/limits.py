@@ -10,7 +10,8 @@ import inspect
 import sys
 from typing import Any
 
-from durable.limit_errors import HelpersTooDeep
+from durable.limit_errors import HelpersTooDeep, TooManyWaits
+from durable.runner.ambient import Ambient
 
 UNLIMITED = sys.maxsize
 # The share of Python's recursion limit that helpers may take. The rest is for what runs below a body and above its
@@ -18,6 +19,15 @@ UNLIMITED = sys.maxsize
 # and under a debugger or a coverage tool every frame counts twice.
 _SHARE = 0.4
 _IS_HELPER = inspect.CO_GENERATOR | inspect.CO_COROUTINE
+
+
+def is_beyond(session: Ambient, waits: int, body: Any = None) -> bool:
+    """Whether so many open waits, or the nesting of a body, are too much: then the workflow must fail."""
+    if waits > session.max_waits:
+        session.overrun = TooManyWaits(session.who.name, session.max_waits)
+    elif body is not None:
+        session.overrun = _nesting_problem(session.who.name, body)
+    return session.overrun is not None
 
 
 def too_deep(name: str, error: BaseException) -> HelpersTooDeep | None:
@@ -37,7 +47,7 @@ def _limit() -> int:
     return int(sys.getrecursionlimit() * _SHARE)
 
 
-def nesting_problem(name: str, body: Any) -> HelpersTooDeep | None:
+def _nesting_problem(name: str, body: Any) -> HelpersTooDeep | None:
     """Why a body must fail whose helpers are nested too deep; None for nearly every body."""
     limit, depth = _limit(), 0
     while body is not None:

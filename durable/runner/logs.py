@@ -6,7 +6,7 @@ import logging
 from collections.abc import MutableMapping
 from typing import Any
 
-from durable.runner.determinism import Ambient, ambient
+from durable.runner.ambient import ambient
 from durable.runner.ops import STEPPING
 
 
@@ -23,15 +23,14 @@ class WorkflowLogger(logging.LoggerAdapter[logging.Logger]):
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the name of the standard library
         """Whether a line of this level is written now."""
-        session = STEPPING.get()
-        return (not isinstance(session, Ambient) or session.is_live) and super().isEnabledFor(level)
+        is_written = STEPPING.get() is None or not is_replaying()
+        return is_written and super().isEnabledFor(level)
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         """Add the fields; those that the caller gives stay."""
-        session = STEPPING.get()
-        if isinstance(session, Ambient):
-            who = {"workflow_id": session.who.id, "workflow_name": session.who.name}
-            kwargs["extra"] = {**who, **(kwargs.get("extra") or {})}
+        if STEPPING.get() is not None:
+            who = ambient("log").who
+            kwargs["extra"] = {"workflow_id": who.id, "workflow_name": who.name, **(kwargs.get("extra") or {})}
         return msg, kwargs
 
 

@@ -17,9 +17,11 @@ import attrs
 from durable.codec import Codec, Coder
 from durable.errors import CodecError, InvalidValue, OperationMisused, WrongType
 from durable.position import branch_prefix
-from durable.records import EntryKind
+from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.runner.ambient import Ambient
 from durable.runner.combinators import Branch, failing
-from durable.runner.fibers import Fiber, Group, groups_around
+from durable.runner.draws import Draws
+from durable.runner.fibers import Fiber, Group, WaitCondition, groups_around
 from durable.runner.ops import Branches, Leaf, Op, Outcome, Raised, Returned, T_co, use
 from durable.runner.past import PastRounds, Round, RoundState
 
@@ -90,9 +92,13 @@ class LoopState(Leaf[Any]):
         # What is to be recorded; nothing where it is recorded already.
         self.text = text
 
-    def pack(self, codec: Codec) -> str:
-        """The state as it is stored."""
-        return self.text
+    def prepare(self, wait: WaitCondition, session: Ambient) -> None:
+        """The state is packed already."""
+        wait.input = self.text
+
+    def read(self, entry: HistoryEntry, codec: Codec) -> Any:
+        """The state that is recorded. Raises `CodecError`."""
+        return RoundState.read(entry.outcome, self.coder)
 
     def __str__(self) -> str:
         return "state of a loop"
@@ -106,8 +112,8 @@ class Course:
         self.coder = op.coder(codec)
         self.state = self.coder.pack(op.state)[1]
         self.round = 0
-        # How often which name was drawn in this round.
-        self.asked: dict[str, int] = {}
+        # What was drawn in this round.
+        self.draws = Draws()
         # What is to be recorded before the next round, if anything, and whether the round now began with that.
         self.recording: str | None = None
         self.is_recorded = False
@@ -150,7 +156,7 @@ class Course:
         except CodecError as error:
             return Raised(error)
         self.round += 1
-        self.asked.clear()
+        self.draws.clear()
         self.is_recorded = False
         # A round that has learnt nothing comes to the same end whenever it is run.
         if self.is_touched:
@@ -221,21 +227,38 @@ def _body(course: Course) -> Any:
     return iter(made) if isinstance(made, Op) else made
 
 
-def rounds_of(op: Loop[Any], fiber: Fiber, position: str, codec: Codec, past: PastRounds | None) -> Rounds:
-    """The rounds of a loop, from the first one or from where a restart goes on.
+def rounds_of(op: Loop[Any], fiber: Fiber, position: str, session: Ambient) -> Rounds:
+    """The rounds of a loop, from the first one, or from where a replay resumes.
 
     Raises `CodecError` for its state, and whatever a body raises that is asked for its signature.
     """
-    group = Rounds(Course(op, codec, past), fiber, position)
-    for one in past.rounds if past is not None else ():
+    past = session.past.loops.get(position)
+    session.has_loop = True
+    # Rounds that a replay skips may have spawned children.
+    session.has_spawned = session.has_spawned or past is not None
+    group = Rounds(Course(op, session.codec, past), fiber, position)
+    for skipped in past.rounds if past is not None else ():
         for course in courses_around(fiber):
-            course.note(one.entries)
+            course.note(skipped.entries)
     return group
 
 
 def courses_around(fiber: Fiber) -> list[Course]:
     """The loops that a fiber runs in, the innermost first."""
     return [group.course for group in groups_around(fiber) if isinstance(group, Rounds)]
+
+
+def note(wait: WaitCondition, entry: HistoryEntry) -> set[int]:
+    """Tell the loops around a wait what their rounds have learnt. Returns the entries that are no longer needed."""
+    courses = courses_around(wait.fiber)
+    trimmed: set[int] = set()
+    if wait.kind is EntryKind.LOOP and entry.status is EntryStatus.OK:
+        trimmed = courses.pop(0).begin(entry.seq)
+        for course in courses:
+            course.forget(trimmed)
+    for course in courses:
+        course.note((entry.seq,))
+    return trimmed
 
 
 @overload

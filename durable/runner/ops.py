@@ -30,17 +30,29 @@ class UseYieldFrom:
 
 
 class Stepping(Protocol):
-    """What an operation sees of the session that is stepping its body."""
+    """What an operation sees of the interpreter that is stepping its body."""
 
     announced: Op[Any] | None
-    # What has come of the operation that was announced last.
+    # The result of the operation that was announced last.
     answer: Any
+    # Not 0 while the body is being closed.
     closing: int
+    # What is wrong with operations that this step has dropped.
     dropped: list[str] | None
+    # The fiber that runs.
     stepped: Any
 
+    @property
+    def session(self) -> object:
+        """The session whose body it is; `ambient` knows what can be asked of it."""
+        ...
 
-# The session whose body runs right now in this thread, if any.
+    def owe(self, op: Undo[Any], value: Any) -> None:
+        """A step has succeeded, and says how it is undone."""
+        ...
+
+
+# Whoever steps a body right now in this thread, if anybody does.
 STEPPING: ContextVar[Stepping | None] = ContextVar("durable_stepping", default=None)
 # The activity that runs right now in this task or thread, if any; its type belongs to the engine.
 IN_ACTIVITY: ContextVar[Any] = ContextVar("durable_activity", default=None)
@@ -331,14 +343,6 @@ class OrDefault(Op[T_co]):
         return f"{self.op} or default"
 
 
-class Undoing(Protocol):
-    """What an operation that can be undone sees of the session that is stepping its body."""
-
-    def owe(self, op: Undo[Any], value: Any) -> None:
-        """A step has succeeded, and says how it is undone."""
-        ...
-
-
 class Undo(Op[T_co]):
     """An operation and what undoes it. It takes no position of its own: adding an undo changes no history."""
 
@@ -356,8 +360,8 @@ class Undo(Op[T_co]):
     def __iter__(self) -> Generator[Op[Any], UseYieldFrom, T_co]:
         self._used = True
         result = yield from self.op
-        # Only a session goes on from here, and it undoes.
-        cast("Undoing", STEPPING.get()).owe(self, result)
+        # Only whoever has announced the operation gets here, inside a body.
+        cast("Stepping", STEPPING.get()).owe(self, result)
         return result
 
     __await__ = __iter__

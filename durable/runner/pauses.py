@@ -10,9 +10,11 @@ from datetime import timedelta
 from types import NoneType
 from typing import Any, TypeVar, overload
 
-from durable.clock import from_duration
+from durable.clock import from_duration, later
 from durable.codec import Codec, Coder
 from durable.records import EntryKind
+from durable.runner.ambient import Ambient
+from durable.runner.fibers import WaitCondition
 from durable.runner.ops import Leaf, Op
 
 T = TypeVar("T")
@@ -38,10 +40,13 @@ class PauseOp(Leaf[T]):
         """The coder of the answer. Raises `CodecError` for a type that cannot be stored."""
         return codec.coder(self.returns, "pause: answer")
 
-    def pack_prompt(self, codec: Codec) -> str:
-        """The prompt as JSON, by the type that it has. Raises `CodecError`."""
-        text, _ = codec.coder(type(self.prompt), "pause: prompt").pack(self.prompt)
-        return text
+    def prepare(self, wait: WaitCondition, session: Ambient) -> None:
+        """Pack the prompt by its own type, and set the deadline. Raises `CodecError`."""
+        # Find out now that answers can be stored: the person who gives one must not be the first to learn.
+        self.coder(session.codec)
+        wait.input = session.codec.coder(type(self.prompt), "pause: prompt").pack(self.prompt)[0]
+        if self.expires_after is not None:
+            wait.deadline = later("pause: expires_after", session.now, self.expires_after)
 
     def __str__(self) -> str:
         return "pause"

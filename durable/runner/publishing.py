@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from durable.errors import OperationMisused
-from durable.runner.interpreter import Interpreter
-from durable.runner.ops import STEPPING
+from durable.runner.ambient import ambient, stepping
 
 
 def publish(value: object) -> None:
@@ -12,7 +10,8 @@ def publish(value: object) -> None:
 
     Raises `CodecError` for a value that cannot be stored.
     """
-    session = STEPPING.get()
-    if not isinstance(session, Interpreter):
-        raise OperationMisused("publish() works only inside a workflow body")
-    session.publish(value)
+    session = ambient("publish")
+    # A body that is being closed has not got any further.
+    if not stepping("publish").closing:
+        coder = session.codec.coder(type(value), f"workflow {session.who.name}: progress")
+        session.published = (session.fed, coder.pack(value)[0])

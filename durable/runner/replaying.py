@@ -18,8 +18,8 @@ from durable.codec import Arguments, Codec
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, UnknownWorkflow
 from durable.records import BY_NUMBER, HistoryEntry, ParkReason, WorkflowHistory, WorkflowRecord, WorkflowStatus
 from durable.registry import Registry
+from durable.runner.ambient import Identity
 from durable.runner.definitions import WorkflowDef
-from durable.runner.determinism import Identity
 from durable.runner.results import Failed
 from durable.runner.session import WorkflowSessionRunner
 

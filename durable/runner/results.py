@@ -33,7 +33,10 @@ class ContinueAs:
     call: WorkflowCall[Any]
 
 
-def end_of(outcome: Outcome | ContinueRequested) -> Completed | Failed | ContinueAs:
+End: TypeAlias = Completed | Failed | ContinueAs
+
+
+def end_of(outcome: Outcome | ContinueRequested) -> End:
     """How a workflow ends whose body has come to this."""
     if isinstance(outcome, ContinueRequested):
         return ContinueAs(outcome.call)
@@ -51,4 +54,4 @@ class Suspended:
         self.withdrawn = withdrawn
 
 
-SessionResult: TypeAlias = Completed | Failed | ContinueAs | Suspended
+SessionResult: TypeAlias = End | Suspended

@@ -7,29 +7,18 @@ it therefore waits to be fired, like the limit of `within`: what is pending is g
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from durable.position import Position
 from durable.records import EntryKind
+from durable.runner.ambient import Ambient
 from durable.runner.combinators import FirstSuccess, Race
-from durable.runner.determinism import Positions
 from durable.runner.events import EventOp
 from durable.runner.fibers import Group, WaitCondition
 from durable.runner.ops import Branches, OrDefault, Undo, Within
-from durable.runner.past import Past
 
 # The groups that the first branch to succeed decides.
 RACES = (Race, FirstSuccess)
-
-
-class Replaying(Protocol):
-    """What is asked of the session whose body races."""
-
-    waits: dict[str, WaitCondition]
-    is_live: bool
-    past: Past
-    # The positions of the event waits that are stored.
-    registered: Positions
 
 
 def waits_for_event(branch: Any) -> bool:
@@ -56,7 +45,7 @@ def race_of(timer: WaitCondition, waits: Iterable[WaitCondition]) -> Group | Non
     return race if is_open else None
 
 
-def has_rival(session: Replaying, timer: WaitCondition) -> bool:
+def has_rival(session: Ambient, timer: WaitCondition) -> bool:
     """Whether a timer that is due must let a pending event win. If so, what stands behind it never begins."""
     race = race_of(timer, session.waits.values())
     if race is None or not _is_looked_for(session, race):
@@ -70,7 +59,7 @@ def has_rival(session: Replaying, timer: WaitCondition) -> bool:
     return True
 
 
-def _is_looked_for(session: Replaying, race: Group) -> bool:
+def _is_looked_for(session: Ambient, race: Group) -> bool:
     """Whether pending events were, or will be, looked for before the timers of this race.
 
     An older durable let the timer win at once and recorded nothing of the race.

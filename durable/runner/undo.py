@@ -4,14 +4,16 @@
 is cancelled, or is closed because its branch has lost runs what it owes, the step that completed last first. A saga
 that succeeds hands what it owes to the scope around it.
 
-Each undo is a fiber of its own (`u.0.`, `u.1.` below its scope), one after the other, and nothing but the end of the
-session interrupts it: whoever waits for the scope, or for a group in which it was closed, hears of it when the undos
-are done. All of it follows from the entries, so a replay comes to the same undo.
+Each undo is a fiber of its own (`u.0.`, `u.1.` below its scope). They run one after the other, and only the end of the
+session interrupts them. A fiber that waits for the scope, or for a group in which the scope was closed, resumes when
+the undos are done. All of it follows from the entries, so a replay comes to the same undo.
+
+`Undos` decides what is undone next. It never steps a fiber itself: it asks the interpreter to.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from durable.errors import Cancelled, OperationMisused
 from durable.outcomes import failed_undo, report_undos
@@ -20,15 +22,13 @@ from durable.records import FailedUndo
 from durable.runner.combinators import Branch
 from durable.runner.definitions import ContinueRequested, Definition
 from durable.runner.fibers import Fiber, Group, groups_around
-from durable.runner.interpreter import Interpreter
 from durable.runner.loops import Course, courses_around
 from durable.runner.ops import Branches, Op, Outcome, Raised, Returned, T_co, Tally, Undo, use
-from durable.runner.results import Completed, ContinueAs, Failed
+from durable.runner.results import ContinueAs, End, Failed
 
 T = TypeVar("T")
-# The index of a fiber that is an undo: it is no branch of its group.
+# The index of a fiber that is an undo and not a branch of its group.
 UNDO = -1
-# What stands in the position of an undo where a branch has its number or its name.
 
 
 class Saga(Branches[T_co]):
@@ -88,10 +88,30 @@ class Scope:
         return outcome
 
 
-class Books:
-    """What a session keeps of undos; made when the first one is owed."""
+class Stepper(Protocol):
+    """What undos need of the interpreter that steps the fibers."""
 
-    __slots__ = ("busy", "end", "failed", "held", "number", "root", "running", "scopes", "undone", "was_cancelled")
+    is_cancelled: bool
+    # How the workflow has ended.
+    end: End | None
+
+    def resume(self, fiber: Fiber, outcome: Outcome) -> None:
+        """Run a fiber when those before it wait."""
+        ...
+
+    def misuse(self) -> Raised | None:
+        """What code of the body has just dropped, as an error."""
+        ...
+
+    def cancelled(self) -> Cancelled:
+        """A new error that tells of the cancellation."""
+        ...
+
+
+class Undos:
+    """What one body owes, what of it is being undone, and who waits for that. Made when the first undo is owed."""
+
+    __slots__ = ("busy", "end", "failed", "held", "number", "root", "running", "scopes", "steps", "was_cancelled")
 
     def __init__(self) -> None:
         self.number = 0
@@ -101,223 +121,198 @@ class Books:
         # Undos that run, and how many of them run inside each group.
         self.running: dict[Fiber, tuple[Scope, Owed]] = {}
         self.busy: dict[Group, int] = {}
-        # Groups that are decided, and what their fibers hear when the undos inside are done; None if they are closed.
+        # Groups that are decided, and the outcome for their fibers when the undos inside are done; None for a group
+        # that is closed.
         self.held: dict[Group, Outcome | None] = {}
         # How the workflow ends when its undos are done, and whether it was cancelled before they began.
-        self.end: Completed | Failed | ContinueAs | None = None
+        self.end: End | None = None
         self.was_cancelled = False
         self.failed: list[FailedUndo] = []
-        # Steps whose undo has begun, but for those whose undo has failed: they stay done.
-        self.undone: list[Owed] = []
+        # Steps whose undo has begun. A step whose undo failed at once is not among them: it stays done.
+        self.steps: list[Owed] = []
 
-
-class Undoer(Interpreter):
-    """An interpreter that undoes."""
-
-    is_cancelled = False
-    _books: Books | None = None
-
-    def owe(self, op: Undo[Any], value: Any) -> None:
-        """A step has succeeded: what undoes it is owed by the scope around it. Nobody undoes the steps of an undo."""
-        fiber = self.stepped
-        assert fiber is not None, "a body is stepped"
-        books = self._books
-        if books is None:
-            books = self._books = Books()
-        scope = _scope_around(fiber, books)
+    def owe(self, fiber: Fiber, op: Undo[Any], value: Any) -> None:
+        """A step has succeeded: the scope around it owes its undo. The steps of an undo are not undone."""
+        scope = _scope_around(fiber, self)
         if scope is not None:
-            books.number += 1
+            self.number += 1
             rounds = tuple((course, course.hold()) for course in courses_around(fiber))
-            scope.owed.append(Owed(books.number, f"{fiber.prefix}{fiber.count - 1}", op, value, rounds))
-            books.scopes[scope] = None
-
-    @property
-    def owes(self) -> bool:
-        """Whether the workflow itself, outside of any saga, owes something."""
-        return self._books is not None and bool(self._books.root.owed)
+            scope.owed.append(Owed(self.number, f"{fiber.prefix}{fiber.count - 1}", op, value, rounds))
+            self.scopes[scope] = None
 
     def owed(self) -> list[Owed]:
         """All that is owed, in the order in which it would be undone."""
-        if self._books is None:
-            return []
-        found = [one for _, one in self._books.running.values()]
-        found += (one for scope in self._books.scopes for one in scope.owed)
-        return sorted(found, key=lambda one: one.number, reverse=True)
+        owed = [undo for _, undo in self.running.values()]
+        owed += (undo for scope in self.scopes for undo in scope.owed)
+        return sorted(owed, key=lambda undo: undo.number, reverse=True)
 
     def undone(self) -> list[Owed]:
         """The steps that are undone, or are being undone, the first that was done first."""
-        return [] if self._books is None else sorted(self._books.undone, key=lambda step: step.number)
+        return sorted(self.steps, key=lambda step: step.number)
 
-    @property
-    def undone_failure(self) -> Failed | None:
-        """How the workflow ends when the undos that run now are done, if it has failed."""
-        end = self._books.end if self._books is not None else None
-        return end if isinstance(end, Failed) else None
+    # --- the workflow ends ----------------------------------------------------------------------------------------
 
-    def failed_undos(self) -> list[FailedUndo]:
-        """Every undo that has failed for good, in the workflow and in its sagas."""
-        return [] if self._books is None else self._books.failed
-
-    # --- endings --------------------------------------------------------------------------------------------------
-
-    def _end_with(self, end: Completed | Failed | ContinueAs) -> None:
-        """A workflow that has failed, or was cancelled, ends when what it owes is undone."""
-        books = self._books
-        if isinstance(end, ContinueAs) and self.owes and not self.is_cancelled:
+    def end_with(self, stepper: Stepper, end: End) -> None:
+        """The body has ended. One that failed, or was cancelled, ends when what it owes is undone."""
+        if isinstance(end, ContinueAs) and self.root.owed and not stepper.is_cancelled:
             end = Failed(OperationMisused(self._why_not_continue()))
-        if books is not None and (isinstance(end, Failed) or self.is_cancelled):
-            books.end, books.was_cancelled = end, self.is_cancelled
-            self._unwind(books)
+        if isinstance(end, Failed) or stepper.is_cancelled:
+            self.end, self.was_cancelled = end, stepper.is_cancelled
+            self._unwind(stepper)
         else:
-            super()._end_with(end)
+            stepper.end = end
 
     def _why_not_continue(self) -> str:
         owed = self.owed()
-        names = ", ".join(one.name for one in owed[:3])
+        names = ", ".join(undo.name for undo in owed[:3])
         return (
             f"continue_as while {len(owed)} undos are owed ({names}): they would be forgotten with the history; "
             f"do those steps in a child workflow, whose undos end with it"
         )
 
-    def _unwind(self, books: Books) -> None:
-        """Go on with the undos of the workflow itself; behind the last one it ends."""
-        if self._next(books, books.root, None):
+    def _unwind(self, stepper: Stepper) -> None:
+        """Begin the next undo of the workflow itself. After the last one the workflow ends."""
+        if self._next(stepper, self.root, None):
             return
-        end = books.end
-        if books.failed or self.is_cancelled is not books.was_cancelled:
-            error = end.error if isinstance(end, Failed) else self._cancelled(None)
-            if self.is_cancelled is not books.was_cancelled:
-                error = self._cancelled(error)
-            report_undos(error, books.failed)
+        end = self.end
+        is_cancelled_since = stepper.is_cancelled is not self.was_cancelled
+        if self.failed or is_cancelled_since:
+            error = end.error if isinstance(end, Failed) else stepper.cancelled()
+            if is_cancelled_since:
+                error = _caused(stepper.cancelled(), error)
+            report_undos(error, self.failed)
             end = Failed(error)
-        self._end = end
+        stepper.end = end
 
-    def _cancelled(self, cause: BaseException | None) -> Cancelled:
-        """A cancellation that came while an error was being undone does not hide it."""
-        error = Cancelled(self._cancel_reason)
-        error.__cause__ = cause
-        return error
-
-    def _finish(self, fiber: Fiber, outcome: Outcome | ContinueRequested) -> None:
-        if fiber.index != UNDO:
-            super()._finish(fiber, outcome)
-            return
-        fiber.is_live = False
-        books = self._books
-        assert books is not None, "an undo was owed"
-        scope, owed = books.running.pop(fiber)
+    def finish(self, stepper: Stepper, fiber: Fiber, outcome: Outcome | ContinueRequested) -> None:
+        """An undo has ended."""
+        scope, owed = self.running.pop(fiber)
         if isinstance(outcome, ContinueRequested):
             outcome = Raised(OperationMisused("continue_as inside an undo: only the workflow itself can continue"))
         if isinstance(outcome, Raised):
             # Its rounds stay held: the end of the workflow tells of it. An undo that failed at its first step has
-            # undone nothing; one that came further has undone a part, and nobody may take the step for done.
+            # undone nothing. One that came further has undone a part, so the step must not count as done.
             if fiber.count == 1:
-                books.undone.remove(owed)
-            _report(books, scope, owed, outcome.error)
+                self.steps.remove(owed)
+            self._report(scope, owed, outcome.error)
         else:
             for course, start in owed.rounds:
                 course.let_go(start)
         if fiber.owner is None:
-            self._unwind(books)
+            self._unwind(stepper)
             return
         for group in groups_around(fiber):
-            books.busy[group] -= 1
-            self._go_on(books, group)
+            self.busy[group] -= 1
+            self._go_on(stepper, group)
 
-    def _conclude(self, group: Group, verdict: Outcome) -> None:
-        books = self._books
-        if books is None:
-            super()._conclude(group, verdict)
-            return
-        for loser in group.fibers.values():
-            self._close(loser)
+    # --- groups are decided or closed -----------------------------------------------------------------------------
+
+    def conclude(self, stepper: Stepper, group: Group, verdict: Outcome) -> None:
+        """A group is decided. Its fiber gets the verdict when the undos inside are done."""
         if isinstance(group.tally, Scope) and isinstance(verdict, Returned):
-            _hand_over(books, group)
-        books.held[group] = verdict
-        self._go_on(books, group)
+            self._hand_over(group)
+        self.held[group] = verdict
+        self._go_on(stepper, group)
 
-    def _close(self, fiber: Fiber) -> None:
-        was_live = fiber.is_live
-        super()._close(fiber)
-        books, group = self._books, fiber.group
-        if books is None or group is None or not was_live or not isinstance(group.tally, Scope):
+    def closed(self, stepper: Stepper, group: Group) -> None:
+        """The fiber that waits for a group was closed. If the group is a saga, what it owes is undone."""
+        if not isinstance(group.tally, Scope) or group in self.held or not group.tally.owed:
             return
-        if group in books.held or not group.tally.owed:
-            return
-        around = _saga_around(fiber)
+        around = _saga_around(group.fiber)
         if isinstance(around, Group) and not around.fiber.is_live:
             # The saga around it is being closed too, and undoes all of it in one order.
-            _hand_over(books, group)
+            self._hand_over(group)
         else:
-            books.held[group] = None
-            self._go_on(books, group)
+            self.held[group] = None
+            self._go_on(stepper, group)
 
-    def _abandon(self) -> list[Fiber]:
-        """Forget what is owed, because the session is thrown away; the undos that run are to be closed."""
-        books, self._books = self._books, None
-        return [] if books is None else [*books.running]
-
-    # --- one undo after the other ---------------------------------------------------------------------------------
-
-    def _go_on(self, books: Books, group: Group) -> None:
-        """Go on with a group that is decided, unless undos run inside it: with its own undos, else with its fiber."""
-        if books.busy.get(group):
+    def _go_on(self, stepper: Stepper, group: Group) -> None:
+        """If a group is decided and no undo runs inside it, begin its own undos, or else resume its fiber."""
+        if self.busy.get(group):
             return
-        books.busy.pop(group, None)
-        if group not in books.held:
+        self.busy.pop(group, None)
+        if group not in self.held:
             return
         tally = group.tally
-        if isinstance(tally, Scope) and self._next(books, tally, group):
+        if isinstance(tally, Scope) and self._next(stepper, tally, group):
             return
-        verdict = books.held.pop(group)
+        verdict = self.held.pop(group)
         group.fiber.group = None
         error = verdict.error if isinstance(verdict, Raised) else None
         if group.is_cancelling and not isinstance(error, Cancelled):
             # It was cancelled meanwhile.
-            error = self._cancelled(error)
+            error = _caused(stepper.cancelled(), error)
             verdict = Raised(error)
         if isinstance(tally, Scope):
-            books.scopes.pop(tally, None)
+            self.scopes.pop(tally, None)
             if error is not None:
                 report_undos(error, tally.failed)
         if verdict is not None and group.fiber.is_live:
-            self._resume(group.fiber, verdict)
+            stepper.resume(group.fiber, verdict)
 
-    def _next(self, books: Books, scope: Scope, group: Group | None) -> bool:
-        """Begin to undo the step of a scope that completed last; False when nothing is owed any more."""
+    def _hand_over(self, group: Group) -> None:
+        """What a saga owes is owed by the scope around it, in the order in which the steps have completed."""
+        scope = group.tally
+        assert isinstance(scope, Scope), "a saga"
+        outer = _scope_around(group.fiber, self)
+        if outer is not None and scope.owed:
+            is_in_order = not outer.owed or outer.owed[-1].number < scope.owed[0].number
+            outer.owed += scope.owed
+            if not is_in_order:
+                outer.owed.sort(key=lambda undo: undo.number)
+            self.scopes[outer] = None
+        scope.owed = []
+        self.scopes.pop(scope, None)
+
+    # --- one undo after the other ---------------------------------------------------------------------------------
+
+    def _next(self, stepper: Stepper, scope: Scope, group: Group | None) -> bool:
+        """Begin to undo the step of a scope that completed last; False when the scope owes nothing."""
         while scope.owed:
             owed = scope.owed.pop()
             prefix = undo_prefix("" if group is None else group.position, scope.begun)
             scope.begun += 1
             try:
-                body = self._body(owed)
+                body = _body(stepper, owed)
             except BaseException as error:
-                _report(books, scope, owed, error)
+                self._report(scope, owed, error)
                 continue
             fiber = Fiber(body, prefix, group, UNDO)
-            books.undone.append(owed)
-            books.running[fiber] = (scope, owed)
-            for one in groups_around(fiber):
-                books.busy[one] = books.busy.get(one, 0) + 1
-            self._resume(fiber, Returned(None))
+            self.steps.append(owed)
+            self.running[fiber] = (scope, owed)
+            for around in groups_around(fiber):
+                self.busy[around] = self.busy.get(around, 0) + 1
+            stepper.resume(fiber, Returned(None))
             return True
         return False
 
-    def _body(self, owed: Owed) -> Any:
-        """Ask the user's function how the step is undone."""
-        try:
-            made = owed.op.fn(owed.value)
-        finally:
-            misuse = self._misuse()
-        if not isinstance(made, Op) and not hasattr(made, "send"):
-            raise OperationMisused(
-                f"undo {owed.name} of {owed.op} returned {type(made).__name__}, no operation and no generator helper: "
-                f"make it an activity, or return call(...)"
-            )
-        use(made, "undo")
-        if misuse is not None:
-            raise misuse.error
-        return iter(made) if isinstance(made, Op) else made
+    def _report(self, scope: Scope, owed: Owed, error: BaseException) -> None:
+        failed = failed_undo(owed.position, str(owed.op), owed.name, error)
+        scope.failed.append(failed)
+        self.failed.append(failed)
+
+
+def _body(stepper: Stepper, owed: Owed) -> Any:
+    """Ask the user's function how the step is undone."""
+    try:
+        made = owed.op.fn(owed.value)
+    finally:
+        misuse = stepper.misuse()
+    if not isinstance(made, Op) and not hasattr(made, "send"):
+        raise OperationMisused(
+            f"undo {owed.name} of {owed.op} returned {type(made).__name__}, no operation and no generator helper: "
+            f"make it an activity, or return call(...)"
+        )
+    use(made, "undo")
+    if misuse is not None:
+        raise misuse.error
+    return iter(made) if isinstance(made, Op) else made
+
+
+def _caused(error: Cancelled, cause: BaseException | None) -> Cancelled:
+    """A cancellation that came while an error was being undone does not hide it."""
+    error.__cause__ = cause
+    return error
 
 
 def shield_of(fiber: Fiber) -> Fiber | None:
@@ -338,31 +333,10 @@ def _saga_around(fiber: Fiber) -> Group | Fiber:
     return fiber
 
 
-def _scope_around(fiber: Fiber, books: Books) -> Scope | None:
+def _scope_around(fiber: Fiber, undos: Undos) -> Scope | None:
     """The scope that the steps of a fiber are owed by."""
     around = _saga_around(fiber)
     if isinstance(around, Fiber):
-        return None if around.index == UNDO else books.root
+        return None if around.index == UNDO else undos.root
     assert isinstance(around.tally, Scope), "a saga"
     return around.tally
-
-
-def _hand_over(books: Books, group: Group) -> None:
-    """What a saga owes is owed by the scope around it, in the order in which the steps have completed."""
-    scope = group.tally
-    assert isinstance(scope, Scope), "a saga"
-    outer = _scope_around(group.fiber, books)
-    if outer is not None and scope.owed:
-        is_in_order = not outer.owed or outer.owed[-1].number < scope.owed[0].number
-        outer.owed += scope.owed
-        if not is_in_order:
-            outer.owed.sort(key=lambda one: one.number)
-        books.scopes[outer] = None
-    scope.owed = []
-    books.scopes.pop(scope, None)
-
-
-def _report(books: Books, scope: Scope, owed: Owed, error: BaseException) -> None:
-    failed = failed_undo(owed.position, str(owed.op), owed.name, error)
-    scope.failed.append(failed)
-    books.failed.append(failed)

@@ -65,7 +65,7 @@ def time_that_it_lay_failed_counts(planter: Planter) -> None:
 
     def _resume_after(self: WorkflowSessionRunner, entry: HistoryEntry) -> SessionResult:
         self.now = max(self.now, entry.at_us)
-        return Suspended() if self._end is None else self._end
+        return self.interpreter.end or Suspended()
 
     planter.replace(WorkflowSessionRunner, _resume_after)
 

@@ -9,7 +9,9 @@ from durable.engine import progress
 from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
 from durable.records import EntryKind, HistoryEntry, WorkflowRecord
-from durable.runner.determinism import Ambient
+from durable.runner import changes
+from durable.runner.ambient import Ambient, ambient
+from durable.runner.changes import Removed
 from durable.runner.fibers import WaitCondition
 from durable.runner.interpreter import Interpreter
 from durable.runner.ops import Leaf, Outcome, Returned
@@ -38,40 +40,43 @@ def answer_not_recorded(planter: Planter) -> None:
 def answered_yes_on_replay(planter: Planter) -> None:
     """A run that was under way when the change came keeps to the old code."""
 
-    def patched(self: Ambient, change_id: str) -> bool:
-        known = self.past.patches.get(change_id)
-        if known is None:
-            known = True
-            self._answer(change_id, known)
-        return known
+    def patched(change_id: str) -> bool:
+        session = ambient("patched")
+        answer = session.past.patches.get(change_id)
+        if answer is None:
+            answer = True
+            changes._answer(session, change_id, answer)
+        return answer
 
-    planter.replace(Ambient, patched)
+    planter.replace(changes, patched)
 
 
 @bug("I34")
 def answered_no_by_a_new_run(planter: Planter) -> None:
     """A run that began with the new code takes it."""
 
-    def patched(self: Ambient, change_id: str) -> bool:
-        known = self.past.patches.get(change_id)
-        if known is None:
-            known = False
-            self._answer(change_id, known)
-        return known
+    def patched(change_id: str) -> bool:
+        session = ambient("patched")
+        answer = session.past.patches.get(change_id)
+        if answer is None:
+            answer = False
+            changes._answer(session, change_id, answer)
+        return answer
 
-    planter.replace(Ambient, patched)
+    planter.replace(changes, patched)
 
 
 @bug("I34", "I5")
 def answered_anew_each_time(planter: Planter) -> None:
     """The first answer is recorded, however often it is asked."""
 
-    def patched(self: Ambient, change_id: str) -> bool:
-        known = self.past.patches.get(change_id, self.is_live)
-        self.answers += ((change_id, known),)
-        return known
+    def patched(change_id: str) -> bool:
+        session = ambient("patched")
+        answer = session.past.patches.get(change_id, session.is_live)
+        session.answers += ((change_id, answer),)
+        return answer
 
-    planter.replace(Ambient, patched)
+    planter.replace(changes, patched)
 
 
 @bug("I25", "I5", "I24", "I34")
@@ -117,23 +122,21 @@ def new_round_taken_for_old(planter: Planter) -> None:
 @bug("I29", "I22")
 def removed_step_waits_for_ever(planter: Planter) -> None:
     """Where nothing is recorded of a step that is gone, it takes no time."""
-    prepare = Interpreter._prepare
 
-    def _prepare(self: Interpreter, wait: WaitCondition, op: Leaf[Any]) -> Outcome | None:
-        return None if op.kind is EntryKind.REMOVED else prepare(self, wait, op)
+    def prepare(self: Removed, wait: WaitCondition, session: Ambient) -> None:
+        pass
 
-    planter.replace(Interpreter, _prepare)
+    planter.replace(Removed, prepare)
 
 
 @bug("I25")
 def record_of_a_removed_step_in_the_way(planter: Planter) -> None:
     """What is recorded of a step that is gone is passed over."""
-    prepare = Interpreter._prepare
 
-    def _prepare(self: Interpreter, wait: WaitCondition, op: Leaf[Any]) -> Outcome | None:
-        return Returned(None) if op.kind is EntryKind.REMOVED else prepare(self, wait, op)
+    def prepare(self: Removed, wait: WaitCondition, session: Ambient) -> Outcome:
+        return Returned(None)
 
-    planter.replace(Interpreter, _prepare)
+    planter.replace(Removed, prepare)
 
 
 @bug("I25")

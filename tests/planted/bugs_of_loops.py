@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from durable.codec import Codec
 from durable.engine import progress
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.chronicle import Chronicle
 from durable.engine.turn import Turn
 from durable.records import HistoryEntry
-from durable.runner import interpreter, loops
-from durable.runner.determinism import Ambient
+from durable.runner import determinism, interpreter, loops, timers
+from durable.runner.ambient import Ambient
+from durable.runner.draws import Draws
 from durable.runner.fibers import Fiber, WaitCondition, groups_around
-from durable.runner.interpreter import Interpreter
 from durable.runner.loops import Course, Loop, Rounds
-from durable.runner.ops import Leaf, Outcome, Raised, Timer
+from durable.runner.ops import Outcome, Raised, Timer
 from durable.runner.past import Past, PastRounds, RoundState
-from durable.runner.session import WorkflowSessionRunner
 from tests.planted.planting import Planter, bug
 
 # --- states ---------------------------------------------------------------------------------------------------------
@@ -107,29 +105,28 @@ def replay_from_the_round_after(planter: Planter) -> None:
 @bug("I5", "I19", "I24", seed=51)
 def deadline_from_the_beginning_of_the_loop(planter: Planter) -> None:
     """A timer counts from when it is asked for, in each round anew."""
-    prepare, begin = Interpreter._prepare, loops.rounds_of
+    prepare, begin = timers.prepare_timer, loops.rounds_of
     begun: dict[int, tuple[Rounds, int]] = {}
 
-    def rounds_of(op: Loop[Any], fiber: Fiber, position: str, codec: Codec, past: PastRounds | None) -> Rounds:
-        rounds = begin(op, fiber, position, codec, past)
+    def rounds_of(op: Loop[Any], fiber: Fiber, position: str, session: Ambient) -> Rounds:
+        rounds = begin(op, fiber, position, session)
         begun[id(rounds)] = (rounds, 0)
         return rounds
 
-    def _prepare(self: Interpreter, wait: WaitCondition, op: Leaf[Any]) -> Outcome | None:
-        now, found = self.now, None
-        around = [one for one in groups_around(wait.fiber) if id(one) in begun]
-        if isinstance(op, Timer) and around:
+    def prepare_timer(op: Timer, wait: WaitCondition, session: Ambient) -> Outcome | None:
+        now = session.now
+        around = [group for group in groups_around(wait.fiber) if id(group) in begun]
+        if around:
             rounds, since = begun[id(around[0])]
             begun[id(rounds)] = (rounds, since or now)
-            self.now = since or now
+            session.now = since or now
         try:
-            found = prepare(self, wait, op)
+            return prepare(op, wait, session)
         finally:
-            self.now = now
-        return found
+            session.now = now
 
     planter.replace(interpreter, rounds_of)
-    planter.replace(Interpreter, _prepare)
+    planter.replace(timers, prepare_timer)
 
 
 # --- trimming -------------------------------------------------------------------------------------------------------
@@ -251,19 +248,21 @@ def some_rounds_stay_for_ever(planter: Planter) -> None:
 def draws_counted_over_all_rounds(planter: Planter) -> None:
     """What is drawn in a round does not depend on what earlier rounds have drawn, which may not be run again."""
 
-    def _drawing(self: WorkflowSessionRunner) -> tuple[str, tuple[str, ...], dict[str, int]]:
-        return Ambient._drawing(self)
+    def _place_of_draw(session: Ambient) -> tuple[tuple[str, ...], Draws]:
+        if session.draws is None:
+            session.draws = Draws()
+        return (), session.draws
 
-    planter.replace(WorkflowSessionRunner, _drawing)
+    planter.replace(determinism, _place_of_draw)
 
 
 @bug("I5")
 def draws_the_same_in_every_round(planter: Planter) -> None:
     """What one round draws no other does."""
-    drawing = WorkflowSessionRunner._drawing
+    place_of_draw = determinism._place_of_draw
 
-    def _drawing(self: WorkflowSessionRunner) -> tuple[str, tuple[str, ...], dict[str, int]]:
-        id, where, asked = drawing(self)
-        return id, tuple(one.rpartition(".")[0] for one in where), asked
+    def _place_of_draw(session: Ambient) -> tuple[tuple[str, ...], Draws]:
+        places, draws = place_of_draw(session)
+        return tuple(place.rpartition(".")[0] for place in places), draws
 
-    planter.replace(WorkflowSessionRunner, _drawing)
+    planter.replace(determinism, _place_of_draw)

@@ -16,9 +16,8 @@ from durable.pause_errors import PauseAlreadyAnswered, PauseExpired
 from durable.position import place
 from durable.records import EntryKind, EntryStatus, EventWait, OpenPause, Question, WorkflowRecord
 from durable.runner.fibers import WaitCondition
-from durable.runner.interpreter import Interpreter
-from durable.runner.ops import Leaf
 from durable.runner.pauses import PauseOp
+from durable.runner.waits import Waits
 from tests.planted.planting import Planter, bug
 
 
@@ -133,15 +132,14 @@ def taken_back_taken_for_an_answer(planter: Planter) -> None:
 @bug("I29")
 def expiry_forgotten(planter: Planter) -> None:
     """A pause that expires wakes its workflow, if nothing else does."""
-    prepare = Interpreter._prepare
+    begin = Waits.open
 
-    def _prepare(self: Interpreter, wait: WaitCondition, op: Leaf[Any]) -> Any:
-        known = prepare(self, wait, op)
-        if isinstance(op, PauseOp):
+    def open(self: Waits, wait: WaitCondition) -> None:
+        begin(self, wait)
+        if wait.kind is EntryKind.PAUSE:
             self.timed.pop(wait.position, None)
-        return known
 
-    planter.replace(Interpreter, _prepare)
+    planter.replace(Waits, open)
 
 
 @bug("I19")

@@ -22,7 +22,7 @@ from durable.engine.turn import Turn
 from durable.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord
 from durable.retry import Retry
 from durable.runner import determinism
-from durable.runner.determinism import Ambient
+from durable.runner.ambient import ambient
 from durable.runner.fibers import WaitCondition
 from durable.runner.results import SessionResult
 from durable.runner.session import WorkflowSessionRunner
@@ -103,7 +103,7 @@ def retries_counted_in_memory(planter: Planter) -> None:
     def feed_retry(turn: Turn, loaded: Loaded, wait: WaitCondition, outcome: str, delay: int) -> None:
         wait.attempt += 1
         wait.retry_at = turn.now + delay
-        loaded.session.timed[wait.position] = wait
+        loaded.session.waits.timed[wait.position] = wait
         progress.dispatch(turn, loaded, wait)
         progress.settle(turn, loaded)
 
@@ -244,10 +244,10 @@ def uuid_differs_on_replay(planter: Planter) -> None:
     """`uuid()` is the same on every replay."""
     count = itertools.count()
 
-    def draw(self: Ambient, kind: str, name: str) -> tuple[str, ...]:
-        return (self.who.id, kind, name, str(next(count)))
+    def draw(kind: str, name: str) -> tuple[str, ...]:
+        return (ambient(kind).who.id, kind, name, str(next(count)))
 
-    planter.replace(Ambient, draw)
+    planter.replace(determinism, draw)
 
 
 @bug("I5", "I24", seed=1)
@@ -307,7 +307,7 @@ def old_timer_fires_the_next_wait(planter: Planter) -> None:
     """The timer of a wait that is over fires nothing."""
 
     def due(self: WorkflowSessionRunner, now: int) -> list[WaitCondition]:
-        return list(self.timed.values())
+        return list(self.waits.timed.values())
 
     planter.replace(WorkflowSessionRunner, due)
 
@@ -318,6 +318,6 @@ def second_timer_forgotten(planter: Planter) -> None:
     wake_at_first = WorkflowSessionRunner.wake_at
 
     def wake_at(self: WorkflowSessionRunner, in_flight: Any = ()) -> int | None:
-        return wake_at_first(self, in_flight) if len(self.timed) == 1 else None
+        return wake_at_first(self, in_flight) if len(self.waits.timed) == 1 else None
 
     planter.replace(WorkflowSessionRunner, wake_at)

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from durable.engine import decisions, lists
+from durable.runner.kinds import KINDS
 
 # Seeds that a bug may take to be noticed, from the one that noticed it first: programs and dice change now and then.
 BUDGET = 200
@@ -36,6 +37,7 @@ class Planter:
         self._set(owner, name, new)
         if isinstance(owner, ModuleType):
             self._replace_imported(old, new)
+        self._replace_in_rows(old, new)
 
     def _replace_imported(self, old: Any, new: Any) -> None:
         modules = [module for name, module in sys.modules.items() if name.startswith("durable.")]
@@ -47,6 +49,14 @@ class Planter:
             for name in [name for name, value in table.items() if value is old]:
                 self._undo.callback(table.__setitem__, name, old)
                 table[name] = new
+
+    def _replace_in_rows(self, old: Any, new: Any) -> None:
+        """The rows of wait kinds hold functions too."""
+        for kind, row in KINDS.items():
+            columns = {column: new for column in attrs.asdict(row, recurse=False) if getattr(row, column) is old}
+            if columns:
+                self._undo.callback(KINDS.__setitem__, kind, row)
+                KINDS[kind] = attrs.evolve(row, **columns)
 
     def _set(self, owner: Any, name: str, new: Any) -> None:
         self._undo.callback(setattr, owner, name, vars(owner)[name])

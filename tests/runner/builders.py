@@ -12,8 +12,8 @@ from durable.codec import Codec
 from durable.errors import OperationMisused
 from durable.outcomes import pack_error
 from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.runner.ambient import Identity
 from durable.runner.definitions import Durable, WorkflowDef, activity, workflow
-from durable.runner.determinism import Identity
 from durable.runner.events import Event
 from durable.runner.fibers import WaitCondition
 from durable.runner.ops import sleep
@@ -125,7 +125,7 @@ def picture(session: WorkflowSessionRunner, result: SessionResult) -> dict[str, 
         case Suspended():
             ended = ("suspended",)
     activities = sum(one.kind is EntryKind.ACTIVITY for one in session.waits.values())
-    assert session.open_activities == activities
+    assert session.waits.open_activities == activities
     return {"waits": waits, "now": session.now, "wake_at": session.wake_at(), "ended": ended}
 
 

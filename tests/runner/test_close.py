@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -280,3 +281,28 @@ def test_closed_bodies_raise_nothing_into_later_sessions() -> None:
     session = a_session(body)
     session.start()
     assert str(error_of(session.feed(timer_fired(1, "0")))) == "mine"
+
+
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_nothing_is_left_for_the_garbage_collector(is_ended: bool) -> None:
+    """A session whose body has ended, or was thrown away, is freed at once: its parts do not refer to each other."""
+
+    @workflow(name="w")
+    def body() -> Durable[int]:
+        yield from charge(1)
+        return (yield from charge(2))
+
+    gc.collect()
+    gc.disable()
+    try:
+        session = a_session(body)
+        session.start()
+        session.feed(activity_ok(1, "0", "charge", 1))
+        if is_ended:
+            session.feed(activity_ok(2, "1", "charge", 2))
+        else:
+            session.close()
+        del session
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

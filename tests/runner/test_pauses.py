@@ -20,7 +20,6 @@ from durable.runner.definitions import Durable, WorkflowDef, workflow
 from durable.runner.ops import sleep
 from durable.runner.pauses import PauseOp, pause
 from tests.runner.builders import (
-    CODEC,
     a_session,
     approval,
     cancellation,
@@ -30,6 +29,7 @@ from tests.runner.builders import (
     picture,
     run,
     seconds,
+    suspended,
     timer_fired,
     value_of,
     withdrawn,
@@ -239,7 +239,13 @@ def test_the_type_of_the_answer_in_words(returns: Any, words: str) -> None:
 )  # fmt: skip
 def test_a_prompt_is_stored_by_its_own_type(prompt: object, text: str) -> None:
     """A prompt is anything that can be stored; people see it as plain JSON."""
-    assert PauseOp(bool, prompt, None).pack_prompt(CODEC) == text
+
+    @workflow(name="w")
+    def body() -> Durable[bool]:
+        return (yield from pause(returns=bool, prompt=prompt))
+
+    [wait] = suspended(a_session(body).start()).opened
+    assert wait.input == text
 
 
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -272,6 +278,6 @@ def test_what_cannot_be_asked_is_refused_in_the_body(
     session = a_session(bad)
     assert len(opened(session.start())) == 1
     position = next(iter(session.waits))
-    assert [wait.position for wait in session.timed.values()] == [position]
+    assert [wait.position for wait in session.waits.timed.values()] == [position]
     assert session.wake_at() == seconds(0) + SECOND
     assert says in value_of(session.feed(answered(1, position, True)))

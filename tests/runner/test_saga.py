@@ -369,10 +369,10 @@ def test_session_that_is_thrown_away_undoes_no_saga() -> None:
     tale = Tale(body).ok("0.0.0.0.0", "0.1.0.0.0")
     assert tale.open == {"0.0.0.0.1": "approval", "0.1.0.u.0.0": "refund 2"}
     tale.session.close()
-    assert (tale.session.waits, tale.session.owed(), tale.session.open_activities) == ({}, [], 0)
+    assert (tale.session.waits, tale.session.owed(), tale.session.waits.open_activities) == ({}, [], 0)
 
 
-def test_books_keep_nothing_of_what_is_over() -> None:
+def test_nothing_is_kept_of_sagas_that_are_over() -> None:
     """A workflow that goes on for long does not grow by the sagas that it has had."""
 
     @workflow(name="w")
@@ -385,6 +385,6 @@ def test_books_keep_nothing_of_what_is_over() -> None:
     tale = Tale(body)
     for number in range(5):
         tale.ok(f"{number}.0.0.0.0.0.0", f"{number}.0.0.0.0.u.0.0")
-    books = tale.session._books
-    assert books is not None
-    assert (books.scopes, books.running, books.busy, books.held, books.failed) == ({}, {}, {}, {}, [])
+    undos = tale.session.interpreter.undos
+    assert undos is not None
+    assert (undos.scopes, undos.running, undos.busy, undos.held, undos.failed) == ({}, {}, {}, {}, [])

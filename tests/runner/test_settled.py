@@ -306,7 +306,7 @@ def test_first_success_withdraws_everything_of_its_losers() -> None:
         EntryKind.TIMER, EntryKind.EVENT, EntryKind.CHILD, EntryKind.ACTIVITY,
     }  # fmt: skip
     assert list(session.waits) == ["1"]
-    assert session.open_activities == 0
+    assert session.waits.open_activities == 0
 
 
 def test_a_branch_that_succeeds_at_once_wins_before_the_rest_begins() -> None:

@@ -16,13 +16,12 @@ from durable.errors import (
     WrongType,
 )
 from durable.records import EntryKind, EntryStatus, HistoryEntry
-from durable.runner.children import ChildHandle, ChildOp, Spawn, spawn
+from durable.runner.children import ChildHandle, Spawn, spawn
 from durable.runner.combinators import gather, race
 from durable.runner.definitions import Durable, WorkflowDef, workflow
 from durable.runner.publishing import publish
 from durable.runner.results import ContinueAs, Suspended
 from tests.runner.builders import (
-    CODEC,
     a_session,
     approval,
     charge,
@@ -172,12 +171,6 @@ def test_given_ids() -> None:
     assert [str(op) for op in (ops[0], ChildHandle("a", child).cancel())] == [
         "spawn of child(...)", "cancellation of child 'a'",
     ]  # fmt: skip
-
-
-def test_what_a_child_operation_must_say() -> None:
-    """An operation on a child says itself how its outcome is read."""
-    with pytest.raises(NotImplementedError):
-        ChildOp().read("1", CODEC)
 
 
 def test_forgotten_spawn() -> None:

@@ -377,7 +377,7 @@ def test_session_that_is_thrown_away_runs_no_undo() -> None:
         assert not tale.session.waits
 
 
-def test_session_without_undo_keeps_no_books() -> None:
+def test_session_without_undo_makes_nothing_for_undos() -> None:
     """Whoever never says how a step is undone pays nothing."""
 
     @workflow(name="w")
@@ -387,4 +387,4 @@ def test_session_without_undo_keeps_no_books() -> None:
 
     session = a_session(body)
     session.start()
-    assert (session.owed(), session.failed_undos(), session.owes, session._books) == ([], [], False, None)
+    assert (session.owed(), session.failed_undos(), session.owes, session.interpreter.undos) == ([], [], False, None)

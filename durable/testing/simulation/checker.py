@@ -163,7 +163,7 @@ class Checker:
         life = self.ledger.lives.get(record.key)
         harmless = self.poison.get(record.id)
         # One that kills from the start does so in its first step too, before its workflow is stored.
-        is_stepped = session.stepped is not None or harmless == 0
+        is_stepped = session.interpreter.stepped is not None or harmless == 0
         if harmless is not None and is_stepped and (0 if life is None else life.seq) >= harmless:
             # A workflow that is not stored yet cannot be parked, but it must not kill without end. Even where it is
             # stored first, a cancel in the same batch has to run its body.
