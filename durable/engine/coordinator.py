@@ -24,7 +24,7 @@ from durable.backends.base import Backend
 from durable.clock import SECOND, Clock, from_duration
 from durable.codec import Codec
 from durable.engine.config import EngineConfig
-from durable.engine.decisions import decide_in
+from durable.engine.decisions import decide_in, new_turn
 from durable.engine.inbox import Envelope, Inbox
 from durable.engine.journal import Tell
 from durable.engine.lists import answer_list
@@ -113,7 +113,7 @@ class WorkflowStateCoordinator:
         self._inbox.open()
         # Before anything runs: what runs next may take this process down as well.
         try:
-            turn = Turn(self.state, self._clock.now())
+            turn = new_turn(self.state, self._clock.now())
             begin_trials(turn, opened)
             self._commit()
         except BaseException:
@@ -160,7 +160,7 @@ class WorkflowStateCoordinator:
     def process(self, items: list[Envelope | Operation[Any]]) -> None:
         """Decide a batch, commit it, release it. What comes in an envelope has somebody who waits for the answer."""
         self._callers = [item for item in items if isinstance(item, Envelope)]
-        turn = Turn(self.state, self._clock.now())
+        turn = new_turn(self.state, self._clock.now())
         release = Release()
         if len(self._callers) > 1 and len(ids := _started(self._callers)) > 1:
             self.state.prefetch(ids)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 from durable.engine import (
     delivery,
@@ -29,17 +29,24 @@ from durable.engine.kinship import reason_of
 from durable.engine.long_decisions import decide_check_waits, put_off
 from durable.engine.mail_operations import CheckWaits, RemoveEvent, RemoveLetter, ReplayLetter
 from durable.engine.messages import CancelChild, CancelSpawned, EventMoved, EventSent, FireTimers, LookAgain, Message
-from durable.engine.progress import load
+from durable.engine.progress import (
+    begin_attempt,
+    cancel_awaited,
+    dispatch,
+    forget_wait,
+    load,
+    register_event,
+    stop_activity,
+)
 from durable.engine.recovery_operations import ReadRecovery, RecoverNext
 from durable.engine.repair_operations import ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.engine.state.bodies import Loaded
-from durable.engine.turn import Turn
+from durable.engine.state.state import State
+from durable.engine.turn import Turn, WaitKind
 from durable.errors import CodecError
-from durable.records import EntryKind, WorkflowStatus
+from durable.records import EntryKind
 from durable.runner.fibers import WaitCondition
 
-# Answers a wait, if it can be answered.
-Look: TypeAlias = Callable[[Turn, Loaded, WaitCondition], None]
 _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.StartWorkflow: lifecycle.decide_start_workflow,
     ops.RecordActivity: lifecycle.decide_record_activity,
@@ -79,6 +86,11 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
 }
 
 
+def new_turn(state: State, now: int) -> Turn:
+    """A turn in which operations of one batch are decided."""
+    return Turn(state, now, WAIT_KINDS)
+
+
 def decide_in(turn: Turn, op: ops.Operation[Any]) -> Any:
     """Decide one more operation of a batch; the reply."""
     reply = _DECISIONS[type(op)](turn, op)
@@ -101,23 +113,23 @@ def follow_up(turn: Turn) -> None:
 
 
 def _look_again(turn: Turn, message: LookAgain) -> None:
-    """A wait may have its answer already."""
-    _at_wait(turn, message, _LOOKS)
+    """A wait may have its answer already, unless what was handled before has ended the workflow or the wait."""
+    loaded, wait = _wait_at(turn, message)
+    if loaded is not None and wait is not None and (look := WAIT_KINDS[wait.kind].look) is not None:
+        look(turn, loaded, wait)
 
 
 def _cancel_spawned(turn: Turn, message: CancelSpawned) -> None:
-    _at_wait(turn, message, {EntryKind.CANCEL_CHILD: spawning.cancel_spawned})
+    loaded, wait = _wait_at(turn, message)
+    if loaded is not None and wait is not None and wait.kind is EntryKind.CANCEL_CHILD:
+        spawning.cancel_spawned(turn, loaded, wait)
 
 
-def _at_wait(turn: Turn, message: LookAgain | CancelSpawned, looks: Mapping[EntryKind, Look]) -> None:
-    """Look at a wait, unless what was handled before has ended the workflow or the wait."""
-    record = turn.state.by_key(message.key)
-    if record is None or record.status.is_terminal or record.status is WorkflowStatus.PARKED:
-        return
-    loaded = load(turn, record)
-    wait = loaded.session.waits.get(message.position) if loaded is not None else None
-    if loaded is not None and wait is not None and (look := looks.get(wait.kind)) is not None:
-        look(turn, loaded, wait)
+def _wait_at(turn: Turn, message: LookAgain | CancelSpawned) -> tuple[Loaded | None, WaitCondition | None]:
+    """The wait that a message is about, and its live body."""
+    record = turn.state.get_active(message.key)
+    loaded = None if record is None else load(turn, record)
+    return loaded, None if loaded is None else loaded.session.waits.get(message.position)
 
 
 def _cancel_child(turn: Turn, message: CancelChild) -> None:
@@ -134,16 +146,18 @@ def _cancel_child(turn: Turn, message: CancelChild) -> None:
         lifecycle.cancel_workflow(turn, child, reason_of(cause, parent), cause)
 
 
-# Who answers a wait that is looked at again. The others, activities and timers, have their answers brought to them.
-_LOOKS: dict[EntryKind, Look] = {
-    EntryKind.EVENT: delivery.check_events,
-    EntryKind.CHILD: lifecycle.check_child,
-    EntryKind.PAUSE: pauses.check_pause,
-    EntryKind.LOOP: looping.check_state,
-    EntryKind.SPAWN: spawning.check_spawn,
-    EntryKind.RESULT: spawning.check_result,
-    EntryKind.CANCEL_CHILD: spawning.check_cancel_child,
-    EntryKind.SEND: sending.check_send,
+# The kinds of waits, one row each. The runner has the other half of each row (`durable.runner.kinds`).
+WAIT_KINDS: dict[EntryKind, WaitKind] = {
+    EntryKind.ACTIVITY: WaitKind(opened=dispatch, withdrawn=stop_activity, due=begin_attempt),
+    EntryKind.TIMER: WaitKind(due=lifecycle.fire_timer),
+    EntryKind.EVENT: WaitKind(opened=register_event, look=delivery.check_events, withdrawn=forget_wait),
+    EntryKind.PAUSE: WaitKind(look=pauses.check_pause, withdrawn=forget_wait, due=pauses.expire_pause),
+    EntryKind.CHILD: WaitKind(look=lifecycle.check_child, withdrawn=cancel_awaited),
+    EntryKind.SPAWN: WaitKind(look=spawning.check_spawn),
+    EntryKind.RESULT: WaitKind(look=spawning.check_result, withdrawn=forget_wait),
+    EntryKind.CANCEL_CHILD: WaitKind(look=spawning.check_cancel_child),
+    EntryKind.SEND: WaitKind(look=sending.check_send),
+    EntryKind.LOOP: WaitKind(look=looping.check_state, is_passing=True),
 }
 _HANDLERS: dict[type[Message], Callable[[Turn, Any], object]] = {
     LookAgain: _look_again,

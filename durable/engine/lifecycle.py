@@ -22,8 +22,7 @@ from durable.engine.operations import (
     TerminateWorkflow,
     WakeWorkflow,
 )
-from durable.engine.pauses import expire_pause
-from durable.engine.progress import advance, begin, dispatch, feed, feed_cancel, feed_retry, load, settle
+from durable.engine.progress import advance, begin, feed, feed_cancel, feed_retry, load
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.state import is_delayed, shown
 from durable.engine.turn import Turn
@@ -43,7 +42,6 @@ from durable.position import place
 from durable.records import (
     BY_KEY,
     CancelCause,
-    EntryKind,
     EntryStatus,
     OnParentClose,
     ParkReason,
@@ -183,17 +181,17 @@ def fire_due(turn: Turn, key: int) -> None:
     for wait in loaded.session.due(turn.now):
         if loaded.session.waits.get(wait.position) is not wait:
             continue
-        if wait.kind is EntryKind.TIMER:
-            feed(turn, loaded, wait, EntryStatus.OK, "null")
-        elif wait.kind is EntryKind.PAUSE:
-            expire_pause(turn, loaded, wait)
-        else:
-            dispatch(turn, loaded, wait)
-            settle(turn, loaded)
+        if (act := turn.kinds[wait.kind].due) is not None:
+            act(turn, loaded, wait)
     # The timer was taken out of the window when it came due; the next one goes in, even if it is the same instant.
     record = turn.state.by_key(key)
     if record is not None and record.wake_at is not None:
         turn.state.timers.move(key, record.wake_at, record.wake_at)
+
+
+def fire_timer(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """A timer fires."""
+    feed(turn, loaded, wait, _OK, "null")
 
 
 def decide_resume_workflow(turn: Turn, op: ResumeWorkflow) -> None:

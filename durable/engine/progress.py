@@ -40,8 +40,6 @@ from durable.runner.results import Completed, ContinueAs, Failed, SessionResult,
 from durable.runner.session import NOTHING_TRIMMED, WorkflowSessionRunner
 
 _UNREAD: Any = object()
-# The waits that have a row of their own.
-_REGISTERED = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
 # Names of their own for what every step asks for: to Python 3.11 a member of an enum is as dear as a call.
 _ACTIVITY = EntryKind.ACTIVITY
 _RUNNING, _SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED
@@ -191,8 +189,10 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
     if session.answers or session.trimmed:
         _look_after_history(turn, loaded)
     # Also on its way out a body has withdrawn waits: the children among them are to be cancelled.
+    kinds = turn.kinds
     for wait in result.withdrawn if isinstance(result, Suspended) else session.withdrawn():
-        _withdraw(turn, loaded, wait)
+        if (act := kinds[wait.kind].withdrawn) is not None:
+            act(turn, loaded, wait)
     if session.published is not None:
         result = store_progress(turn, loaded, result)
     if session.overrun is not None:
@@ -206,14 +206,12 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         # A wait may have been opened and withdrawn between two answers.
         if waits.get(wait.position) is not wait:
             continue
-        if wait.kind is _ACTIVITY:
-            dispatch(turn, loaded, wait)
-        elif wait.kind is EntryKind.EVENT:
-            _register(turn, loaded, wait)
+        kind = kinds[wait.kind]
+        if kind.opened is not None:
+            kind.opened(turn, loaded, wait)
+        if kind.look is not None:
             turn.messages.send(LookAgain(loaded.record.key, wait.position))
-        elif wait.kind is not EntryKind.TIMER:
-            turn.messages.send(LookAgain(loaded.record.key, wait.position))
-            is_passing = is_passing or wait.kind is EntryKind.LOOP
+            is_passing = is_passing or kind.is_passing
     # The state of a round is recorded next, in this decision; only then is it known what the body waits for.
     if not is_passing:
         settle(turn, loaded)
@@ -275,6 +273,12 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     turn.effects.append(new_tuple(RunActivity, run))
 
 
+def begin_attempt(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """The time of the next attempt has come."""
+    dispatch(turn, loaded, wait)
+    settle(turn, loaded)
+
+
 def settle(turn: Turn, loaded: Loaded) -> None:
     """Bring the record in line with what the body waits for."""
     record, session = loaded.record, loaded.session
@@ -322,7 +326,8 @@ def _acquit(turn: Turn, loaded: Loaded) -> None:
     turn.state.workflows.count_crashes(loaded.record, 0)
 
 
-def _register(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+def register_event(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """A body waits for an event: note it, so that the event finds it."""
     assert isinstance(wait.op, EventOp)
     event = wait.op.event
     turn.state.waits.note_type(event.name, event.payload_type)
@@ -349,18 +354,28 @@ def register(
     turn.state.waits.put(row)
 
 
-def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+# --- a wait that is over --------------------------------------------------------------------------------------------
+
+
+def forget_wait(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """A wait that has a row is over."""
+    _forget(turn, loaded, wait.position)
+
+
+def stop_activity(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """Nobody waits for an activity any more: cancel it where it runs."""
+    key = loaded.record.key
+    flight = turn.state.in_flight.get(key, {}).pop(wait.position, None)
+    if flight is not None:
+        turn.effects.append(StopActivity(key, flight[0], wait.position))
+
+
+def cancel_awaited(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """Nobody waits for a child any more: cancel it."""
     record = loaded.record
-    if wait.kind in _REGISTERED:
-        _forget(turn, loaded, wait.position)
-    elif wait.kind is EntryKind.ACTIVITY:
-        flight = turn.state.in_flight.get(record.key, {}).pop(wait.position, None)
-        if flight is not None:
-            turn.effects.append(StopActivity(record.key, flight[0], wait.position))
-    elif wait.kind is EntryKind.CHILD:
-        child_id = child_id_of(record, wait.op, wait.position)
-        where = place(record.round, wait.position)
-        turn.messages.send(CancelChild(child_id, record, where, CancelCause.NOT_AWAITED))
+    child_id = child_id_of(record, wait.op, wait.position)
+    where = place(record.round, wait.position)
+    turn.messages.send(CancelChild(child_id, record, where, CancelCause.NOT_AWAITED))
 
 
 def _forget(turn: Turn, loaded: Loaded, position: str) -> None:

@@ -29,14 +29,13 @@ from durable.clock import from_duration
 from durable.codec import Codec
 from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
-from durable.engine.decisions import decide_in
+from durable.engine.decisions import decide_in, new_turn
 from durable.engine.journal import Tell
 from durable.engine.lists import answer_list
 from durable.engine.progress import last_seq
 from durable.engine.recovery import begin_trials, hold_trials
 from durable.engine.state.state import State
 from durable.engine.state.trials import is_over
-from durable.engine.turn import Turn
 from durable.engine.views import RecoveryReport
 from durable.errors import DurableError
 from durable.letters import DeadLetter
@@ -120,7 +119,7 @@ class Desk:
         self.state = State(self.backend, Registry(workflows), self.codec, self.config)
         self.state.serial = opened.serial
         self.state.mark = opened.mark
-        begin_trials(Turn(self.state, self.clock.now()), opened)
+        begin_trials(new_turn(self.state, self.clock.now()), opened)
         self._commit()
         self.state.mark[0] = 0
 
@@ -146,14 +145,14 @@ class Desk:
         for op in operations:
             if isinstance(op, ops.SendEvent):
                 self._names.add(op.name)
-            turn = Turn(self.state, now)
+            turn = new_turn(self.state, now)
             try:
                 replies.append(None if op.is_list else decide_in(turn, op))
                 effects += turn.effects
             except DurableError as error:
                 replies.append(error)
         if self.state.trials.next() is not None:
-            turn = Turn(self.state, now)
+            turn = new_turn(self.state, now)
             hold_trials(turn)
             effects += turn.effects
         self.state.mark[0] = 0

@@ -8,9 +8,9 @@ import pytest
 from durable import Durable, ParkReason, WorkflowStatus, race, sleep, workflow
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine.config import EngineConfig
+from durable.engine.decisions import new_turn
 from durable.engine.delivery import check_events
 from durable.engine.operations import DescribeWorkflow, ResumeWorkflow, StopActivity, TerminateWorkflow
-from durable.engine.turn import Turn
 from durable.errors import InvariantViolated
 from durable.records import HistoryEntry
 from durable.testing.faults import FaultyBackend
@@ -207,5 +207,5 @@ def test_wait_without_a_row_takes_nothing() -> None:
     loaded.rows.clear()
     desk.checks = False
     desk.send(go, 1, key="elsewhere")
-    check_events(Turn(desk.state, desk.clock.now()), loaded, wait)
+    check_events(new_turn(desk.state, desk.clock.now()), loaded, wait)
     assert desk.status() is WorkflowStatus.SUSPENDED

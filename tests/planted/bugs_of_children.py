@@ -9,6 +9,7 @@ import attrs
 from durable.backends.base import Children
 from durable.engine import kinship, lifecycle, progress, publishing, spawning
 from durable.engine.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.decisions import WAIT_KINDS, new_turn
 from durable.engine.inbox import Envelope
 from durable.engine.kinship import END
 from durable.engine.messages import CancelChild, LookAgain, Messages
@@ -80,13 +81,7 @@ def wait_for_a_child_not_noted(planter: Planter) -> None:
 @bug("I6", "I7", "I18", "I20", seed=1)
 def wait_for_a_child_outlives_its_branch(planter: Planter) -> None:
     """A wait for a child that is given up is forgotten."""
-    withdraw = progress._withdraw
-
-    def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-        if wait.kind is not EntryKind.RESULT:
-            withdraw(turn, loaded, wait)
-
-    planter.replace(progress, _withdraw)
+    planter.change_row(WAIT_KINDS, EntryKind.RESULT, withdrawn=None)
 
 
 @bug("I20", seed=3)
@@ -251,7 +246,7 @@ def watcher_told_before_the_commit(planter: Planter) -> None:
     commit = WorkflowStateCoordinator._commit
 
     def _commit(self: WorkflowStateCoordinator) -> None:
-        turn = Turn(self.state, self._clock.now())
+        turn = new_turn(self.state, self._clock.now())
         told = self._observers.take(self._observers.look(turn))
         if told:
             self._release(Release(told))

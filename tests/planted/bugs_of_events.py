@@ -280,13 +280,13 @@ def resolved_wait_stays_registered(planter: Planter) -> None:
 @bug("I18", seed=6)
 def waits_number_drawn_again(planter: Planter) -> None:
     """Who has waited longest is served first, also after its body was rebuilt."""
-    keep = progress._register
+    keep = progress.register_event
 
-    def _register(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    def register_event(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         loaded.rows.pop(wait.position, None)
         keep(turn, loaded, wait)
 
-    planter.replace(progress, _register)
+    planter.replace(progress, register_event)
 
 
 @bug("I17", seed=167)

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from durable.engine import lists, pauses, progress
+from durable.engine.decisions import WAIT_KINDS
 from durable.engine.lists import Reading
 from durable.engine.operations import CancelPause, ListPauses, ResumePause
 from durable.engine.state.bodies import Loaded
@@ -57,13 +58,7 @@ def question_put_anew_when_it_is_loaded(planter: Planter) -> None:
 @bug("I2", "I6", "I7", "I18")
 def loser_stays_listed(planter: Planter) -> None:
     """The question of a branch that has lost is withdrawn."""
-    withdraw = progress._withdraw
-
-    def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-        if wait.kind is not EntryKind.PAUSE:
-            withdraw(turn, loaded, wait)
-
-    planter.replace(progress, _withdraw)
+    planter.change_row(WAIT_KINDS, EntryKind.PAUSE, withdrawn=None)
 
 
 @bug("I1")

@@ -14,6 +14,7 @@ from durable import retry
 from durable.clock import SECOND
 from durable.engine import lifecycle, progress
 from durable.engine.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.decisions import WAIT_KINDS
 from durable.engine.operations import Effect, RecordActivity, RunActivity, StopActivity
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.timers import TimerWindow
@@ -174,13 +175,7 @@ def recorded_activity_run_again(planter: Planter) -> None:
 @bug("I6", seed=23)
 def loser_goes_on(planter: Planter) -> None:
     """An activity that nobody waits for any more is stopped and forgotten."""
-    withdraw = progress._withdraw
-
-    def _withdraw(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-        if wait.kind is not EntryKind.ACTIVITY:
-            withdraw(turn, loaded, wait)
-
-    planter.replace(progress, _withdraw)
+    planter.change_row(WAIT_KINDS, EntryKind.ACTIVITY, withdrawn=None)
 
 
 @bug("I6")

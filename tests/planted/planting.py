@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from durable.engine import decisions, lists
+from durable.records import EntryKind
 from durable.runner.kinds import KINDS
 
 # Seeds that a bug may take to be noticed, from the one that noticed it first: programs and dice change now and then.
@@ -44,7 +45,7 @@ class Planter:
         for module in modules:
             for name in [name for name, value in vars(module).items() if value is old]:
                 self._set(module, name, new)
-        tables: list[dict[Any, Any]] = [decisions._DECISIONS, decisions._LOOKS, decisions._HANDLERS, lists._LISTS]
+        tables: list[dict[Any, Any]] = [decisions._DECISIONS, decisions._HANDLERS, lists._LISTS]
         for table in tables:
             for name in [name for name, value in table.items() if value is old]:
                 self._undo.callback(table.__setitem__, name, old)
@@ -52,11 +53,17 @@ class Planter:
 
     def _replace_in_rows(self, old: Any, new: Any) -> None:
         """The rows of wait kinds hold functions too."""
-        for kind, row in KINDS.items():
-            columns = {column: new for column in attrs.asdict(row, recurse=False) if getattr(row, column) is old}
-            if columns:
-                self._undo.callback(KINDS.__setitem__, kind, row)
-                KINDS[kind] = attrs.evolve(row, **columns)
+        tables: tuple[dict[EntryKind, Any], ...] = (KINDS, decisions.WAIT_KINDS)
+        for table in tables:
+            for kind, row in table.items():
+                columns = {column: new for column in attrs.asdict(row, recurse=False) if getattr(row, column) is old}
+                if columns:
+                    self.change_row(table, kind, **columns)
+
+    def change_row(self, table: dict[EntryKind, Any], kind: EntryKind, **columns: Any) -> None:
+        """Change what is done for one kind of wait."""
+        self._undo.callback(table.__setitem__, kind, table[kind])
+        table[kind] = attrs.evolve(table[kind], **columns)
 
     def _set(self, owner: Any, name: str, new: Any) -> None:
         self._undo.callback(setattr, owner, name, vars(owner)[name])
