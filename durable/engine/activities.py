@@ -76,9 +76,10 @@ class Worker:
 class ActivityPool:
     """Runs a bounded number of activities at once; the others wait their turn.
 
-    A task costs more than a short activity, so a worker goes on with the next activity when one has ended without
-    waiting. As soon as one does wait, the worker that was woken behind it takes over: there are as many workers as
-    activities that wait for something, and one more.
+    A task costs more than a short activity, so a worker takes the next activity when one has ended without waiting. As
+    soon as one does wait, the worker that was woken behind it takes over: there are as many workers as activities that
+    wait for something, and one more. That one is started before it is needed, because effects arrive in a bare callback
+    of the loop, where no task can be started.
     """
 
     def __init__(
@@ -117,12 +118,12 @@ class ActivityPool:
         names = (name for name in self._running if name[:2] == (key, round) and name not in waiting)
         return frozenset(position for _, _, position in names)
 
-    def has_worker(self) -> bool:
-        """Whether a worker is free or on its way, so that `apply` need not start a task."""
-        return self._is_called or bool(self._idle)
+    def start(self) -> None:
+        """In a task: begin with what has come already; from now on a worker is ready for what comes."""
+        self._call_worker()
 
     def apply(self, effects: list[RunActivity | StopActivity]) -> None:
-        """Take what the coordinator has released."""
+        """Take what the coordinator has released. Starts no task: a bare callback of the loop may call it."""
         stopped: set[Name] = set()
         for effect in effects:
             name = (effect.key, effect.round, effect.position)
@@ -137,7 +138,8 @@ class ActivityPool:
             stopped.add(name)
         if stopped:
             self._forget(stopped)
-        self._call_worker()
+        if self._idle:
+            self._call_worker()
 
     async def drain(self, seconds: float) -> None:
         """Begin nothing new, let what runs finish for a while, then cancel it. What was cut off runs again later."""
@@ -157,12 +159,12 @@ class ActivityPool:
                 await self._all_gone.wait()
 
     def hurry(self) -> None:
-        """Let what runs have no more time."""
+        """Let what runs have no more time, now or when a drain begins."""
         self._patience.cancel()
 
     async def _let_finish(self, seconds: float) -> None:
         """Wait until all workers have left, and say who is waited for: a person may wait for the service to end."""
-        self._patience.deadline = until = anyio.current_time() + seconds
+        self._patience.deadline = until = anyio.current_time() + (0.0 if self._patience.cancel_called else seconds)
         with self._patience:
             while self._workers:
                 left = until - anyio.current_time()
@@ -172,12 +174,16 @@ class ActivityPool:
                     await self._all_gone.wait()
 
     def _call_worker(self) -> None:
-        """Have one more worker look at what waits, unless one is on its way."""
-        if self._is_called or self._is_draining or not self._waiting:
+        """Have one more worker look at what waits, or be ready for what comes, unless one is on its way.
+
+        Starts a task only if no worker rests.
+        """
+        if self._is_called or self._is_draining:
             return
         if self._idle:
-            self._is_called = True
-            self._idle.pop().wake()
+            if self._waiting:
+                self._is_called = True
+                self._idle.pop().wake()
         elif self._workers < self._limit:
             self._is_called = True
             self._context.run(self._start_worker)

@@ -1,7 +1,22 @@
-"""What the façade and its groups share: the coordinator's thread, the way in and the way back.
+"""What the façade and its groups share: the life of an engine, the way in and the way back.
 
-Lives on the loop. It carries operations to the coordinator and answers back to their callers, and starts and stops the
-thread; it decides nothing.
+`Core` lives on the loop and is a state machine. It carries operations to the coordinator's thread and answers back to
+their callers; it decides nothing. `TRANSITIONS` is the whole life:
+
+    NEW       Never opened, or the store could not be taken.
+    OPENING   The thread is taking the store.
+    OPEN      Calls are taken. The only stage in which they are.
+    FAILED    The thread has ended by itself, the store is lost. The block is still to be left.
+    DRAINING  Calls are refused, running activities finish or are cut off.
+    STOPPING  The thread was told to end. It holds the store until it has.
+    CLOSED    The thread has gone and the store is free. The engine may be opened again.
+    FORKED    This process is a child of the one that has opened the engine, and the thread does not exist here. Nobody
+              moves there: it is how every stage after the first opening looks from another process.
+
+Two sides move it. The service opens and closes; the thread reports that it has gone, at any moment. While activities
+drain, that report changes nothing but the error that calls are given: the machine moves on when the drain is over.
+
+From OPENING on there is a `Runtime`, a new one for each opening.
 """
 
 from __future__ import annotations
@@ -9,8 +24,8 @@ from __future__ import annotations
 import functools
 import logging
 import os
-import threading
 from collections.abc import Callable, Coroutine
+from enum import Enum
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import anyio
@@ -24,10 +39,10 @@ from durable.engine.activities import ActivityPool
 from durable.engine.bridge import LoopBridge
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator import Release, WorkflowStateCoordinator
-from durable.engine.inbox import Envelope
-from durable.engine.operations import AwaitChange, AwaitEnd, Operation, RunActivity, StopActivity
+from durable.engine.operations import AwaitChange, AwaitEnd, Operation
+from durable.engine.runtime import Runtime
 from durable.engine.watchdog import Watchdog
-from durable.errors import EngineClosed, EngineForked, OperationMisused
+from durable.errors import EngineClosed, EngineForked, InvariantViolated, OperationMisused
 from durable.registry import Registry
 from durable.runner.definitions import WorkflowDef
 from durable.runner.ops import STEPPING, caller
@@ -37,6 +52,36 @@ OPEN_ALREADY = "this engine is open already: use the one that 'async with' gave 
 P = ParamSpec("P")
 A = TypeVar("A")
 S = TypeVar("S")
+
+
+class Stage(Enum):
+    """Where an engine is in its life."""
+
+    NEW = "new"
+    OPENING = "opening"
+    OPEN = "open"
+    FAILED = "failed"
+    DRAINING = "draining"
+    STOPPING = "stopping"
+    CLOSED = "closed"
+    FORKED = "forked"
+
+
+TRANSITIONS: dict[Stage, frozenset[Stage]] = {
+    Stage.NEW: frozenset({Stage.OPENING}),
+    # NEW: the thread could not take the store. STOPPING: whoever was opening it has been cancelled.
+    Stage.OPENING: frozenset({Stage.OPEN, Stage.NEW, Stage.STOPPING}),
+    Stage.OPEN: frozenset({Stage.DRAINING, Stage.FAILED}),
+    Stage.FAILED: frozenset({Stage.DRAINING}),
+    Stage.DRAINING: frozenset({Stage.STOPPING}),
+    Stage.STOPPING: frozenset({Stage.CLOSED}),
+    Stage.CLOSED: frozenset({Stage.OPENING}),
+    Stage.FORKED: frozenset(),
+}
+# Where the machine moves when the thread reports that it has gone; it stays in the others.
+_WHEN_GONE = {Stage.OPENING: Stage.NEW, Stage.OPEN: Stage.FAILED, Stage.STOPPING: Stage.CLOSED}
+# Bound once: attribute access on an enum costs a call on 3.11, and every call of the engine asks.
+_OPEN = Stage.OPEN
 
 
 def service_call(
@@ -64,7 +109,7 @@ def refuse_in_body(name: str) -> None:
 
 @attrs.define(eq=False)
 class Core:
-    """The running half of an engine."""
+    """The life of an engine."""
 
     backend: Backend
     registry: Registry[WorkflowDef[Any, Any]]
@@ -72,52 +117,115 @@ class Core:
     config: EngineConfig
     clock: Clock
     new_id: Callable[[], str]
+    _stage: Stage = Stage.NEW
+    # The process that has opened it, 0 before the first time.
     _pid: int = 0
-    _coordinator: WorkflowStateCoordinator | None = None
-    _pool: ActivityPool | None = None
-    _bridge: LoopBridge | None = None
-    _room: anyio.Semaphore | None = None
-    _closed: BaseException = attrs.field(factory=lambda: EngineClosed("the engine is not open yet"))
-    _is_open: bool = False
-    # From the moment it is being opened until its thread has gone.
-    _is_taken: bool = False
-    _opened: anyio.Event | None = None
-    _gone: anyio.Event | None = None
-    _is_over: bool = False
-    # The pool of an engine that is being closed, and whether its activities get no more time.
-    _draining: ActivityPool | None = None
-    _is_hurried: bool = False
-    _activities: list[RunActivity | StopActivity] = attrs.field(factory=list)
-    _arrived: anyio.Event | None = None
+    # Why the thread has ended by itself.
     _failure: BaseException | None = None
+    # There is one from OPENING on.
+    _runtime: Runtime = attrs.field(init=False)
+
+    @property
+    def stage(self) -> Stage:
+        """Where the engine is in its life, as seen from this process."""
+        return self._stage if self._pid in (0, os.getpid()) else Stage.FORKED
+
+    def _move(self, stage: Stage) -> None:
+        if stage not in TRANSITIONS[self._stage]:
+            raise InvariantViolated(f"an engine cannot go from {self._stage.value} to {stage.value}")
+        self._stage = stage
+
+    # --- calls ----------------------------------------------------------------------------------------------------
+
+    def check_open(self) -> Runtime:
+        """The runtime of the open engine.
+
+        Raises `EngineForked`, `EngineClosed` or what has made it fail, or `OperationMisused` in another event loop.
+        """
+        if (stage := self.stage) is not _OPEN:
+            raise self._refusal(stage)
+        if not self._runtime.bridge.is_here():
+            raise OperationMisused(
+                "this engine was opened in another event loop and can only be used there: "
+                "go there with anyio.from_thread.run, or use a SyncWorkflowEngine, which takes calls from any thread"
+            )
+        return self._runtime
+
+    def _refusal(self, stage: Stage) -> BaseException:
+        """What a call is told in any stage but OPEN."""
+        if stage is Stage.FORKED:
+            return EngineForked(self._pid)
+        if stage in (Stage.NEW, Stage.OPENING):
+            return EngineClosed("the engine is not open yet")
+        return EngineClosed() if self._failure is None else self._failure.with_traceback(None)
+
+    async def ask(self, operation: Operation[A]) -> A:
+        """Have an operation done; the answer comes after its commit."""
+        runtime = self.check_open()
+        room = runtime.room
+        try:
+            room.acquire_nowait()
+        except anyio.WouldBlock:
+            await room.acquire()
+            is_late = True
+        else:
+            is_late = False
+        try:
+            if is_late:
+                # It may have been closed meanwhile, and opened again.
+                runtime = self.check_open()
+            return await runtime.answer(operation)
+        finally:
+            room.release()
+
+    def ask_end(self, operation: AwaitEnd | AwaitChange) -> Coroutine[Any, Any, Any]:
+        """Like `ask`, for the two questions whose answer may take months; they take no room in the queue."""
+        return self.check_open().answer(operation)
+
+    def running_positions(self, key: int, round: int) -> frozenset[str]:
+        """Where activities of a workflow run in this process now; for those who have had an answer."""
+        return self._runtime.pool.running_positions(key, round)
+
+    # --- opening --------------------------------------------------------------------------------------------------
 
     def check_closed(self) -> None:
-        """Raises `OperationMisused` if the engine is open: it can be entered only once at a time; or `EngineForked`."""
-        if self.is_forked():
-            raise EngineForked(self._pid)
-        if self._is_taken:
+        """Raises `EngineForked`, or `OperationMisused` if the engine is open: it is entered only once at a time."""
+        if (stage := self.stage) is Stage.FORKED:
+            raise self._refusal(stage)
+        if Stage.OPENING not in TRANSITIONS[stage]:
             raise OperationMisused(OPEN_ALREADY)
-
-    def is_forked(self) -> bool:
-        """Whether this is a child of the process that has opened the engine: its thread does not exist here."""
-        return self._pid != 0 and self._pid != os.getpid()
 
     async def open(self, tasks: anyio.abc.TaskGroup, is_cancelled: Callable[[], bool]) -> None:
         """Start the thread and have it take the store. Raises a `StorageError`."""
-        await self._open()
-        self._is_open = True
-        assert self._coordinator is not None
-        assert self._bridge is not None
-        submit, waiter = self._coordinator.submit, self._bridge.waiter
-        self._pool = ActivityPool(tasks, submit, self.codec, self.config, waiter=waiter, is_cancelled=is_cancelled)
-        tasks.start_soon(self._start_activities, self._pool)
+        runtime = self._make_runtime(tasks, is_cancelled)
+        self._move(Stage.OPENING)
+        self._runtime, self._pid, self._failure = runtime, os.getpid(), None
+        try:
+            runtime.start_thread(self.new_id(), self._gone)
+        except BaseException as error:
+            self._gone(error)
+            raise
+        # Once the thread works on the store it must be waited for, or a cancelled start leaves the store locked.
+        try:
+            with anyio.CancelScope(shield=True):
+                await runtime.opened.wait()
+        except BaseException:
+            # A bare asyncio task.cancel(), as of asyncio.timeout, gets through the shield. Whoever opens the store next
+            # should find it free, unless opening it takes long.
+            if self._stage is Stage.OPENING:
+                self._stop()
+            with anyio.move_on_after(1.0, shield=True):
+                await runtime.gone.wait()
+            raise
+        if self._failure is not None:
+            raise self._failure
+        # Here and not when the thread reports: the caller recovers before anybody else is let in.
+        self._move(Stage.OPEN)
+        runtime.pool.start()
 
-    async def _open(self) -> None:
-        bridge = self._bridge = LoopBridge()
-        self._opened, self._gone, self._arrived = anyio.Event(), anyio.Event(), anyio.Event()
-        self._is_over = self._is_hurried = False
-        self._activities, self._draining = [], None
-        self._coordinator = WorkflowStateCoordinator(
+    def _make_runtime(self, tasks: anyio.abc.TaskGroup, is_cancelled: Callable[[], bool]) -> Runtime:
+        bridge = LoopBridge()
+        coordinator = WorkflowStateCoordinator(
             self.backend,
             self.registry,
             codec=self.codec,
@@ -125,187 +233,73 @@ class Core:
             clock=self.clock,
             release=lambda release: _warn_if_lost(bridge.post(self._receive, release)),
         )
-        self._room = anyio.Semaphore(self.config.max_inbox, fast_acquire=True)
-        self._pid = os.getpid()
-        self._failure = None
-        thread = threading.Thread(
-            target=self._run_thread, args=(self._coordinator, bridge), name="durable-coordinator", daemon=True
+        return Runtime(
+            coordinator=coordinator,
+            bridge=bridge,
+            pool=ActivityPool(
+                tasks, coordinator.submit, self.codec, self.config, waiter=bridge.waiter, is_cancelled=is_cancelled
+            ),
+            watchdog=Watchdog(self.clock, self.config),
+            room=anyio.Semaphore(self.config.max_inbox, fast_acquire=True),
         )
-        thread.start()
-        self._is_taken = True
-        # Once the thread works on the store it must be waited for, or a cancelled start leaves the store locked.
-        try:
-            with anyio.CancelScope(shield=True):
-                await self._opened.wait()
-        except BaseException:
-            # A bare asyncio task.cancel(), as of asyncio.timeout, gets through the shield. Whoever opens the store next
-            # should find it free, unless opening it takes long.
-            self._coordinator.stop()
-            with anyio.move_on_after(1.0, shield=True):
-                await self._gone.wait()
-            raise
-        if self._failure is not None:
-            raise self._failure
 
-    async def ask(self, operation: Operation[A]) -> A:
-        """Have an operation done; the answer comes after its commit."""
-        self.check_open()
-        room = self._room
-        assert room is not None
-        # Bounds what is queued: a caller that finds no room waits here.
-        has_waited = False
-        try:
-            room.acquire_nowait()
-        except anyio.WouldBlock:
-            await room.acquire()
-            has_waited = True
-        try:
-            if has_waited:
-                # It may have been closed meanwhile.
-                self.check_open()
-            return await self._answer(operation)
-        finally:
-            room.release()
+    # --- what the thread reports, in the loop ---------------------------------------------------------------------
 
-    def ask_end(self, operation: AwaitEnd | AwaitChange) -> Coroutine[Any, Any, Any]:
-        """Like `ask`, for the two questions whose answer may take months; they take no room in the queue."""
-        self.check_open()
-        return self._answer(operation)
+    def _receive(self, release: Release) -> None:
+        """Hand out what one commit has released."""
+        runtime = self._runtime
+        if release.is_last:
+            release.answered += runtime.coordinator.refuse_rest(release.end)
+        if release.activities:
+            runtime.pool.apply(release.activities)
+        for envelope in release.answered:
+            envelope.wake()
+        if release.is_last:
+            self._gone(release.end)
 
-    def running_positions(self, key: int, round: int) -> frozenset[str]:
-        """Where activities of a workflow run in this process now."""
-        return frozenset() if self._pool is None else self._pool.running_positions(key, round)
+    def _gone(self, failure: BaseException | None) -> None:
+        """The thread has ended, or could not begin."""
+        runtime = self._runtime
+        runtime.bridge.close()
+        self._failure = failure
+        if (stage := _WHEN_GONE.get(self._stage)) is not None:
+            self._move(stage)
+        runtime.opened.set()
+        runtime.gone.set()
+
+    # --- closing --------------------------------------------------------------------------------------------------
 
     async def close(self, drain: float | None = None) -> None:
         """Take no more work, let activities finish, leave. Harmless when repeated."""
-        pool, self._pool = self._pool, None
-        if pool is None or self.is_forked():
+        if (stage := self.stage) not in (Stage.OPEN, Stage.FAILED):
             return
-        self._is_open = False
+        runtime = self._runtime
         seconds = self.drain_seconds(None) if drain is None else drain
-        assert self._coordinator is not None
-        assert self._gone is not None
-        self._draining = pool
+        self._move(Stage.DRAINING)
         with anyio.CancelScope(shield=True):
-            if self._is_over:
-                # The store is lost: no answer can be recorded any more.
-                await pool.drain(0.0)
-                return
-            self._closed = EngineClosed()
             try:
-                await pool.drain(0.0 if self._is_hurried else seconds)
+                # Once the store is lost, no answer can be recorded any more.
+                await runtime.pool.drain(0.0 if stage is Stage.FAILED else seconds)
             finally:
                 # Also when asyncio's own cancel() gets through the shield: the thread holds the store until it is told.
-                self._coordinator.stop()
+                self._stop()
             with anyio.move_on_after(max(seconds, 1.0)):
-                await self._gone.wait()
-        if not self._gone.is_set():
-            # Nothing more is taken from it, or the task group would wait for it without end.
-            self._is_over = True
-            if self._arrived is not None:
-                self._arrived.set()
+                await runtime.gone.wait()
+        if not runtime.gone.is_set():
             _log.error("the coordinator did not come back in time; what was acknowledged is stored, a restart recovers")
+
+    def _stop(self) -> None:
+        """Tell the thread to end, if it has not."""
+        self._move(Stage.STOPPING)
+        if self._runtime.gone.is_set():
+            self._move(Stage.CLOSED)
+        else:
+            self._runtime.coordinator.stop()
 
     def hurry(self) -> None:
         """Let running activities have no more time: whoever closes the engine is in a hurry."""
-        self._is_hurried = True
-        if self._draining is not None:
-            self._draining.hurry()
-
-    def check_open(self) -> None:
-        """Raises `EngineForked`, `EngineClosed`, or `OperationMisused` in a loop that is not the engine's."""
-        if self.is_forked():
-            raise EngineForked(self._pid)
-        if not self._is_open:
-            raise self._closed
-        assert self._bridge is not None
-        if not self._bridge.is_here():
-            raise OperationMisused(
-                "this engine was opened in another event loop and can only be used there: "
-                "go there with anyio.from_thread.run, or use a SyncWorkflowEngine, which takes calls from any thread"
-            )
-
-    async def _answer(self, operation: Operation[A]) -> A:
-        assert self._coordinator is not None
-        assert self._bridge is not None
-        arrived, wake = self._bridge.waiter()
-        envelope = Envelope(operation, wake)
-        self._coordinator.submit(envelope)
-        try:
-            await arrived
-        except BaseException:
-            envelope.is_abandoned = True
-            raise
-        if envelope.error is not None:
-            raise envelope.error.with_traceback(None)
-        answer: A = envelope.reply
-        return answer
-
-    def _receive(self, release: Release) -> None:
-        """In the loop: hand out what one commit has released."""
-        if release.is_last:
-            self._is_open, self._is_over, self._is_taken = False, True, False
-            self._closed = release.end or self._closed
-            assert self._coordinator is not None
-            assert self._bridge is not None
-            release.answered += self._coordinator.refuse_rest(release.end)
-            self._bridge.close()
-        if release.activities:
-            if self._pool is not None and not self._activities and self._pool.has_worker():
-                self._pool.apply(release.activities)
-            else:
-                # Begun by a task: a bare callback of the loop must not start one.
-                self._activities += release.activities
-        for envelope in release.answered:
-            envelope.wake()
-        if (self._activities or release.is_last) and self._arrived is not None:
-            self._arrived.set()
-        if release.is_last and self._gone is not None:
-            self._gone.set()
-
-    async def _start_activities(self, pool: ActivityPool) -> None:
-        """Begin what needs a worker that is not there yet."""
-        while self._activities or not self._is_over:
-            if not self._activities and self._arrived is not None:
-                await self._arrived.wait()
-                self._arrived = anyio.Event()
-            arrived, self._activities = self._activities, []
-            pool.apply(arrived)
-
-    # --- in the coordinator's thread ------------------------------------------------------------------------------
-
-    def _run_thread(self, coordinator: WorkflowStateCoordinator, bridge: LoopBridge) -> None:
-        try:
-            coordinator.open(self.new_id())
-        except BaseException as error:
-            # A backend that failed to open has cleaned up after itself, and one that is in use belongs to another.
-            bridge.post(self._set_opened, error)
-            return
-        watchdog = Watchdog(self.clock, self.config)
-        coordinator.state.watch = watchdog
-        try:
-            watchdog.start()
-        except BaseException as error:
-            # No more threads, say. Somebody waits for this answer in any case.
-            self.backend.close()
-            bridge.post(self._set_opened, error)
-            return
-        bridge.post(self._set_opened, None)
-        try:
-            coordinator.run()
-        finally:
-            watchdog.stop()
-
-    def _set_opened(self, failure: BaseException | None) -> None:
-        self._failure = failure
-        assert self._opened is not None
-        assert self._bridge is not None
-        if failure is not None:
-            self._is_taken = False
-            self._bridge.close()
-            if self._gone is not None:
-                self._gone.set()
-        self._opened.set()
+        if self._stage in (Stage.OPEN, Stage.DRAINING):
+            self._runtime.pool.hurry()
 
     def drain_seconds(self, drain: object) -> float:
         """How long a shutdown waits."""

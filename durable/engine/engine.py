@@ -16,7 +16,7 @@ from durable.clock import Clock, SystemClock, from_duration
 from durable.codec import Codec
 from durable.engine.backup import back_up
 from durable.engine.config import EngineConfig
-from durable.engine.core import OPEN_ALREADY, Core, service_call
+from durable.engine.core import OPEN_ALREADY, Core, Stage, service_call
 from durable.engine.groups import DeadLetters, Events, Pauses, Runs
 from durable.engine.handle import WorkflowHandle, outcome_of
 from durable.engine.hosting import Host, make_host
@@ -102,7 +102,7 @@ class WorkflowEngine:
         host = self._host
         if host is None:
             return None
-        if self._core.is_forked():
+        if self._core.stage is Stage.FORKED:
             await host.abandon()
             return None
         host.check_leaving()

@@ -37,6 +37,7 @@ async def drain(count: int, seconds: float, meanwhile: Callable[[ActivityPool], 
         pool = ActivityPool(
             tasks, lambda answer: None, Codec(), EngineConfig(), waiter=LoopBridge().waiter, is_cancelled=bool
         )
+        pool.start()
         pool.apply([run(number) for number in range(1, count + 1)])
         while len(pool._running) < count:
             await anyio.lowlevel.checkpoint()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from typing import Any
 
 import anyio
 
-from durable import Durable, EngineConfig, EngineForked, Event, SyncWorkflowEngine, activity, workflow
+from durable import Durable, EngineClosed, EngineConfig, EngineForked, Event, SyncWorkflowEngine, activity, workflow
 from durable.backends.base import Opened
 from durable.backends.sqlite import SqliteBackend
 
@@ -117,8 +118,9 @@ def interrupt_leaving(store: str) -> None:
 
 
 def _interrupt_when_draining(engine: SyncWorkflowEngine) -> None:
-    while engine._engine._core._draining is None:
-        pass
+    with contextlib.suppress(EngineClosed):
+        while True:
+            engine.query_status("a")
     os.kill(os.getpid(), signal.SIGINT)
 
 

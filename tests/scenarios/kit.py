@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-from durable import Waiting, WorkflowEngine
+from durable import EngineClosed, Waiting, WorkflowEngine
 from durable.backends.memory import MemoryBackend
 from durable.testing.clock import ManualClock
 
@@ -33,6 +33,13 @@ async def waiting(engine: WorkflowEngine, id: str, kind: str, attempt: int = 1) 
             for wait in (await engine.runs.describe(id)).waits:
                 if wait.kind == kind and wait.attempt >= attempt:
                     return wait
+
+
+async def refusing(engine: WorkflowEngine) -> None:
+    """Wait until the engine takes no more calls: it is being closed."""
+    with anyio.fail_after(SOON), suppress(EngineClosed):
+        while True:
+            await engine.query_status("nobody")
 
 
 def query(path: Path, sql: str, parameters: Iterable[Any] = ()) -> list[tuple[Any, ...]]:

@@ -206,6 +206,5 @@ async def test_looking_at_workflows_keeps_memory_bounded(file: Path) -> None:
     async with WorkflowEngine(file, config=EngineConfig(max_loaded_workflows=2)) as engine:
         for number in range(50):
             await engine.runs.describe(f"w{number}")
-        coordinator = engine._core._coordinator
-        assert coordinator is not None
+        coordinator = engine._core.check_open().coordinator
         assert len(coordinator.state.loaded) <= 3

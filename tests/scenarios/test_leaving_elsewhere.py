@@ -11,7 +11,7 @@ import pytest
 
 from durable import Durable, EngineClosed, EngineConfig, Event, OperationMisused, WorkflowEngine, activity, workflow
 from durable.engine.activities import ActivityPool
-from tests.scenarios.kit import SOON
+from tests.scenarios.kit import SOON, refusing
 
 pytestmark = pytest.mark.anyio
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -111,8 +111,7 @@ async def test_store_is_free_right_after_a_cancelled_exit(file: Path, cancels: i
     with anyio.fail_after(SOON):
         await begun[-1].wait()
         task.cancel()
-        while engine._core._pool is not None:
-            await anyio.lowlevel.checkpoint()
+        await refusing(engine)
         for _ in range(cancels - 1):
             task.cancel()
             await anyio.lowlevel.checkpoint()
@@ -140,12 +139,12 @@ async def test_scope_cancelled_around_the_block_cuts_off_activities(file: Path) 
 async def test_failure_of_an_engine_task_ends_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug in a task of the engine interrupts whatever the block waits for, and comes out of it as it is."""
 
-    async def fail(self: ActivityPool) -> None:
+    async def fail(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
     async def serve() -> None:
         async with WorkflowEngine("memory://") as engine:
-            monkeypatch.setattr(ActivityPool, "_work", fail)
+            monkeypatch.setattr(ActivityPool, "_run", fail)
             await engine.start(ask_context())
             await anyio.sleep_forever()
 
@@ -165,12 +164,12 @@ async def test_failure_of_an_engine_task_reaches_whoever_leaves(
 ) -> None:
     """If the task that opened the engine is gone, the log tells at once, calls are refused and the exit raises it."""
 
-    async def fail(self: ActivityPool) -> None:
+    async def fail(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
     engine = WorkflowEngine("memory://")
     await asyncio.create_task(engine.__aenter__())
-    monkeypatch.setattr(ActivityPool, "_work", fail)
+    monkeypatch.setattr(ActivityPool, "_run", fail)
     handle = await engine.start(ask_context())
     with pytest.raises(EngineClosed):
         await handle.result(timeout=SOON)

@@ -150,8 +150,7 @@ async def test_watcher_that_leaves(store: Store) -> None:
         await anext(watch)
         with anyio.move_on_after(0):
             await anext(watch)
-        assert engine._core._coordinator is not None
-        assert all(one.is_abandoned for one in engine._core._coordinator._observers)
+        assert all(one.is_abandoned for one in engine._core.check_open().coordinator._observers)
         await engine.send_event(step, 1, to="w")
         assert (await anext(watch)).status is SUCCEEDED
 

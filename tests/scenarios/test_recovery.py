@@ -84,8 +84,7 @@ async def test_recovery_is_lazy(file: Path) -> None:
         for first in range(0, 2000, 100):
             tasks.start_soon(start, first)
     async with WorkflowEngine(file) as engine:
-        coordinator = engine._core._coordinator
-        assert coordinator is not None
+        coordinator = engine._core.check_open().coordinator
         assert len(coordinator.state.loaded) == 0
         await engine.send_event(answer, 5, to="w1001")
         assert await engine.handle("w1001").result(timeout=SOON) == 5

@@ -100,8 +100,7 @@ class SlowToStop:
 
 async def quiet(engine: WorkflowEngine) -> None:
     """Wait until no activity runs or waits for its turn."""
-    pool = engine._core._pool
-    assert pool is not None
+    pool = engine._core.check_open().pool
     with anyio.fail_after(SOON):
         while pool._running or pool._waiting:
             await anyio.lowlevel.checkpoint()
@@ -124,6 +123,7 @@ async def test_activity_that_is_slow_to_stop_may_have_a_successor() -> None:
             pool = ActivityPool(
                 tasks, told.append, Codec(), EngineConfig(), waiter=LoopBridge().waiter, is_cancelled=bool
             )
+            pool.start()
             pool.apply([run(1)])
             await slow.begun[0].wait()
             pool.apply([StopActivity(1, 0, "0")])
@@ -285,8 +285,7 @@ async def test_timeout_begins_with_the_thread() -> None:
     async with WorkflowEngine("memory://", config=EngineConfig(max_threads=1)) as engine:
         handle = await engine.start(body())
         assert await anyio.to_thread.run_sync(begun.wait, SOON)
-        pool = engine._core._pool
-        assert pool is not None
+        pool = engine._core.check_open().pool
         with anyio.fail_after(SOON):
             while not pool._attempts.short_of_threads:
                 await anyio.lowlevel.checkpoint()

@@ -28,7 +28,7 @@ from durable.backends.sqlite import SqliteBackend
 from durable.engine.watchdog import Watchdog
 from durable.testing.clock import ManualClock
 from durable.testing.faults import Fault, FaultyBackend
-from tests.scenarios.kit import SOON, Store, move, waiting
+from tests.scenarios.kit import SOON, Store, move, refusing, waiting
 
 pytestmark = pytest.mark.anyio
 answer = Event[int]("reviewed.answer")
@@ -145,8 +145,7 @@ async def test_native_cancel_while_draining_frees_the_store(file: Path) -> None:
         await begun.wait()
         threads = coordinators() - others
         task.cancel()
-        while engine._core._pool is not None:
-            await anyio.lowlevel.checkpoint()
+        await refusing(engine)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -243,8 +242,7 @@ async def test_workflow_that_waits_costs_no_memory() -> None:
         for number in range(20):
             await waiting(engine, f"w{number}", "event")
         await engine.query_status("x")
-        coordinator = engine._core._coordinator
-        assert coordinator is not None
+        coordinator = engine._core.check_open().coordinator
         assert len(coordinator.state.in_flight) <= 3
 
 
@@ -252,8 +250,7 @@ async def test_abandoned_waits_for_a_result_are_forgotten() -> None:
     """Callers who stopped waiting for a workflow's end are kept no longer than until the next sweep."""
     clock = ManualClock()
     async with WorkflowEngine("memory://", config=EngineConfig(sweep_every=60), clock=clock) as engine:
-        coordinator = engine._core._coordinator
-        assert coordinator is not None
+        coordinator = engine._core.check_open().coordinator
         for number in range(5):
             handle = await engine.start(echo_and_wait(number), id=f"w{number}")
             with pytest.raises(TimeoutError):
