@@ -51,22 +51,44 @@ def page(name: str) -> str:
 
 
 RUNNABLE = [block for block in blocks() if block.info == "python"]
-
-
-@pytest.mark.parametrize("block", RUNNABLE, ids=lambda block: f"{block.page}:{block.line}")
-def test_example_runs(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A code block runs by itself in an empty directory, and once more in the directory that it leaves behind."""
-    monkeypatch.chdir(tmp_path)
-    code = compile("\n" * (block.line - 1) + block.code, block.page, "exec", dont_inherit=True)
-    for _ in range(2):
-        # As in a process of its own: no workflow of another block is known, errors are found by their module's name.
-        monkeypatch.setattr(REGISTRY, "_known", {})
-        module = types.ModuleType("docs_block")
-        monkeypatch.setitem(sys.modules, "docs_block", module)
-        exec(code, vars(module))
-
-
 PROGRAMS = [block for block in blocks() if re.fullmatch(r"python \w+\.py", block.info)]
+
+
+def run(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a block in the current directory as a process of its own would.
+
+    No workflow of another block is known, and errors are found by their module's name.
+    """
+    monkeypatch.setattr(REGISTRY, "_known", {})
+    module = types.ModuleType("docs_block")
+    monkeypatch.setitem(sys.modules, "docs_block", module)
+    code = compile("\n" * (block.line - 1) + block.code, block.page, "exec", dont_inherit=True)
+    try:
+        exec(code, vars(module))
+    except BaseException as error:
+        error.add_note(f"in the example of {block.page}:{block.line}")
+        raise
+
+
+@pytest.mark.parametrize("order", [RUNNABLE, RUNNABLE[::-1]], ids=["forwards", "backwards"])
+def test_examples_run_beside_each_other(order: list[Block], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All examples of all pages run in one directory, and all of them once more in what that leaves behind.
+
+    In one of the two orders each example runs before the others, so none can depend on what another has left there.
+    """
+    monkeypatch.chdir(tmp_path)
+    for block in order * 2:
+        run(block, monkeypatch)
+
+
+def test_stores_of_examples_have_names_of_their_own() -> None:
+    """No two examples write to the same database, so no example finds the ids of another."""
+    users: dict[str, list[str]] = {}
+    for block in [*RUNNABLE, *PROGRAMS]:
+        for name in set(re.findall(r"""(?<![\w/-])([\w-]+\.db)["']""", block.code)):
+            users.setdefault(name, []).append(f"{block.page}:{block.line}")
+    assert users
+    assert {name: where for name, where in users.items() if len(where) > 1} == {}
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda block: f"{block.page}:{block.line}")
