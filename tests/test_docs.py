@@ -91,6 +91,13 @@ def test_stores_of_examples_have_names_of_their_own() -> None:
     assert {name: where for name, where in users.items() if len(where) > 1} == {}
 
 
+def test_examples_import_public_modules() -> None:
+    """An example imports a name from where it is exported, and not from the module that defines it."""
+    code = "".join(block.code for block in [*RUNNABLE, *PROGRAMS])
+    modules = set(re.findall(r"^(?:from|import) (durable[\w.]*)", code, re.MULTILINE))
+    assert modules == {"durable", "durable.backends.sqlite", "durable.telemetry", "durable.testing"}
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda block: f"{block.page}:{block.line}")
 def test_program_prints_what_the_page_shows(program: Block, tmp_path: Path) -> None:
     """A program that is to be saved and run, perhaps killed and run again, prints what stands on the page below it."""

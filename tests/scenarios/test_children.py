@@ -25,6 +25,7 @@ from durable import (
     info,
     race,
     sleep,
+    spawn,
     workflow,
 )
 from durable.backends.sqlite import SqliteBackend
@@ -220,6 +221,29 @@ async def test_continue_as_another_workflow_and_its_parent(store: Store) -> None
     async with WorkflowEngine(store) as engine:
         assert await (await engine.start(body(), id="p")).result(timeout=SOON) == 42
         assert (await engine.runs.describe("p/0")).summary.name == "second-form"
+
+
+async def test_child_ids_after_continue_as(store: Store) -> None:
+    """The id of a child is its parent's id and its position; from the second round on, the round stands before it."""
+
+    @workflow(name="names-child")
+    def names_child() -> Durable[str]:
+        yield from sleep(0)
+        return info().id
+
+    @workflow(name="names-children")
+    def names_children(seen: list[str]) -> Durable[list[str]]:
+        awaited = yield from names_child()
+        spawned = yield from spawn(names_child())
+        seen = [*seen, awaited, (yield from spawned.result())]
+        if info().round < 2:
+            raise names_children.continue_as(seen)
+        return seen
+
+    async with WorkflowEngine(store) as engine:
+        handle = await engine.start(names_children([]), id="p")
+        assert await handle.result(timeout=SOON) == ["p/0", "p/1", "p/1:0", "p/1:1", "p/2:0", "p/2:1"]
+        assert await engine.query_status("p/2:1") is WorkflowStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
