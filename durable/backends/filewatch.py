@@ -16,6 +16,8 @@ from durable.backends import generation
 from durable.backends.owner import Identity, Owner
 from durable.errors import StoreUnusable
 
+# The lock file names the salt of the log again after so many restarts of it; it would refuse twice as many.
+_NOTE_AFTER = 1024
 _STOP = "The engine has stopped and acknowledges nothing more"
 
 
@@ -31,8 +33,8 @@ class FileWatch:
         self._log_identity = _identity(self._log)
         self._current = generation.version(connection)
         self._generations = {generation.read(held.file), self._current}
-        self._is_settled = False
-        self._settle()
+        self._salt: int | None = None
+        self._note()
 
     def look(self) -> None:
         """Raise `StoreUnusable` if a name no longer leads to the file that is open. For every tenth commit.
@@ -50,7 +52,7 @@ class FileWatch:
         if self.is_overwritten():
             fix = "stop the service, restore the backup again, and remove the old log before you start it"
             raise StoreUnusable(self._path, f"it was overwritten while an engine worked on it. {_STOP}: {fix}")
-        self._settle()
+        self._note()
 
     def is_overwritten(self) -> bool:
         """Whether the file has the header of another one, as after `cp backup.db store.db`."""
@@ -80,12 +82,24 @@ class FileWatch:
         happened = "deleted or moved" if found is None else "replaced by another file"
         raise StoreUnusable(self._path, f"{what} was {happened} while an engine worked on it. {_STOP}; restart it")
 
-    def _settle(self) -> None:
-        """Once the file has this opening's generation, it can have no other: tell the lock file."""
-        if not self._is_settled and generation.read(self._held.file) == self._current:
-            self._is_settled = True
-            self._generations = {self._current}
-            self._held.remember(self._generations)
+    def _note(self) -> None:
+        """Tell the lock file what the store and its log may be when they are opened next, if that has changed.
+
+        Once the file has this opening's generation, it can have no other.
+        """
+        try:
+            salt = generation.log_salt(self._real)
+        except OSError:
+            # No descriptor is left, say. The next look comes in a second.
+            return
+        generations = self._generations
+        if generation.read(self._held.file) == self._current:
+            generations = {self._current}
+        is_noted = salt is None or (self._salt is not None and generation.is_later(salt, self._salt, _NOTE_AFTER))
+        if generations != self._generations or not is_noted:
+            self._generations = generations
+            self._salt = self._salt if is_noted else salt
+            self._held.remember(self._generations, self._salt)
 
 
 def _identity(name: str, unknown: Identity | None = None) -> Identity | None:

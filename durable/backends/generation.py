@@ -6,6 +6,10 @@ the database, the four bytes at offset 40, to a number of its own. Before that r
 the store says durably which numbers the file may have from now on. A file with any other number is not the one that
 the log was written for. SQLite itself gives another number to whatever `.backup` and `VACUUM INTO` write.
 
+The log has a number too, its first salt. SQLite draws it when it creates the log and adds one whenever it writes the
+log from the start again. Once the store is open, the lock file names the salt. A log with a lower one, or a much higher
+one, is an older log or the log of another store.
+
 Knows the header and the lock file. Must not know what is stored.
 """
 
@@ -20,6 +24,9 @@ from durable.errors import StorageUnavailable, StoreUnusable
 
 _OFFSET, _LENGTH = 40, 4
 _LOG_MAGICS = (bytes.fromhex("377f0682"), bytes.fromhex("377f0683"))
+_SALT_START, _SALT_END = 16, 20
+# How often SQLite may start a log again before the lock file must name its salt again: after some 30 GB.
+_RESTARTS = 2048
 
 
 def read(file: int) -> int:
@@ -37,8 +44,25 @@ def version(connection: sqlite3.Connection) -> int:
 def announce(connection: sqlite3.Connection, held: owner.Owner, incarnation: str) -> int:
     """The generation of a new opening. The lock file names it, and whatever the file may hold until then."""
     number = zlib.crc32(incarnation.encode()) & 0x7FFFFFFF or 1
-    held.remember({read(held.file), version(connection), number})
+    # The log may get another salt with the first commit, so for the moment any will do.
+    held.remember({read(held.file), version(connection), number}, None)
     return number
+
+
+def log_salt(real: str) -> int | None:
+    """The salt of the log beside a database; None if there is no log, or one without a header, which SQLite ignores."""
+    try:
+        with open(f"{real}-wal", "rb") as log:
+            start = log.read(_SALT_END)
+    except FileNotFoundError:
+        return None
+    has_header = len(start) == _SALT_END and start[:4] in _LOG_MAGICS
+    return int.from_bytes(start[_SALT_START:], "big") if has_header else None
+
+
+def is_later(salt: int, noted: int, restarts: int = _RESTARTS) -> bool:
+    """Whether a log with this salt can be the one that was noted, started again some times since."""
+    return (salt - noted) % 2**32 < restarts
 
 
 def check_log(path: str, real: str) -> None:
@@ -47,28 +71,26 @@ def check_log(path: str, real: str) -> None:
     No lock is held yet. So the lock file is read twice: an engine that opens the store meanwhile writes to it before
     it changes the database, and whoever is refused here by mistake would not learn that the store is in use.
     """
-    known = owner.remembered(real)
+    noted = owner.remembered(real)
     try:
         with open(real, "rb") as file:
             found = read(file.fileno())
-        is_foreign = bool(known) and found not in known and _has_log(real)
+        salt = log_salt(real)
     except OSError as error:
         raise StorageUnavailable(f"{real}: it cannot be read: {error.strerror}") from error
-    if not is_foreign or owner.remembered(real) != known:
+    if salt is None or _fits(noted, found, salt) or owner.remembered(real) != noted:
         return
     raise StoreUnusable(
         path,
-        f"it is not the file that the log {real + '-wal'!r} was written for: an engine was ended without a stop, and "
-        f"then the file was replaced. If it is a backup that you have restored, remove the old log: "
-        f"rm {real}-wal {real}-shm. If you have brought the file and its log here together, keep both and remove the "
-        f"old lock file: rm {real}-owner",
+        f"it is not the file that the log {real + '-wal'!r} was written for: the file was replaced after an engine "
+        f"had ended without a stop, or an older log or the log of another file was put beside it. If it is a backup "
+        f"that you have restored, or the file of an engine that had stopped, remove the log: rm {real}-wal {real}-shm. "
+        f"If you have brought the file and its log here together, keep both and remove the old lock file: "
+        f"rm {real}-owner",
     )
 
 
-def _has_log(real: str) -> bool:
-    """Whether SQLite would read a log; it ignores one without a header."""
-    try:
-        with open(f"{real}-wal", "rb") as log:
-            return log.read(4) in _LOG_MAGICS
-    except FileNotFoundError:
-        return False
+def _fits(noted: owner.Note, found: int, salt: int) -> bool:
+    """Whether a database with this generation and a log with this salt are those of the last engine."""
+    is_file = not noted.generations or found in noted.generations
+    return is_file and (noted.log is None or is_later(salt, noted.log))

@@ -23,6 +23,8 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 
+import attrs
+
 from durable.errors import StorageError, StorageUnavailable, StoreInUse, StoreUnusable
 
 if sys.platform == "win32":
@@ -61,6 +63,17 @@ _owned: dict[str | Identity, int] = {}
 _guard = threading.RLock()
 
 
+@attrs.frozen
+class Note:
+    """What the last owner wrote down: the generations that the store may have, and the salt of its log.
+
+    No generations or no salt: any will do. `generation` says what they are.
+    """
+
+    generations: frozenset[int] = frozenset()
+    log: int | None = None
+
+
 class Owner:
     """The right to use a store file; held until `release`, or until nobody refers to it any more."""
 
@@ -85,10 +98,10 @@ class Owner:
                 os.close(self.file)
                 os.close(sidecar)
 
-    def remember(self, generations: Iterable[int]) -> None:
-        """Write down durably which generations the store may have when it is opened next; see `storefile`."""
+    def remember(self, generations: Iterable[int], log: int | None) -> None:
+        """Write down durably what the store and its log may be when it is opened next."""
         if self._sidecar is not None:
-            _write(self._sidecar, generations)
+            _write(self._sidecar, Note(frozenset(generations), log))
 
     def __del__(self) -> None:
         # An engine that was dropped without a close must not block the file for the rest of the process.
@@ -135,14 +148,14 @@ def take(path: str) -> Owner:
         return taken
 
 
-def remembered(path: str) -> frozenset[int]:
-    """Which generations the store may have, as its last owner wrote down; empty if nobody did."""
+def remembered(path: str) -> Note:
+    """What the last owner of a store wrote down; nothing if nobody did."""
     try:
         descriptor = os.open(f"{path}-owner", os.O_RDONLY | _NO_FOLLOW)
     except OSError:
-        return frozenset()
+        return Note()
     try:
-        return frozenset(_generations(_read(descriptor)))
+        return _note(_read(descriptor))
     finally:
         os.close(descriptor)
 
@@ -181,7 +194,7 @@ def _claim(path: str, sidecar: int) -> None:
         raise StoreInUse(path, _holder(sidecar)) from error
     except OSError as error:
         raise StoreUnusable(path, f"this file system has no locks: {error.strerror}") from error
-    _write(sidecar, _generations(_read(sidecar)))
+    _write(sidecar, _note(_read(sidecar)))
 
 
 def _claim_store(path: str, file: int) -> None:
@@ -194,9 +207,9 @@ def _claim_store(path: str, file: int) -> None:
         raise StoreUnusable(path, f"this file system has no locks: {error.strerror}") from error
 
 
-def _write(sidecar: int, generations: Iterable[int]) -> None:
-    note = {"pid": os.getpid(), "host": platform.node(), "generations": sorted(generations)}
-    data = json.dumps(note).encode()
+def _write(sidecar: int, note: Note) -> None:
+    holder = {"pid": os.getpid(), "host": platform.node()}
+    data = json.dumps({**holder, "generations": sorted(note.generations), "log": note.log}).encode()
     # The lock counts and not the text, so a full disk here is no reason to fail. But no text is better than an old
     # one: an old one would make the next engine refuse a store that is sound.
     try:
@@ -219,11 +232,11 @@ def _read(sidecar: int) -> dict[str, object]:
     return note if isinstance(note, dict) else {}
 
 
-def _generations(note: dict[str, object]) -> list[int]:
-    found = note.get("generations")
-    if not isinstance(found, list) or not all(isinstance(number, int) for number in found):
-        return []
-    return found
+def _note(text: dict[str, object]) -> Note:
+    generations, log = text.get("generations"), text.get("log")
+    if not isinstance(generations, list) or not all(isinstance(number, int) for number in generations):
+        return Note()
+    return Note(frozenset(generations), log if isinstance(log, int) else None)
 
 
 def _holder(sidecar: int) -> str:

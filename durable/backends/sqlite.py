@@ -154,6 +154,10 @@ class SqliteBackend:
         assert self._owner is not None
         if self._must_vacuum:
             vacuum.convert(connection, self._owner)
+        # So that the first commit starts the log again, under another salt than the one of the last engine. It need not
+        # succeed: a reader can be in the way too.
+        with contextlib.suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         number = generation.announce(connection, self._owner, incarnation)
         connection.execute("BEGIN IMMEDIATE")
         if not schema.is_current(connection):

@@ -27,7 +27,7 @@ def convert(connection: sqlite3.Connection, held: Owner) -> None:
     """Rewrite a file that cannot shrink yet, so that it has no free pages and can. Takes time and twice the room."""
     if _pragma(connection, "auto_vacuum") != _INCREMENTAL:
         # SQLite gives the file another generation in the middle of this.
-        held.remember(())
+        held.remember((), None)
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("VACUUM")
 

@@ -12,11 +12,12 @@ from contextlib import closing
 
 import pytest
 
-from durable.backends import schema
-from durable.backends.base import Workflows
+from durable.backends import filewatch, generation, owner, schema
+from durable.backends.base import Batch, Workflows
 from durable.backends.reader import StoreReader
 from durable.backends.sqlite import SqliteBackend
 from durable.errors import StoreUnusable
+from durable.testing.conformance.kit import workflow
 
 ROOT = pathlib.Path(schema.__file__).parents[2]
 # Opens a store, commits so many workflows, makes a backup half-way if asked to, and is gone without a close.
@@ -97,6 +98,64 @@ def older(path: pathlib.Path) -> pathlib.Path:
     shutil.copy(path.with_name("newer.db"), path)
     live(path, "third", 3)
     return path.with_name("older.db")
+
+
+def lay(log: pathlib.Path, beside: pathlib.Path) -> None:
+    """Put a log beside a database."""
+    shutil.copy(log, f"{beside}-wal")
+
+
+def log_of_an_older_opening(path: pathlib.Path) -> None:
+    """The log of an engine that was killed, put back after the next one had worked and stopped in order."""
+    live(path, "first", 10)
+    shutil.copy(f"{path}-wal", path.with_name("snapshot"))
+    live(path, "second", 40)
+    keys(path)
+    lay(path.with_name("snapshot"), path)
+
+
+def log_of_another_store(path: pathlib.Path) -> None:
+    """The log of another store, put beside one that was closed in order."""
+    live(path, "first", 50)
+    keys(path)
+    live(path.with_name("other.db"), "second", 30)
+    lay(path.with_name("other.db-wal"), path)
+
+
+@pytest.mark.parametrize("prepare", [log_of_an_older_opening, log_of_another_store])
+def test_log_that_is_not_the_last_one_is_refused(
+    tmp_path: pathlib.Path, prepare: Callable[[pathlib.Path], None]
+) -> None:
+    """A log that the last engine did not write is not mixed into its file; when it is removed, nothing is missing."""
+    path = tmp_path / "store.db"
+    prepare(path)
+    before = path.read_bytes()
+    for _ in range(2):
+        with pytest.raises(StoreUnusable, match=r"not the file that the log .* was written for.* rm .*-wal"):
+            SqliteBackend(path).open("a")
+        with pytest.raises(StoreUnusable, match="rm "), StoreReader(path):
+            pass
+    assert path.read_bytes() == before
+    remove_log(path)
+    assert keys(path) == list(range(1, 51))
+
+
+def test_log_that_is_often_started_again_is_known(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite starts the log again and again; the engine writes down which one it is before the note is too old."""
+    monkeypatch.setattr(filewatch, "_NOTE_AFTER", 2)
+    path = tmp_path / "store.db"
+    backend = SqliteBackend(path)
+    backend.open("first")
+    assert backend._connection is not None
+    backend._connection.execute("PRAGMA wal_autocheckpoint = 1")
+    for number in range(1, 10):
+        backend.commit(Batch(number=number, serial=number, workflows_new={number: workflow(number)}))
+        backend.check()
+    salt, noted = generation.log_salt(str(path)), owner.remembered(str(path)).log
+    backend.close()
+    assert salt is not None
+    assert noted is not None
+    assert 0 <= salt - noted < 2
 
 
 @pytest.mark.parametrize("prepare", [online, vacuumed, cold, older])
