@@ -316,6 +316,10 @@ class FileStore(Protocol):
         """Give a little room that is not used back to the file system; whether there is more."""
         ...
 
+    def limit_wait(self, seconds: float) -> None:
+        """Wait no longer than this for somebody else's lock, even if the store is set to wait longer."""
+        ...
+
     def backup(self, target: str, *, overwrite: bool, is_stopped: Callable[[], bool]) -> None:
         """Copy the store to a file, from any thread, until `is_stopped`. Raises a `StorageError` or `EngineClosed`."""
         ...

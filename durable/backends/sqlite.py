@@ -212,6 +212,10 @@ class SqliteBackend:
         if self._watch is not None:
             self._watch.check()
 
+    def limit_wait(self, seconds: float) -> None:
+        with self._translated() as connection:
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * min(seconds, self._busy_timeout))}")
+
     def shrink(self) -> bool:
         with self._translated() as connection:
             return self._shrinking.step(connection)

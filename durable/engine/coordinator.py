@@ -36,7 +36,7 @@ from durable.engine.operations import (
     StartWorkflow,
     StopActivity,
 )
-from durable.engine.patience import commit_again
+from durable.engine.patience import Patience
 from durable.engine.questions import Pending
 from durable.engine.recovery import begin_trials, hold_trials
 from durable.engine.recovery_operations import RecoverNext
@@ -92,7 +92,7 @@ class WorkflowStateCoordinator:
         # Who waits for the end of a workflow, and who for any change.
         self._watchers: Watchers[Envelope] = Watchers()
         self._observers: Observers[Envelope] = Observers()
-        self._patience = from_duration("commit_patience", config.commit_patience) / SECOND
+        self._patience = Patience(backend, clock, from_duration("commit_patience", config.commit_patience) / SECOND)
         self._upkeep = Upkeep(backend, clock)
         self._batch_number = 0
         # Whether the recovery is not over yet. Until then no timer fires and no call is taken.
@@ -108,6 +108,7 @@ class WorkflowStateCoordinator:
     def open(self, incarnation: str) -> None:
         """Take the store. Raises a `StorageError`."""
         opened = self._backend.open(incarnation)
+        self._patience.limit()
         self.state.serial = opened.serial
         self.state.mark = opened.mark
         self._inbox.open()
@@ -231,10 +232,11 @@ class WorkflowStateCoordinator:
             self.state.next_batch()
             return
         self.state.seal(self._batch_number + 1)
+        began = self._clock.monotonic()
         try:
             self._backend.commit(batch)
         except StorageUnavailable as error:
-            commit_again(self._backend, batch, error, clock=self._clock, patience=self._patience)
+            self._patience.commit_again(batch, error, began)
         self._batch_number += 1
         self.state.next_batch()
 

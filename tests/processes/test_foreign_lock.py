@@ -112,6 +112,18 @@ async def test_lock_that_stays_stops_the_engine(tmp_path: Path, caplog: pytest.L
         assert await engine.handle("before").result(timeout=SOON) == 2
 
 
+@pytest.mark.parametrize("lock", LOCKS)
+async def test_lock_is_not_waited_for_beyond_the_patience(tmp_path: Path, lock: str) -> None:
+    """However long the store is set to wait for a lock, the engine stops when its patience is over."""
+    file = tmp_path / "store.db"
+    backend = SqliteBackend(file, busy_timeout=60)
+    async with WorkflowEngine(backend, config=EngineConfig(commit_patience=0.2)) as engine:
+        await engine.start(wait_for_answer(), id="before")
+        refused = pytest.raises(StorageUnavailable, match=r"store\.db: database is locked")
+        with held(file, *LOCKS[lock]), anyio.fail_after(30), refused:
+            await engine.start(wait_for_answer(), id="during")
+
+
 async def test_long_reader_holds_up_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A reader of an old state keeps checkpoints from finishing; the engine works on, and the WAL shrinks after it."""
     file = tmp_path / "store.db"
