@@ -49,11 +49,6 @@ from durable.registry import Registry
 from durable.runner.definitions import WorkflowDef
 
 _log = logging.getLogger("durable")
-# Longest sleep of the thread: how soon it notices that the wall clock was set forward.
-_NAP = 5.0
-# How many timers and operations of the engine itself go into one batch: each may have to rebuild a workflow, and who
-# calls meanwhile waits until the batch is committed. A hundred thousand that are due at once must not be felt.
-_OWN = 50
 # A tuple: `isinstance` takes three times as long with a union.
 _FOR_THE_LOOP = (RunActivity, StopActivity)
 
@@ -97,7 +92,7 @@ class WorkflowStateCoordinator:
         self._batch_number = 0
         # Whether the recovery is not over yet. Until then no timer fires and no call is taken.
         self.is_recovering = True
-        self._inbox = inbox = Inbox(self.state, clock, config, self._forget_abandoned)
+        self._inbox = inbox = Inbox(self.state, clock, config, self._forget_abandoned, self._upkeep.longest_nap)
         # From any thread: put an operation into the queue, and end after what is queued.
         self.submit, self.stop, self.refuse_rest = inbox.submit, inbox.stop, inbox.refuse_rest
         # How long there will be nothing to do.

@@ -21,8 +21,6 @@ from durable.engine.retention import ExpireWorkflows
 from durable.engine.state.state import State
 from durable.errors import EngineClosed
 
-# Longest sleep of the thread: how soon it notices that the wall clock was set forward.
-_NAP = 5.0
 # How many timers and operations of the engine itself go into one batch: each may have to rebuild a workflow, and who
 # calls meanwhile waits until the batch is committed. A hundred thousand that are due at once must not be felt.
 _OWN = 50
@@ -50,12 +48,15 @@ _STAMPED = (Envelope, RecordActivity)
 class Inbox:
     """Everything that waits to be decided."""
 
-    def __init__(self, state: State, clock: Clock, config: EngineConfig, on_sweep: Callable[[], None]) -> None:
+    def __init__(
+        self, state: State, clock: Clock, config: EngineConfig, on_sweep: Callable[[], None], longest_nap: float
+    ) -> None:
         self._state = state
         self._timers = state.timers
         self._clock = clock
         self._config = config
         self._on_sweep = on_sweep
+        self._longest_nap = longest_nap
         # None asks the thread to stop.
         self._queue: SimpleQueue[Envelope | Operation[Any] | None] = SimpleQueue()
         self._next: deque[Operation[Any]] = deque()
@@ -111,7 +112,8 @@ class Inbox:
         until, trial = self._timers.next(), self._state.trials.next()
         if until is None or (trial is not None and trial < until):
             until = trial
-        return _NAP if until is None else min(_NAP, max(0.0, (until - self._clock.now()) / SECOND))
+        longest = self._longest_nap
+        return longest if until is None else min(longest, max(0.0, (until - self._clock.now()) / SECOND))
 
     def take(self, *, wait: bool) -> list[Envelope | Operation[Any]]:
         """Everything that waits, up to the limit, in the order in which it is decided.

@@ -17,6 +17,8 @@ from durable.errors import StorageUnavailable
 _log = logging.getLogger("durable")
 # Seconds between two looks. A look costs a few system calls.
 _CHECK_EVERY = 1.0
+# Longest sleep of the thread otherwise: how soon it notices that the wall clock was set forward.
+_NAP = 5.0
 
 
 class Upkeep:
@@ -25,6 +27,8 @@ class Upkeep:
     def __init__(self, backend: Backend, clock: Clock) -> None:
         self._store = backend if isinstance(backend, FileStore) else None
         self._clock = clock
+        # An engine that has nothing to do looks as well, so that it does not learn of a loss from the next caller.
+        self.longest_nap = _NAP if self._store is None else _CHECK_EVERY
         self._check_at = 0.0
         self._is_due = False
         # Whether the store has more room to give back.

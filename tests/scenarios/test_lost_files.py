@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from durable import Durable, Event, StoreUnusable, WorkflowEngine, workflow
+from durable import Durable, EngineConfig, Event, StoreUnusable, WorkflowEngine, workflow
+from durable.backends.sqlite import SqliteBackend
+from durable.codec import Codec
+from durable.engine.coordinator import WorkflowStateCoordinator
+from durable.registry import Registry
 from durable.testing.clock import ManualClock
 from tests.scenarios.kit import query
 
@@ -123,6 +127,24 @@ async def test_lost_file_is_noticed_within_a_second(
         with pytest.raises(StoreUnusable, match=r"store\.db"):
             await engine.start(wait_for_answer(), id="after")
     assert critical(caplog) == 1
+
+
+@pytest.mark.parametrize("lose", [*LOSSES, replace_log])
+def test_lost_file_is_noticed_by_an_idle_engine(file: Path, lose: Callable[[Path], None]) -> None:
+    """An engine that nobody calls wakes up within a second, looks, and stops."""
+    clock, config = ManualClock(), EngineConfig()
+    with closing(SqliteBackend(file)) as backend:
+        coordinator = WorkflowStateCoordinator(
+            backend, Registry([]), codec=Codec(), config=config, clock=clock, release=lambda release: None
+        )
+        coordinator.open("first")
+        while coordinator.work_off():
+            pass
+        lose(file)
+        assert coordinator.nap() == 1.0
+        clock.advance(1.0)
+        with pytest.raises(StoreUnusable):
+            coordinator.work_off()
 
 
 @pytest.mark.parametrize(("lose", "left"), [(delete_log, "store.db"), (rename, "old.db")])
