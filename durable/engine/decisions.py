@@ -28,7 +28,16 @@ from durable.engine import operations as ops
 from durable.engine.kinship import reason_of
 from durable.engine.long_decisions import decide_check_waits, put_off
 from durable.engine.mail_operations import CheckWaits, RemoveEvent, RemoveLetter, ReplayLetter
-from durable.engine.messages import CancelChild, CancelSpawned, EventMoved, EventSent, FireTimers, LookAgain, Message
+from durable.engine.messages import (
+    AtWait,
+    CancelChild,
+    CancelSpawned,
+    EventMoved,
+    EventSent,
+    FireTimers,
+    LookAgain,
+    Message,
+)
 from durable.engine.progress import (
     begin_attempt,
     cancel_awaited,
@@ -119,13 +128,19 @@ def _look_again(turn: Turn, message: LookAgain) -> None:
         look(turn, loaded, wait)
 
 
+def _event_sent(turn: Turn, message: EventSent) -> None:
+    loaded, wait = _wait_at(turn, message)
+    if loaded is not None and wait is not None and wait.kind is EntryKind.SEND:
+        sending.send_from_body(turn, loaded, wait)
+
+
 def _cancel_spawned(turn: Turn, message: CancelSpawned) -> None:
     loaded, wait = _wait_at(turn, message)
     if loaded is not None and wait is not None and wait.kind is EntryKind.CANCEL_CHILD:
         spawning.cancel_spawned(turn, loaded, wait)
 
 
-def _wait_at(turn: Turn, message: LookAgain | CancelSpawned) -> tuple[Loaded | None, WaitCondition | None]:
+def _wait_at(turn: Turn, message: AtWait) -> tuple[Loaded | None, WaitCondition | None]:
     """The wait that a message is about, and its live body."""
     record = turn.state.get_active(message.key)
     loaded = None if record is None else load(turn, record)
@@ -161,7 +176,7 @@ WAIT_KINDS: dict[EntryKind, WaitKind] = {
 }
 _HANDLERS: dict[type[Message], Callable[[Turn, Any], object]] = {
     LookAgain: _look_again,
-    EventSent: sending.arrive,
+    EventSent: _event_sent,
     CancelSpawned: _cancel_spawned,
     FireTimers: lambda turn, message: lifecycle.fire_due(turn, message.key),
     CancelChild: _cancel_child,

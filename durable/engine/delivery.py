@@ -16,7 +16,8 @@ import attrs
 
 from durable.engine.burial import bury_unreadable
 from durable.engine.endings import check_payload, park
-from durable.engine.long_decisions import is_behind, put_off_one
+from durable.engine.long_decisions import is_behind, is_put_off, put_off_one
+from durable.engine.messages import LookAgain
 from durable.engine.operations import Delivered, Queued, SendEvent
 from durable.engine.progress import feed, load
 from durable.engine.state.bodies import Loaded
@@ -56,7 +57,7 @@ def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
             raise EventConflict(op.event_id)
         return Queued() if known.reply == "" else Delivered(_takers(turn, known))
     event, target = accept(turn, op)
-    reply = _send(turn, event, target)
+    reply = send(turn, event, target)
     if op.event_id is not None:
         told = "" if isinstance(reply, Queued) else json.dumps(reply.to)
         sent = SentEvent(event_id=op.event_id, digest=_fingerprint(op), reply=told, at=turn.now)
@@ -164,22 +165,22 @@ def _matching(rows: Iterable[EventWait], name: str, event_key: str) -> list[Even
     return found
 
 
-def _send(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Delivered | Queued:
+def send(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Delivered | Queued:
     """Give an event to who waits for it, or keep it. Raises `PendingEventsFull`."""
     if not event.consume:
         # A broadcast stays for those who come later. It is kept first: if there is no room, nobody gets it.
-        check_room(turn, event, target)
-    takers = deliver(turn, event, target)
+        _check_room(turn, event, target)
+    takers = _deliver(turn, event, target)
     if takers:
         return Delivered(takers)
     # One that could not be read is a dead letter by now.
     if event.consume and not turn.state.archive.is_buried(event):
-        check_room(turn, event, target)
+        _check_room(turn, event, target)
         turn.state.post.put_event(event)
     return Queued()
 
 
-def deliver(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> tuple[str, ...]:
+def _deliver(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> tuple[str, ...]:
     """Give an event to who waits for it; who got it. A broadcast is kept as well."""
     if target is not None:
         return _deliver_to(turn, target, event)
@@ -190,15 +191,7 @@ def deliver(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> t
     return offer(turn, event)
 
 
-def is_awaited(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> bool:
-    """Whether somebody waits for an event of this name and key, who need not be able to read it."""
-    waits = turn.state.waits
-    if target is None:
-        return next(iter(waits.find_waiting_for_event(event.name, event.event_key)), None) is not None
-    return bool(_matching(waits.of(target.key).values(), event.name, event.event_key))
-
-
-def check_room(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> None:
+def _check_room(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> None:
     """Raise `PendingEventsFull` if an event cannot be kept."""
     limit, post = turn.state.config.max_pending_events, turn.state.post
     mailbox = event.unstarted if target is None else target.id
@@ -268,7 +261,7 @@ def _hand_over(turn: Turn, record: WorkflowRecord, row: EventWait, event: Pendin
     loaded = load(turn, record)
     if loaded is None:
         return False
-    if row.position in turn.state.put_off.get(record.key, ()):
+    if turn.state.put_off and is_put_off(turn, row):
         # What was sent before may be pending, and the wait is looked at soon.
         return False
     wait, known = loaded.session.waits.get(row.position), loaded.rows.get(row.position)
@@ -327,7 +320,7 @@ def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     if loaded.mail and _take_first(turn, loaded, wait, post.events_for(row.name, row.event_key, key, after=after)):
         return
     if turn.state.put_off and is_behind(turn, row):
-        put_off_one(turn, key, wait.position)
+        put_off_one(turn, LookAgain(key, wait.position))
     elif post.has_untargeted(row.name):
         seen = turn.state.archive.seen(loaded.record, row.name, row.event_key)
         _take_first(turn, loaded, wait, post.events_for(row.name, row.event_key, None, after=after, seen=seen))

@@ -6,9 +6,9 @@ handled in the same decision, by a loop and not by recursion. So a child's end a
 The order is fixed, and part of what the engine promises:
 
 1. `LookAgain`: what is pending is taken first, so that it wins over a limit that is over.
-2. `EventSent`: then what bodies have sent arrives. Every wait has been looked at, so nothing that was sent earlier is
-   still pending for one of them, and nothing is overtaken.
-3. `CancelSpawned`: then the children that bodies have told to stop. What they were sent before has arrived.
+2. `EventSent`: then what bodies send is delivered or kept, one event at a time. Every wait has been looked at, so
+   nothing that was sent earlier is still pending for one of them, and nothing is overtaken.
+3. `CancelSpawned`: then the children that bodies tell to stop. What they were sent before has arrived.
 4. `FireTimers`: then the timers of workflows that were woken.
 5. `CancelChild`: then the children that nobody waits for any more.
 6. `EventMoved`: last, so that an event that has lost its target finds everybody who waits by now.
@@ -32,9 +32,10 @@ class LookAgain(NamedTuple):
 
 
 class EventSent(NamedTuple):
-    """A body has sent an event, which was accepted: it is delivered, kept or buried, and never refused."""
+    """A body sends an event, and waits at a position to hear whether it was accepted."""
 
-    event: PendingEvent
+    key: int
+    position: str
 
 
 class CancelSpawned(NamedTuple):
@@ -42,6 +43,8 @@ class CancelSpawned(NamedTuple):
 
     key: int
     position: str
+    # The child first hears what was sent up to this serial.
+    after: int
 
 
 class FireTimers(NamedTuple):
@@ -65,6 +68,8 @@ class EventMoved(NamedTuple):
     event: PendingEvent
 
 
+# What is about a wait of a workflow, and may be left to the next batch.
+AtWait: TypeAlias = LookAgain | EventSent | CancelSpawned
 Message: TypeAlias = LookAgain | EventSent | CancelSpawned | FireTimers | CancelChild | EventMoved
 M = TypeVar("M", LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved)
 ORDER: tuple[type[Message], ...] = (LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved)

@@ -15,6 +15,7 @@ import attrs
 from durable.engine.endings import child_id_of
 from durable.engine.kinship import is_kept
 from durable.engine.long_decisions import put_off_one
+from durable.engine.messages import LookAgain
 from durable.engine.operations import Follow, ResumeWorkflow
 from durable.engine.progress import last_seq, load
 from durable.engine.repair_operations import RetryWorkflow
@@ -77,7 +78,7 @@ def _unpark(turn: Turn, record: WorkflowRecord) -> DurableError | None:
         # Until then nothing may answer its waits: it would overtake what came while it was parked.
         waits = turn.state.waits.of(record.key)
         for position in [position for position, wait in waits.items() if wait.kind is EntryKind.EVENT]:
-            put_off_one(turn, record.key, position)
+            put_off_one(turn, LookAgain(record.key, position))
         return None
     if load(turn, record) is not None:
         return None

@@ -39,7 +39,7 @@ def check_result(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 def check_cancel_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     """A body tells a spawned child to stop: that follows behind what it has sent before."""
-    turn.messages.send(CancelSpawned(loaded.record.key, wait.position))
+    turn.messages.send(CancelSpawned(loaded.record.key, wait.position, turn.state.serial))
 
 
 def cancel_spawned(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:

@@ -20,6 +20,7 @@ from durable import (
 )
 from durable.engine.config import EngineConfig
 from durable.engine.mail_operations import CheckWaits, RemoveEvent
+from durable.engine.messages import LookAgain
 from durable.engine.operations import Queued, SendEvent
 from durable.engine.repair_operations import ForkWorkflow
 from durable.registry import Registry
@@ -138,7 +139,7 @@ def test_waits_of_a_workflow_that_cannot_run(is_known: bool) -> None:
     desk = Desk(*EVERY, checks=False)
     record = desk.start(waiter())
     desk.state.unload(record.key)
-    desk.state.put_off[record.key] = deque(["0"])
+    desk.state.put_off[record.key] = deque([LookAgain(record.key, "0")])
     if not is_known:
         desk.state.registry = Registry(())
     desk.do(CheckWaits(record.key))

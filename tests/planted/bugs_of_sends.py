@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from durable.engine import sending
-from durable.engine.messages import EventSent
-from durable.engine.operations import Follow, SendEvent
+from durable.engine.delivery import accept, send
+from durable.engine.operations import Follow
+from durable.engine.progress import feed
+from durable.engine.sending import operation_of
+from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
+from durable.records import EntryStatus
+from durable.runner.events import EventSend
+from durable.runner.fibers import WaitCondition
 from tests.planted.planting import Planter, bug
 
 
@@ -13,35 +19,34 @@ from tests.planted.planting import Planter, bug
 def sent_event_is_lost(planter: Planter) -> None:
     """What a body has sent arrives."""
 
-    def arrive(turn: Turn, message: EventSent) -> None:
-        pass
+    def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+        feed(turn, loaded, wait, EntryStatus.OK, "null")
 
-    planter.replace(sending, arrive)
+    planter.replace(sending, send_from_body)
 
 
-@bug("I6", "I16")
+@bug("I6", "I16", "I37")
 def sent_event_arrives_twice(planter: Planter) -> None:
     """What a body has sent arrives once."""
-    once = sending.arrive
+    once = sending.send_from_body
 
-    def arrive(turn: Turn, message: EventSent) -> None:
-        once(turn, message)
-        once(turn, message)
+    def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+        assert isinstance(wait.op, EventSend)
+        try:
+            send(turn, *accept(turn, operation_of(wait.op, wait.input or "")))
+        finally:
+            once(turn, loaded, wait)
 
-    planter.replace(sending, arrive)
+    planter.replace(sending, send_from_body)
 
 
 @bug("I37")
 def sent_event_leaves_after_the_commit(planter: Planter) -> None:
     """What a body has sent is in the commit of its step: no crash comes between."""
 
-    def arrive(turn: Turn, message: EventSent) -> None:
-        event = message.event
-        target = None if event.target is None else turn.state.by_key(event.target)
-        to = None if target is None else target.id
-        send = SendEvent(
-            name=event.name, event_key=event.event_key, payload=event.payload, to=to, consume=event.consume
-        )
-        turn.effects.append(Follow(send))
+    def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+        assert isinstance(wait.op, EventSend)
+        turn.effects.append(Follow(operation_of(wait.op, wait.input or "")))
+        feed(turn, loaded, wait, EntryStatus.OK, "null")
 
-    planter.replace(sending, arrive)
+    planter.replace(sending, send_from_body)

@@ -11,6 +11,7 @@ from durable.backends.base import Backend, Batch, Mark, TakenIds, Timers
 from durable.backends.base import Workflows as WorkflowsPage
 from durable.codec import Codec
 from durable.engine.config import EngineConfig
+from durable.engine.messages import AtWait
 from durable.engine.state.archive import Archive
 from durable.engine.state.bodies import Flight, Loaded, Unwatched, Watch
 from durable.engine.state.chronicle import Chronicle
@@ -62,7 +63,7 @@ class State:
         self.expired_until = 0
         # By workflow: waits that may have an answer already, and that a later batch looks at. Until then nothing else
         # may answer them: it would overtake what is pending.
-        self.put_off: dict[int, deque[str]] = {}
+        self.put_off: dict[int, deque[AtWait]] = {}
         # Ids that the store did not have when the open batch began.
         self._free: set[str] = set()
         # Bodies evicted since then. Only they and those in memory appear in the open batch.

@@ -1,0 +1,190 @@
+"""What a workflow sends is accepted, refused and ordered as if a client had sent it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from durable import (
+    DeliveryMode,
+    Durable,
+    EngineConfig,
+    Event,
+    ParkReason,
+    PendingEventsFull,
+    activity,
+    gather,
+    race,
+    workflow,
+)
+from durable.runner.definitions import WorkflowDef
+from tests.engine.desk import Desk
+from tests.engine.test_event_corners import Opaque
+
+ping, junk = Event[int]("ping"), Event[int]("junk")
+news = Event[int]("news", consume_on_read=False)
+fresh = Event[int]("fresh", delivery_mode=DeliveryMode.AFTER_WAIT)
+FIVE = EngineConfig(max_pending_events=5)
+
+
+@activity
+async def slow() -> int:
+    """Answered by hand."""
+    return 0
+
+
+@workflow(name="limits.sender")
+def sender(name: str, count: int, to: str | None = None, *, at_once: bool = False) -> Durable[int]:
+    """Sends until it is refused; how many it has sent."""
+    event = {"ping": ping, "news": news, "fresh": fresh}[name]
+    sent = 0
+
+    def send(number: int) -> Durable[int]:
+        try:
+            yield from event.send(number, to=to)
+        except PendingEventsFull:
+            return 0
+        return 1
+
+    if at_once:
+        return sum((yield from gather(*(send(number) for number in range(count)))))
+    for number in range(count):
+        if not (yield from send(number)):
+            break
+        sent += 1
+    return sent
+
+
+@workflow(name="limits.taker")
+def taker(name: str, count: int) -> Durable[list[int]]:
+    """Takes so many."""
+    event = {"ping": ping, "news": news, "fresh": fresh}[name]
+    taken = []
+    for _ in range(count):
+        taken.append((yield from event.wait()))
+    return taken
+
+
+@workflow(name="limits.idle")
+def idle() -> Durable[int]:
+    """Takes nothing."""
+    return (yield from slow())
+
+
+@workflow(name="limits.forgetful")
+def forgetful(rounds: int) -> Durable[str]:
+    """Waits for its own event and stops waiting as soon as it is sent, again and again."""
+    try:
+        for number in range(rounds):
+            yield from race(take=ping.wait(), send=ping.send(number, to="w"))
+    except PendingEventsFull:
+        return "full"
+    return "done"
+
+
+@workflow(name="limits.child")
+def child(parent: str) -> Durable[str]:
+    """Says that it is ready, and ends."""
+    yield from ping.send(1, to=parent)
+    return "ended"
+
+
+@workflow(name="limits.parent")
+def parent() -> Durable[str]:
+    """What its child does first wins."""
+    return str((yield from race(message=ping.wait(), end=child("w"))).key)
+
+
+@workflow(name="limits.both")
+def both() -> Durable[list[Any]]:
+    """Begins to wait for an event and sends it in the same step."""
+    yield from slow()
+    return list((yield from gather(ping.wait(), ping.send(1, to="w"))))
+
+
+FLOWS = (sender, taker, idle, forgetful, child, parent, both)
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize(("name", "to"), [("ping", "t"), ("ping", None), ("news", None)])
+def test_limit_holds_for_what_one_body_sends(name: str, to: str | None, at_once: bool) -> None:
+    """Events that a body sends in one step count like any others."""
+    desk = Desk(*FLOWS, config=FIVE)
+    desk.start(idle(), "t")
+    desk.start(sender(name, 50, to, at_once=at_once))
+    assert (desk.result(), desk.pending(name)) == (5, 5)
+
+
+@pytest.mark.parametrize("to", ["t", None])
+def test_limit_holds_though_a_parked_workflow_waits(to: str | None) -> None:
+    """A wait that can take nothing now makes no room."""
+    desk = Desk(*FLOWS, config=FIVE)
+    desk.start(taker("ping", 1), "t")
+    desk.restart(sender)
+    desk.start(sender("ping", 20, to))
+    assert (desk.result(), desk.pending("ping")) == (5, 5)
+
+
+def test_limit_holds_for_a_wait_that_is_given_up() -> None:
+    """A body cannot fill its own mailbox beyond the limit with events that it waits for at that moment."""
+    desk = Desk(*FLOWS, config=FIVE)
+    desk.start(forgetful(50))
+    assert (desk.result(), desk.pending("ping"), len(desk.letters())) == ("done", 0, 0)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7, 1000])
+def test_full_mailbox_of_other_mail_refuses_nothing_that_is_taken(steps: int) -> None:
+    """The target waits again in the same commit, also if that is looked at only in the next batch."""
+    desk = Desk(*FLOWS, config=EngineConfig(max_pending_events=2, max_steps_per_decision=steps), checks=False)
+    desk.start(taker("ping", 20), "t")
+    desk.settle()
+    for number in range(2):
+        desk.send(junk, number, to="t")
+    desk.start(sender("ping", 20, "t"))
+    desk.settle()
+    assert (desk.result(), desk.result("t")) == (20, [*range(20)])
+
+
+def test_wait_that_began_in_the_same_commit_is_seen() -> None:
+    """It is in memory and not yet in the store."""
+    desk = Desk(*FLOWS, config=FIVE)
+    desk.start(both())
+    for number in range(5):
+        desk.send(junk, number, to="w")
+    desk.finish(desk.activities[0], 0)
+    assert desk.result() == [1, None]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 1000])
+def test_wait_that_is_open_sees_what_is_sent_after_it(steps: int) -> None:
+    """An event is younger than the wait that its target has opened before it arrives."""
+    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
+    desk.start(taker("fresh", 3), "t")
+    desk.start(sender("fresh", 3, "t"))
+    desk.settle()
+    assert desk.result("t") == [0, 1, 2]
+
+
+def test_event_comes_before_the_end_of_its_sender() -> None:
+    """What a workflow has sent is heard before what it does next."""
+    desk = Desk(*FLOWS)
+    desk.start(parent())
+    assert desk.result() == "message"
+
+
+def test_sender_whose_own_wait_cannot_be_read_is_parked_before_it_sends() -> None:
+    """Once its code is repaired it sends the event, and only once."""
+
+    def code(kind: Any) -> WorkflowDef[..., Any]:
+        @workflow(name="limits.unstorable")
+        def unstorable() -> Durable[Any]:
+            return list((yield from gather(Event[kind]("ping").wait(), ping.send(7))))
+
+        return unstorable
+
+    desk = Desk(code(Opaque))
+    desk.start(code(Opaque)())
+    assert (desk.record().park_reason, desk.pending("ping")) == (ParkReason.UNREADABLE, 0)
+    desk.restart(code(int))
+    assert (desk.result(), desk.pending("ping")) == ([7, None], 0)
