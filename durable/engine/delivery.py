@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from itertools import islice
-from typing import Any
 
 import attrs
 
@@ -18,6 +16,7 @@ from durable.engine.burial import bury_unreadable
 from durable.engine.endings import check_payload, park
 from durable.engine.long_decisions import is_behind, is_put_off, put_off_one
 from durable.engine.messages import LookAgain
+from durable.engine.mismatch import TRIES, check_type, matching
 from durable.engine.operations import Delivered, Queued, SendEvent
 from durable.engine.progress import feed, load
 from durable.engine.state.bodies import Loaded
@@ -29,7 +28,6 @@ from durable.errors import (
     WorkflowNotFound,
     WorkflowTerminated,
 )
-from durable.event_errors import EventTypeMismatch
 from durable.ids import digest
 from durable.records import (
     DeliveryMode,
@@ -42,11 +40,7 @@ from durable.records import (
     WorkflowRecord,
     WorkflowStatus,
 )
-from durable.runner.events import EventOp
 from durable.runner.fibers import WaitCondition
-
-# How many waiters of the wrong type an untargeted event is shown before it becomes a dead letter.
-_TRIES = 100
 
 
 def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
@@ -70,7 +64,7 @@ def accept(turn: Turn, op: SendEvent) -> tuple[PendingEvent, WorkflowRecord | No
     wrong; whether there is room is seen when it is kept."""
     check_payload(turn, f"event {op.name}: payload", op.payload)
     target, unstarted = _address(turn, op)
-    _check_type(turn, op, target)
+    check_type(turn, op, target)
     event = PendingEvent(
         serial=turn.state.next_serial(),
         name=op.name,
@@ -107,62 +101,6 @@ def _address(turn: Turn, op: SendEvent) -> tuple[WorkflowRecord | None, str | No
     if target.status.is_terminal:
         raise WorkflowTerminated(target.id, target.status)
     return target, None
-
-
-def _check_type(turn: Turn, op: SendEvent, target: WorkflowRecord | None) -> None:
-    """Raise `EventTypeMismatch` if everybody who would get the event is in memory and cannot read it.
-
-    Only the payload itself tells: two types may look different and have the same JSON. A waiter that is not in memory
-    may be able to read it, so then the event is accepted.
-    """
-    waits = turn.state.waits
-    types = waits.awaited.get(op.name)
-    if op.payload_type is None or types is None or op.payload_type in types:
-        return
-    rows: Iterable[EventWait] = waits.find_waiting_for_event(op.name, op.event_key)
-    if op.to is not None:
-        loaded = None if target is None else turn.state.loaded.get(target.key)
-        rows = () if loaded is None else _matching(loaded.rows.values(), op.name, op.event_key)
-    problem: EventTypeMismatch | None = None
-    for row in islice(rows, _TRIES):
-        owner = turn.state.loaded.get(row.workflow_key)
-        wait = None if owner is None else owner.session.waits.get(row.position)
-        misfit = None if owner is None or wait is None else _misfit(turn, op, owner, wait)
-        if misfit is None:
-            return
-        problem = problem or misfit
-    if problem is not None:
-        raise problem
-
-
-def _misfit(turn: Turn, op: SendEvent, owner: Loaded, wait: WaitCondition) -> EventTypeMismatch | None:
-    """Why a wait cannot read an event; None if it can, or if its own type is the problem."""
-    assert isinstance(wait.op, EventOp), "its row says that it waits for an event"
-    event = wait.op.event
-    try:
-        coder = event.coder(turn.state.codec)
-    except CodecError:
-        return None
-    try:
-        coder.unpack(op.payload)
-    except CodecError as error:
-        types = (_type_name(op.payload_type), _type_name(event.payload_type))
-        return EventTypeMismatch(op.name, *types, owner.record.id, error.problem)
-    return None
-
-
-def _type_name(kind: Any) -> str:
-    if not isinstance(kind, type):
-        return repr(kind)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _matching(rows: Iterable[EventWait], name: str, event_key: str) -> list[EventWait]:
-    """Those waits that are for this event, the longest first."""
-    found = [row for row in rows if row.name == name and row.event_key == event_key]
-    if len(found) > 1:
-        found.sort(key=lambda row: row.serial)
-    return found
 
 
 def send(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Delivered | Queued:
@@ -223,7 +161,7 @@ def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...]:
             misfits[key] = (record, row, str(answer))
         elif answer:
             takers[key] = record.id
-        if event.consume and (takers or len(misfits) >= _TRIES):
+        if event.consume and (takers or len(misfits) >= TRIES):
             break
     if misfits and not (event.consume and takers):
         _bury(turn, event, next(iter(misfits.values())))
@@ -240,7 +178,7 @@ def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> tupl
     loaded = turn.state.touch(target.key)
     rows = loaded.rows if loaded is not None else turn.state.waits.of(target.key)
     misfit: tuple[WorkflowRecord, EventWait, str] | None = None
-    for row in _matching(rows.values(), event.name, event.event_key):
+    for row in matching(rows.values(), event.name, event.event_key):
         # Read again: loading it may have parked the workflow.
         record = turn.state.by_key(target.key)
         if record is None or not _fits(record, row, event):

@@ -43,8 +43,10 @@ class CancelSpawned(NamedTuple):
 
     key: int
     position: str
-    # The child first hears what was sent up to this serial.
+    # The child first takes what was sent to it up to this serial.
     after: int
+    # How much of that it had not taken when it was last looked at.
+    unheard: int | None = None
 
 
 class FireTimers(NamedTuple):

@@ -283,7 +283,8 @@ def settle(turn: Turn, loaded: Loaded) -> None:
     """Bring the record in line with what the body waits for."""
     record, session = loaded.record, loaded.session
     waits = session.waits
-    status = _RUNNING if waits.open_activities else _SUSPENDED
+    # A wait that was put off is looked at again after a crash, because its workflow counts as running.
+    status = _RUNNING if waits.open_activities or record.key in turn.state.put_off else _SUSPENDED
     wake_at = session.wake_at(turn.state.in_flight.get(record.key, ())) if waits.timed else None
     if status is record.status and wake_at == record.wake_at:
         return

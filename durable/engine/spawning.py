@@ -7,13 +7,14 @@ import json
 from durable.engine.endings import park
 from durable.engine.kinship import END
 from durable.engine.lifecycle import cancel_workflow, hand_over_child, own_child
+from durable.engine.long_decisions import put_off_one
 from durable.engine.messages import CancelSpawned
-from durable.engine.progress import feed, register
+from durable.engine.progress import feed, load, register
 from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
 from durable.errors import CodecError, WorkflowNotFound
 from durable.outcomes import pack_error
-from durable.records import EntryStatus, ParkReason, WorkflowRecord
+from durable.records import EntryStatus, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.runner.children import CancelChild, Spawn
 from durable.runner.fibers import WaitCondition
 
@@ -42,13 +43,33 @@ def check_cancel_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     turn.messages.send(CancelSpawned(loaded.record.key, wait.position, turn.state.serial))
 
 
-def cancel_spawned(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """Cancel a spawned child; the body learns whether it was still there to be cancelled."""
+def cancel_spawned(turn: Turn, loaded: Loaded, wait: WaitCondition, *, message: CancelSpawned) -> None:
+    """Cancel a spawned child; the body learns whether it was still there to be cancelled.
+
+    A child that is in the middle of a long decision first takes what it was sent before, as long as it gets ahead with
+    that. What is sent later does not hold the cancellation up, nor do events that the child does not care for.
+    """
     assert isinstance(wait.op, CancelChild)
     child = _spawned(turn, loaded, wait)
-    if child is not None:
+    if child is None:
+        return
+    unheard = _count_unheard(turn, child, message.after)
+    if child.status is WorkflowStatus.RUNNING and child.key not in turn.state.loaded:
+        # After a crash nobody knows what was put off: loading it has all of its waits looked at first.
+        load(turn, child)
+        turn.messages.send(message)
+    elif unheard and (message.unheard is None or unheard < message.unheard):
+        put_off_one(turn, message._replace(unheard=unheard))
+    else:
         is_accepted = cancel_workflow(turn, child, wait.op.reason)
         feed(turn, loaded, wait, EntryStatus.OK, json.dumps(is_accepted))
+
+
+def _count_unheard(turn: Turn, child: WorkflowRecord, until: int) -> int:
+    """How many events up to a serial are in the mailbox of a child that goes on in the next batch."""
+    if child.key not in turn.state.put_off:
+        return 0
+    return sum(event.serial <= until for event in turn.state.post.mailbox(target=child.key))
 
 
 def _spawned(turn: Turn, loaded: Loaded, wait: WaitCondition, *, shared: bool = False) -> WorkflowRecord | None:

@@ -1,0 +1,162 @@
+"""A child that its parent tells to stop first hears what it was sent, however long that takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from durable import Cancelled, Durable, EngineConfig, Event, WorkflowStatus, activity, gather, publish, spawn, workflow
+from durable.records import EntryKind
+from tests.engine.desk import Desk, event_of
+
+ping, answer, go_on = Event[int]("ping"), Event[int]("answer"), Event[None]("go-on")
+news = Event[int]("news", consume_on_read=False)
+COUNT = 30
+
+
+@activity
+async def slow() -> int:
+    """Answered by hand."""
+    return 0
+
+
+@workflow(name="behind.kid")
+def kid(name: str) -> Durable[None]:
+    """Counts what it hears, and says how much that was when it is cancelled."""
+    heard = 0
+    try:
+        while True:
+            yield from (ping if name == "ping" else news).wait()
+            heard += 1
+    except Cancelled:
+        publish(heard)
+        raise
+
+
+@workflow(name="behind.parent")
+def parent(name: str) -> Durable[bool]:
+    """Sends much, and tells its child to stop right behind."""
+    child = yield from spawn(kid(name), "kid")
+    for number in range(COUNT):
+        if name == "ping":
+            yield from ping.send(number, to=child.id)
+        else:
+            yield from news.send(number)
+    return (yield from child.cancel())
+
+
+@workflow(name="behind.late")
+def late() -> Durable[None]:
+    """Begins to listen only when an activity has ended, and answers what it hears."""
+    yield from slow()
+    while True:
+        number = yield from ping.wait()
+        yield from answer.send(number)
+
+
+@workflow(name="behind.restless")
+def restless() -> Durable[None]:
+    """Never stops by itself: each event that it takes makes it send the next."""
+    while True:
+        number = yield from ping.wait()
+        yield from ping.send(number + 1, to="kid")
+
+
+@workflow(name="behind.patient")
+def patient(name: str) -> Durable[bool]:
+    """Waits for a word before it spawns its child and sends much, and for another before it tells it to stop."""
+    yield from go_on.wait()
+    child = yield from spawn(restless() if name == "restless" else late(), "kid")
+    for number in range(3 if name == "restless" else COUNT):
+        yield from ping.send(number, to=child.id)
+    # It takes none of these.
+    yield from answer.send(0, to=child.id)
+    yield from go_on.wait()
+    return (yield from child.cancel())
+
+
+@workflow(name="behind.busy")
+def busy() -> Durable[list[int]]:
+    """Takes events beside an activity."""
+
+    def take() -> Durable[int]:
+        for _ in range(COUNT):
+            yield from ping.wait()
+        return COUNT
+
+    return list((yield from gather(take(), slow())))
+
+
+FLOWS = (kid, parent, late, restless, patient, busy)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 10, 50, 1000])
+@pytest.mark.parametrize("name", ["ping", "news"])
+def test_all_is_heard_before_the_end(name: str, steps: int) -> None:
+    """However few steps a decision may take."""
+    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
+    desk.start(parent(name))
+    desk.settle()
+    assert desk.result() is True
+    assert [entry.kind.value for entry in desk.history("kid")] == ["event"] * COUNT + ["cancel"]
+    assert (desk.status("kid"), desk.letters()) == (WorkflowStatus.CANCELLED, [])
+
+
+def _heard(desk: Desk) -> int:
+    """How many events the child has taken."""
+    return sum(entry.kind is EntryKind.EVENT for entry in desk.history("kid"))
+
+
+def _interrupted(fillers: int = 0) -> Desk:
+    """A parent that tells its child to stop while the child has not come to what it was sent."""
+    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=10), checks=False)
+    desk.start(patient("late"))
+    for number in range(fillers):
+        desk.start(late(), f"filler-{number}")
+    desk.send(go_on, None, to="w")
+    desk.settle()
+    desk.finish(desk.activities[-1], 0)
+    desk.send(go_on, None, to="w")
+    assert not desk.status("kid").is_terminal
+    return desk
+
+
+@pytest.mark.parametrize("more", [0, COUNT])
+def test_child_that_is_behind_catches_up_first(more: int) -> None:
+    """The cancellation waits until the child has taken what it was sent before, whatever others send meanwhile."""
+    desk = _interrupted()
+    desk.batch(*(event_of(ping, number, to="kid") for number in range(more)))
+    desk.settle()
+    assert desk.result() is True
+    assert COUNT <= _heard(desk) < COUNT + 10
+
+
+@pytest.mark.parametrize("fillers", [0, 60])
+@pytest.mark.parametrize("clean", [True, False])
+def test_all_is_heard_though_the_process_dies_in_between(clean: bool, fillers: int) -> None:
+    """Also if the recovery comes to the parent long before it comes to the child."""
+    desk = _interrupted(fillers)
+    desk.restart(*FLOWS, clean=clean)
+    desk.advance(60)
+    assert desk.result() is True
+    assert _heard(desk) == COUNT
+
+
+@pytest.mark.parametrize("steps", [10, 11, 12, 13])
+def test_other_events_do_not_hold_it_up(steps: int) -> None:
+    """A child that never comes to rest is cancelled all the same, whatever it is sent later or does not care for."""
+    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
+    desk.start(patient("restless"))
+    desk.batch(event_of(go_on, None, to="w"), event_of(go_on, None, to="w"))
+    desk.settle()
+    assert (desk.result(), desk.status("kid")) == (True, WorkflowStatus.CANCELLED)
+
+
+def test_workflow_with_waits_to_look_at_counts_as_running() -> None:
+    """An activity that ends in between does not put the workflow to sleep: after a crash nobody would wake it."""
+    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=10), checks=False)
+    desk.batch(*(event_of(ping, number, to="w", allow_unstarted=True) for number in range(COUNT)))
+    desk.start(busy())
+    desk.finish(desk.activities[0], 7)
+    assert desk.status() is WorkflowStatus.RUNNING
+    desk.restart(*FLOWS)
+    assert desk.result() == [COUNT, 7]
