@@ -25,6 +25,7 @@ from tests.engine.test_event_corners import Opaque
 ping, junk = Event[int]("ping"), Event[int]("junk")
 news = Event[int]("news", consume_on_read=False)
 fresh = Event[int]("fresh", delivery_mode=DeliveryMode.AFTER_WAIT)
+brief = Event[int]("brief", expire_after=5)
 FIVE = EngineConfig(max_pending_events=5)
 
 
@@ -103,7 +104,20 @@ def both() -> Durable[list[Any]]:
     return list((yield from gather(ping.wait(), ping.send(1, to="w"))))
 
 
-FLOWS = (sender, taker, idle, forgetful, child, parent, both)
+@workflow(name="limits.late_taker")
+def late_taker() -> Durable[list[int]]:
+    """Looks for an event when an activity has ended."""
+    yield from slow()
+    return [(yield from brief.wait().within(0).or_default(-1))]
+
+
+@workflow(name="limits.brief_sender")
+def brief_sender(to: str | None) -> Durable[None]:
+    """Sends an event that expires soon."""
+    yield from brief.send(7, to=to)
+
+
+FLOWS = (sender, taker, idle, forgetful, child, parent, both, late_taker, brief_sender)
 
 
 @pytest.mark.parametrize("at_once", [False, True])
@@ -164,6 +178,19 @@ def test_wait_that_is_open_sees_what_is_sent_after_it(steps: int) -> None:
     desk.start(sender("fresh", 3, "t"))
     desk.settle()
     assert desk.result("t") == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("seconds", "result"), [(4, [7]), (6, [-1])])
+@pytest.mark.parametrize("to", ["t", None])
+def test_event_of_a_body_expires(to: str | None, seconds: float, result: list[int]) -> None:
+    """Its kind says when, as for one that a client sends."""
+    desk = Desk(*FLOWS)
+    desk.start(late_taker(), "t")
+    desk.start(brief_sender(to))
+    desk.clock.advance(seconds)
+    desk.finish(desk.activities[0], 0)
+    desk.settle()
+    assert desk.result("t") == result
 
 
 def test_event_comes_before_the_end_of_its_sender() -> None:

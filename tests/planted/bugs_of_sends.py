@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import attrs
+
 from durable.engine import sending
 from durable.engine.delivery import accept, send
-from durable.engine.operations import Follow
+from durable.engine.operations import Follow, SendEvent
 from durable.engine.progress import feed
 from durable.engine.sending import operation_of
 from durable.engine.state.bodies import Loaded
@@ -50,3 +52,14 @@ def sent_event_leaves_after_the_commit(planter: Planter) -> None:
         feed(turn, loaded, wait, EntryStatus.OK, "null")
 
     planter.replace(sending, send_from_body)
+
+
+@bug("I37")
+def sent_event_never_expires(planter: Planter) -> None:
+    """What a body has sent expires as what a client has sent does."""
+    make = sending.operation_of
+
+    def operation_of(op: EventSend, payload: str) -> SendEvent:
+        return attrs.evolve(make(op, payload), expire_after=None)
+
+    planter.replace(sending, operation_of)

@@ -82,10 +82,16 @@ def _sending(maker: Maker, send: dict[str, Any]) -> Iterator[Step]:
 
 def i37_what_a_body_sends_is_there(ledger: Ledger, batch: Batch, now: int) -> None:
     """An event that a body has sent turns up in the commit in which the body has learnt that it is sent, and only then.
+    It expires when its kind says.
 
-    Not asked where a workflow begins another round or is forked, which leaves no trace of the one or a second of the
+    The former is not asked where a workflow begins another round or is forked, which leaves no trace of the one or a second of the
     other; nor where events are thrown away with their workflow.
     """
+    for event in batch.events_put.values():
+        lasts = event_of(event.name).expire_after_us
+        expires_at = None if lasts is None else event.sent_at + lasts
+        if _name(event.payload) is not None and event.expires_at != expires_at:
+            raise Violation("I37", f"event {event.payload} expires at {event.expires_at}, and not at {expires_at}")
     is_forked = any(entry.kind is EntryKind.FORKED for _, entry in batch.history)
     if batch.restarted or is_forked or ledger.mail.policy is DeadLetterPolicy.DISCARD:
         return
