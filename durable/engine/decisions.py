@@ -137,7 +137,7 @@ def _event_sent(turn: Turn, message: EventSent) -> None:
 def _cancel_spawned(turn: Turn, message: CancelSpawned) -> None:
     loaded, wait = _wait_at(turn, message)
     if loaded is not None and wait is not None and wait.kind is EntryKind.CANCEL_CHILD:
-        spawning.cancel_spawned(turn, loaded, wait, message)
+        spawning.cancel_spawned(turn, loaded, wait, message=message)
 
 
 def _wait_at(turn: Turn, message: AtWait) -> tuple[Loaded | None, WaitCondition | None]:

@@ -12,7 +12,7 @@ from typing import Any
 from durable.position import Position
 from durable.records import EntryKind
 from durable.runner.ambient import Ambient
-from durable.runner.combinators import FirstSuccess, Race
+from durable.runner.combinators import FirstSuccess, Gather, Race, Settle
 from durable.runner.events import EventOp
 from durable.runner.fibers import Group, WaitCondition
 from durable.runner.ops import Branches, OrDefault, Undo, Within
@@ -22,11 +22,13 @@ RACES = (Race, FirstSuccess)
 
 
 def waits_for_event(branch: Any) -> bool:
-    """Whether an event alone can finish a branch, as far as can be seen without running it."""
+    """Whether events alone can finish a branch, as far as can be seen without running it."""
     while isinstance(branch, (OrDefault, Undo, Within)):
         branch = branch.op
     if isinstance(branch, RACES):
         return any(map(waits_for_event, branch.branches))
+    if isinstance(branch, (Gather, Settle)):
+        return bool(branch.branches) and all(map(waits_for_event, branch.branches))
     return isinstance(branch, EventOp)
 
 
@@ -36,7 +38,12 @@ def race_of(timer: WaitCondition, waits: Iterable[WaitCondition]) -> Group | Non
     A helper is seen once it waits, so only one that stands before the timer is.
     """
     race = timer.fiber.owner
-    if race is None or not race.rivals or race.rivals[timer.fiber.index] is not timer.op:
+    if race is None or not race.rivals:
+        return None
+    branch = race.rivals[timer.fiber.index]
+    while isinstance(branch, (OrDefault, Undo)):
+        branch = branch.op
+    if branch is not timer.op:
         return None
     if any(map(waits_for_event, race.rivals)):
         return race

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from durable import Durable, Event, WorkflowStatus, first_success, gather, race, sleep, workflow
+from durable import Durable, Event, WorkflowStatus, first_success, gather, race, settle, sleep, workflow
 from durable.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import Desk
@@ -34,6 +34,12 @@ def branches(kind: str) -> Durable[Any]:
         won = yield from first_success(timer=sleep(0), event=go.wait())
     elif kind == "nested":
         won = yield from race(timer=sleep(0), event=race(go.wait(), other.wait()))
+    elif kind == "gather":
+        won = yield from race(timer=sleep(0), event=gather(go.wait(), go.wait()))
+    elif kind == "settle":
+        won = yield from race(event=settle(go.wait()), timer=sleep(0))
+    elif kind == "timer with a default":
+        won = yield from race(timer=sleep(0).or_default(None), event=go.wait())
     elif kind == "helper":
         won = yield from race(event=_helper(), timer=sleep(0))
     else:
@@ -42,7 +48,10 @@ def branches(kind: str) -> Durable[Any]:
     return won.key
 
 
-KINDS = ["event first", "timer first", "with a limit", "first success", "nested", "helper", "with work"]
+KINDS = [
+    "event first", "timer first", "with a limit", "first success", "nested", "gather", "settle", "timer with a default",
+    "helper", "with work",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("to", ["w", None])
@@ -50,7 +59,8 @@ KINDS = ["event first", "timer first", "with a limit", "first success", "nested"
 def test_pending_event_beats_a_timer_that_is_due(kind: str, to: str | None) -> None:
     """An event that lies there wins over a timer that is due at once, and a body that is rebuilt remembers it."""
     desk = Desk(branches)
-    desk.send(go, 7, to=to, allow_unstarted=True)
+    for number in range(2):
+        desk.send(go, number, to=to, allow_unstarted=True)
     desk.start(branches(kind))
     desk.restart(branches)
     desk.advance(3600)

@@ -84,8 +84,8 @@ def i37_what_a_body_sends_is_there(ledger: Ledger, batch: Batch, now: int) -> No
     """An event that a body has sent turns up in the commit in which the body has learnt that it is sent, and only then.
     It expires when its kind says.
 
-    The former is not asked where a workflow begins another round or is forked, which leaves no trace of the one or a second of the
-    other; nor where events are thrown away with their workflow.
+    The former is not asked where a workflow begins another round or is forked, which leaves no trace of the one or a
+    second of the other; nor where events are thrown away with their workflow.
     """
     for event in batch.events_put.values():
         lasts = event_of(event.name).expire_after_us
