@@ -122,7 +122,8 @@ class Inbox:
         """
         limit, own = self._config.max_batch, min(self._config.max_batch, _OWN)
         timers = self._due(own)
-        taken = self._own(own - len(timers))
+        # Timers may be due again and again, of workflows that wait for one of these operations.
+        taken = self._own(max(own - len(timers), (own + 1) // 2))
         calls: list[Envelope | Operation[Any]] = []
         most = 2 * limit - len(timers) - len(taken)
         queue, may_wait = self._queue, wait and not timers and not taken

@@ -230,6 +230,20 @@ def test_due_timers_come_with_the_next_batch() -> None:
     assert found.reply.status is WorkflowStatus.SUCCEEDED
 
 
+def test_due_timers_do_not_hold_up_the_operations_of_the_engine() -> None:
+    """However many are due, and however small a batch is: what they wait for may be one of these operations."""
+    office = Office(EngineConfig(max_batch=1))
+    office.settle()
+    for number in range(9):
+        office.ask(call_of(sleeper(60), f"sleeper-{number}"))
+    office.clock.advance(60)
+    office.ask(call_of(spinner(2), "w"))
+    for _ in range(4):
+        office.coordinator.work_off()
+    statuses = {record.id: record.status for record in office.store.workflows.values()}
+    assert (statuses["w"], statuses["sleeper-8"]) == (WorkflowStatus.SUCCEEDED, WorkflowStatus.SUSPENDED)
+
+
 def test_operations_nobody_waits_for_are_not_answered() -> None:
     """The engine's own operations release no answer."""
     office = Office()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from durable import Break, Continue, Durable, Queued, WorkflowStatus, gather, loop, sleep, spawn, workflow
+from durable import Break, Continue, Durable, Queued, WorkflowStatus, gather, loop, race, sleep, spawn, workflow
 from durable.engine.config import EngineConfig
 from durable.engine.operations import TerminateWorkflow, WakeWorkflow
 from tests.engine.desk import Desk, event_of
@@ -55,7 +55,20 @@ def _round(state: list[int]) -> Durable[Any]:
     return Continue([number + 1, total]) if number < COUNT - 1 else Break(total)
 
 
-EVERY = (taker, hurried, parent, nothing)
+@workflow(name="long.crowd")
+def crowd(others: list[str]) -> Durable[str]:
+    """Has more open waits than one decision may look at, and greets the others meanwhile."""
+
+    def greet() -> Durable[None]:
+        for other in others:
+            yield from go.send(1, to=other)
+        for _ in others:
+            yield from go.wait()
+
+    return str((yield from race(greeted=greet(), rest=gather(*(go.wait(str(n)) for n in range(COUNT))))).key)
+
+
+EVERY = (taker, hurried, parent, crowd, nothing)
 
 
 def _filled(definition: Any, to: str | None = "w") -> Desk:
@@ -146,3 +159,16 @@ def test_children_and_rounds_over_several_batches(kind: str) -> None:
     desk.settle()
     assert desk.result() == sum(range(COUNT))
     assert desk._number >= before + 4
+
+
+@pytest.mark.parametrize("loaded", [1, 2, 100])
+def test_workflow_with_waits_to_look_at_stays_in_memory(loaded: int) -> None:
+    """One that was rebuilt would have to look at all of its waits again, and would never come to an end with them."""
+    config = EngineConfig(max_steps_per_decision=10, max_loaded_workflows=loaded)
+    desk = Desk(*EVERY, config=config, checks=False)
+    ids = ["a", "b", "c", "d"]
+    for id in ids:
+        desk.start(crowd(ids), id, delay=1)
+    desk.advance(1)
+    assert [desk.result(id) for id in ids] == ["greeted"] * 4
+    assert len(desk.state.loaded) <= loaded

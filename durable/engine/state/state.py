@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import Any
 
 from durable.backends.base import Backend, Batch, Mark, TakenIds, Timers
@@ -183,8 +184,13 @@ class State:
         self._let_go.clear()
 
     def _evict(self) -> None:
-        while len(self.loaded) > self.config.max_loaded_workflows:
-            self.unload(next(iter(self.loaded)))
+        excess = len(self.loaded) - self.config.max_loaded_workflows
+        if excess > 0:
+            # One with waits that were put off is needed in the next batch. Rebuilt, it would look at all of its waits
+            # again, put most of them off again, and never come to the rest.
+            idle = (key for key in self.loaded if key not in self.put_off)
+            for key in list(islice(idle, excess)):
+                self.unload(key)
 
     def look_ahead(self) -> None:
         """Make the batch that comes after the open one, now that nobody waits for it."""
