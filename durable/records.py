@@ -106,6 +106,8 @@ class WorkflowRecord:
     cursors: tuple[tuple[str, str, int], ...] = ()
     # Never stored: its row cannot be read, and this is what can be of it.
     is_damaged: bool = False
+    # Never stored: the same with its end, for one that had ended and whose end can be read.
+    mended: WorkflowRecord | None = None
     # `BY_NUMBER` for what older versions have stored.
     position_format: int = BY_NUMBER
 

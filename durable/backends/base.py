@@ -40,9 +40,13 @@ class Query(Generic[R]):
 
 @attrs.frozen(kw_only=True)
 class Workflows(Query[WorkflowRecord]):
-    """Workflows by key: ascending, or newest first. `after` is the key of the last row seen; filters are optional."""
+    """Workflows by key: ascending, or newest first. `after` is the key of the last row seen; filters are optional.
+
+    `as_shown`: a workflow whose row is damaged has the status that people are shown, PARKED, and not the stored one.
+    """
 
     statuses: tuple[WorkflowStatus, ...] = ()
+    as_shown: bool = False
     name: str | None = None
     tag: str | None = None
     created_since: int | None = None

@@ -6,12 +6,18 @@ Once the row is put right by hand it is read as it is. Knows rows and records; m
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Callable
+from typing import Any, TypeGuard
+
 import attrs
+from msgspec.json import encode
 
 from durable.backends import rows
+from durable.backends.base import Query, R, Workflows
 from durable.backends.tables import Row
 from durable.errors import CodecError
-from durable.records import ParkReason, WorkflowRecord, WorkflowStatus
+from durable.records import CancelCause, OnParentClose, ParkReason, WorkflowRecord, WorkflowStatus
 
 # What stands in for a column that cannot be read.
 _STAND_IN = rows.workflow_row(
@@ -20,6 +26,94 @@ _STAND_IN = rows.workflow_row(
 _COLUMNS = ", ".join(f"{column} = ?" for column in rows.WORKFLOW.columns)
 # Writes a whole row: the parameters of its insert, and the key once more.
 MEND = f"UPDATE workflow SET {_COLUMNS} WHERE key = ?"
+# What tells how a workflow ended, and who may still ask. Where one of them is damaged, nobody knows the end.
+_ENDING = {"status", "finished_at", "result", "error", "parent_key", "parent_place"}
+
+
+# --- finding them -------------------------------------------------------------------------------------------------
+
+
+def _is_strange(column: str, kind: type[enum.Enum]) -> str:
+    return f"{column} NOT IN ({', '.join(repr(member.value) for member in kind)})"
+
+
+_ENUMS = {
+    "status": WorkflowStatus,
+    "park_reason": ParkReason,
+    "on_parent_close": OnParentClose,
+    "cancel_cause": CancelCause,
+}
+# As we write them. A list of other things between two texts would take too long to find.
+_TAGS = (
+    "tags <> '[]' AND (tags NOT GLOB '[[]\"*\"]' OR instr(tags, '\"\"') OR instr(tags, '\\u') OR NOT json_valid(tags))"
+)
+_SELECT = f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE "
+# Every damaged row that SQL can tell, and a few sound ones: old cursors are read to be sure.
+_SUSPICIOUS = _SELECT + " OR ".join(
+    [
+        *rows.WORKFLOW.strange(),
+        *(_is_strange(column, kind) for column, kind in _ENUMS.items()),
+        _TAGS,
+        "cursors <> '[]'",
+        # The part after the round, if there is one, and the round.
+        "substr(parent_place, instr(parent_place, ':') + 1) = ''",
+        "substr(parent_place, instr(parent_place, ':') + 1) GLOB '*[^0-9A-Za-z_.%~]*'",
+        "substr(parent_place, 1, instr(parent_place, ':') - 1) GLOB '*[^0-9]*' AND instr(parent_place, ':')",
+    ]
+)
+_KNOWN = f"{_SELECT}key IN (SELECT value FROM json_each(:keys))"
+
+
+class Damage:
+    """The keys of the workflows whose rows cannot be read, as far as anybody has looked."""
+
+    def __init__(self) -> None:
+        self.keys: set[int] = set()
+        self._has_looked = False
+
+    def record(self, row: Row) -> WorkflowRecord:
+        """The record of a row, damaged or not. Raises `CodecError` if not even its id can be read."""
+        record = workflow_of(row)
+        if record.is_damaged:
+            self.keys.add(record.key)
+        elif self.keys:
+            self.keys.discard(record.key)
+        return record
+
+    def look(self, read: Callable[[str, dict[str, Any]], list[Row]]) -> set[int]:
+        """All keys. The first time every row is looked at, and later those that were damaged: they may be mended.
+
+        Damage that is done later, and text that is not UTF-8, is found when its row is read for another reason.
+        """
+        if self._has_looked and not self.keys:
+            return self.keys
+        suspicious = read(_KNOWN, {"keys": encode(sorted(self.keys)).decode()})
+        if not self._has_looked:
+            suspicious += read(_SUSPICIOUS, {})
+            self._has_looked = True
+        self.keys.clear()
+        for row in suspicious:
+            try:
+                self.record(row)
+            except CodecError:
+                # Without an id there is nothing to show; the store logs it when it is read.
+                continue
+        return self.keys
+
+
+def is_by_shown_status(query: object) -> TypeGuard[Workflows]:
+    """Whether a question picks workflows by the status that people are shown."""
+    return isinstance(query, Workflows) and query.as_shown and bool(query.statuses)
+
+
+def fitting(query: Query[R], found: list[R]) -> list[R]:
+    """What was found, without workflows whose damage was found, or mended, only when they were read."""
+    if not is_by_shown_status(query):
+        return found
+    return [one for one in found if isinstance(one, WorkflowRecord) and one.status in query.statuses]
+
+
+# --- showing one --------------------------------------------------------------------------------------------------
 
 
 def workflow_of(row: Row) -> WorkflowRecord:
@@ -32,7 +126,7 @@ def workflow_of(row: Row) -> WorkflowRecord:
 
 def _parked(row: Row, error: CodecError) -> WorkflowRecord:
     sound = list(_STAND_IN)
-    problems: list[str] = []
+    problems: dict[str, str] = {}
     for place, column in enumerate(rows.WORKFLOW.columns):
         # Each column by itself, in a row that is sound otherwise.
         probe = (*_STAND_IN[:place], row[place], *_STAND_IN[place + 1 :])
@@ -41,12 +135,15 @@ def _parked(row: Row, error: CodecError) -> WorkflowRecord:
         except CodecError as problem:
             if column in ("key", "id"):
                 raise error from None
-            problems.append(f"{column} ({problem.problem})")
+            problems[column] = problem.problem
         else:
             sound[place] = row[place]
-    detail = f"its row cannot be read: {', '.join(problems)}; put it right in the store, or terminate the workflow"
+    what = ", ".join(f"{column} ({problem})" for column, problem in problems.items())
+    detail = f"its row cannot be read: {what}; put it right in the store, or terminate the workflow"
+    legible = rows.WORKFLOW.record(tuple(sound))
+    has_ended = legible.status.is_terminal and legible.finished_at is not None and _ENDING.isdisjoint(problems)
     return attrs.evolve(
-        rows.WORKFLOW.record(tuple(sound)),
+        legible,
         status=WorkflowStatus.PARKED,
         park_reason=ParkReason.UNREADABLE,
         park_detail=detail,
@@ -56,4 +153,5 @@ def _parked(row: Row, error: CodecError) -> WorkflowRecord:
         result=None,
         error=None,
         is_damaged=True,
+        mended=legible if has_ended else None,
     )

@@ -6,7 +6,7 @@ connections. Every value is a bound parameter; only names and statuses of our ow
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, cast
 
 import attrs
@@ -42,6 +42,7 @@ from durable.backends.schema import INDEXED_STATUSES, IS_TIED, status_is
 from durable.backends.tables import Table
 from durable.backends.view_queries import BACKGROUND, BACKGROUNDS_SQL, CHILD_IDS_SQL, HISTORY_LENGTH_SQL
 from durable.errors import InvariantViolated
+from durable.records import WorkflowStatus
 
 Params = dict[str, Any]
 
@@ -57,15 +58,20 @@ class Select:
     limit: int | None
 
 
-def select(query: Query[R]) -> Select:
-    """The statement for a question. Raises `InvariantViolated` for one that no store knows."""
+def select(query: Query[R], damaged: Collection[int] = ()) -> Select:
+    """The statement for a question. Raises `InvariantViolated` for one that no store knows.
+
+    `damaged` are the keys of workflows that are shown as parked, whatever their rows say.
+    """
+    if damaged and isinstance(query, Workflows):
+        return _workflows(query, damaged)
     make = _SELECTS.get(type(query))
     if make is None:
         raise InvariantViolated(f"no store can answer {type(query).__name__}")
     return make(query)
 
 
-def count(query: Workflows | PendingCount | HistoryLength) -> tuple[str, Params]:
+def count(query: Workflows | PendingCount | HistoryLength, damaged: Collection[int] = ()) -> tuple[str, Params]:
     """The statement that counts the rows of a question; a limit and a cursor do not count."""
     if isinstance(query, HistoryLength):
         return HISTORY_LENGTH_SQL, {"workflow": query.workflow_key}
@@ -73,8 +79,21 @@ def count(query: Workflows | PendingCount | HistoryLength) -> tuple[str, Params]
         return _pending_count(query)
     source, _, terms, params = _workflow_filter(query)
     # OR and not IN: SQLite does not see that an IN lies within the condition of the partial index.
-    terms += [f"({' OR '.join(map(status_is, query.statuses))})"] if query.statuses else []
-    return f"SELECT count(*) FROM {source}{_where(terms)}", params
+    arms = [[*terms, f"({' OR '.join(map(status_is, query.statuses))})"] if query.statuses else terms]
+    if query.statuses and damaged:
+        arms = _as_shown(query, arms, terms, damaged, params)
+    counts = [f"SELECT count(*) FROM {source}{_where(arm)}" for arm in arms]
+    return counts[0] if len(counts) == 1 else f"SELECT {' + '.join(f'({one})' for one in counts)}", params
+
+
+def _as_shown(
+    query: Workflows, arms: list[list[str]], terms: list[str], damaged: Collection[int], params: Params
+) -> list[list[str]]:
+    """The arms without the damaged workflows, and one more for these where parked ones are asked for."""
+    params["damaged"] = encode(sorted(damaged)).decode()
+    keys = "(SELECT value FROM json_each(:damaged))"
+    shown = [[*arm, f"w.key NOT IN {keys}"] for arm in arms]
+    return [*shown, [*terms, f"w.key IN {keys}"]] if WorkflowStatus.PARKED in query.statuses else shown
 
 
 def _pending_count(query: PendingCount) -> tuple[str, Params]:
@@ -118,7 +137,7 @@ def _workflow_filter(query: Workflows) -> tuple[str, str, list[str], Params]:
     return source, key, terms, params
 
 
-def _workflows(query: Workflows) -> Select:
+def _workflows(query: Workflows, damaged: Collection[int] = ()) -> Select:
     source, key, terms, params = _workflow_filter(query)
     if query.after is not None:
         terms.append(f"{key} {'<' if query.newest_first else '>'} :after")
@@ -132,6 +151,8 @@ def _workflows(query: Workflows) -> Select:
         arms = [[*terms, f"({' OR '.join(map(status_is, wanted))})"]]
     else:
         arms = [terms]
+    if wanted and damaged:
+        arms = _as_shown(query, arms, terms, damaged, params)
     columns = rows.WORKFLOW.select("w.")
     sql = " UNION ALL ".join(f"SELECT {columns} FROM {source}{_where(arm)}" for arm in arms)
     # In a compound the order names a column of the result; alone it must name the table's, to follow its index.

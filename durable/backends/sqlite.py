@@ -108,8 +108,7 @@ class SqliteBackend:
         self._shrinking = Shrinking()
         self._commits = 0
         self._told: set[str] = set()
-        # The keys of workflows whose rows could not be read. A change of one of them writes all of its row.
-        self._damaged: set[int] = set()
+        self._damage = damaged.Damage()
 
     def __repr__(self) -> str:
         return f"SqliteBackend({self._path!r})"
@@ -198,7 +197,7 @@ class SqliteBackend:
             if connection.execute(_FENCE, fence).rowcount != 1:
                 raise StoreFenced(self._path)
             writing.drop(connection, batch)
-            writing.put(connection, batch, self._damaged)
+            writing.put(connection, batch, self._damage.keys)
             connection.execute("COMMIT")
             self._commits += 1
             if not self._commits % _LOOK_EVERY and self._watch is not None:
@@ -245,21 +244,25 @@ class SqliteBackend:
         return [rows.HISTORY.record(row) for row in self._rows(_HISTORY, (key,))]
 
     def find(self, query: Query[R]) -> Sequence[R]:
-        select = queries.select(query)
+        select = queries.select(query, self._damaged(query))
         if select.limit is None:
             return self._readable(select.table, self._rows(select.sql, {**select.params, "limit": -1}))
         fetch = select.limit
         while True:
             found = self._rows(select.sql, {**select.params, "limit": fetch})
-            good: list[R] = self._readable(select.table, found)
+            good = damaged.fitting(query, self._readable(select.table, found))
             if len(good) >= select.limit or len(found) < fetch:
                 return good[: select.limit]
             # Rows were left out. A page must not come out short for that: its reader would take it for the last.
             fetch *= 2
 
     def count(self, query: Workflows | PendingCount | HistoryLength) -> int:
-        sql, params = queries.count(query)
+        sql, params = queries.count(query, self._damaged(query))
         return cast(int, self._rows(sql, params)[0][0])
+
+    def _damaged(self, query: object) -> set[int]:
+        """The keys of the damaged workflows, for a question that goes by what people are shown."""
+        return self._damage.look(self._rows) if damaged.is_by_shown_status(query) else set()
 
     def _workflow(self, column: str, value: str | int) -> WorkflowRecord | None:
         found = self._rows(_BY[column], (value,))
@@ -299,12 +302,9 @@ class SqliteBackend:
         """The record of a row; of a workflow also one that is damaged. Raises `CodecError`."""
         if table is not rows.WORKFLOW:
             return table.record(row)
-        record = damaged.workflow_of(row)
+        record = self._damage.record(row)
         if record.is_damaged:
-            self._damaged.add(record.key)
             self._tell("a workflow is parked", f"{table.name} {record.id}", record.park_detail)
-        elif self._damaged:
-            self._damaged.discard(record.key)
         return cast(T, record)
 
     def _tell(self, what: str, where: str, problem: object) -> None:

@@ -68,6 +68,7 @@ def _query(status: Statuses, name: str | None, tag: str | None, since: datetime 
         name=None if name is None else check_text("name", name),
         tag=None if tag is None else check_text("tag", tag),
         created_since=None if since is None else from_datetime("since", since),
+        as_shown=True,
         newest_first=True,
         limit=limit,
     )

@@ -15,6 +15,7 @@ from durable.engine.long_decisions import take_up
 from durable.engine.messages import FireTimers, LookAgain
 from durable.engine.operations import (
     CancelWorkflow,
+    Ended,
     Follow,
     RecordActivity,
     ResumeWorkflow,
@@ -329,7 +330,11 @@ def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:
 
 
 def _end_damaged(turn: Turn, record: WorkflowRecord, reason: str | None) -> bool:
-    """End a workflow whose row cannot be read: the store writes a row that can be."""
+    """End a workflow whose row cannot be read: the store writes a row that can be. One that had ended keeps its end."""
+    if record.mended is not None:
+        turn.state.workflows.mend_workflow(record.mended)
+        turn.effects.append(Ended(record.mended))
+        return False
     asked = {"cancel_requested": True, "cancel_reason": reason, "cancel_cause": CancelCause.REQUESTED}
     mark_finished(turn, record, WorkflowStatus.CANCELLED, is_damaged=False, **asked)
     return True

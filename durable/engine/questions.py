@@ -61,7 +61,8 @@ def decide_purge_workflows(turn: Turn, op: PurgeWorkflows) -> int:
 
 def purge(state: State, record: WorkflowRecord) -> bool:
     """Remove a workflow that has ended, unless its parent may still ask for the result; whether it goes now."""
-    return not record.is_damaged and _may_go(state, record) and state.workflows.purge_workflow(record)
+    is_known = not record.is_damaged or record.mended is not None
+    return is_known and _may_go(state, record) and state.workflows.purge_workflow(record)
 
 
 def _may_go(state: State, record: WorkflowRecord) -> bool:

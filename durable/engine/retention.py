@@ -36,7 +36,7 @@ def decide_expire_workflows(turn: Turn, op: ExpireWorkflows) -> int:
     before = turn.now - from_duration("retention", state.config.retention)
     page = state.backend.find(Workflows(after=state.expired_until, limit=op.limit))
     old = [record for record in page if record.created_at < before]
-    purged = sum(purge(state, record) for record in old if (record.finished_at or before) < before)
+    purged = sum(purge(state, record) for record in old if ((record.mended or record).finished_at or before) < before)
     # Not one of them is old, or there are no more: from the start again at the next sweep.
     is_last = not old or len(page) < op.limit
     state.expired_until = 0 if is_last else page[-1].key

@@ -14,6 +14,7 @@ from durable.backends.sqlite import SqliteBackend
 from durable.engine.config import EngineConfig
 from durable.engine.operations import DescribeWorkflow, ListWorkflows, TerminateWorkflow
 from durable.engine.repair_operations import RetryWorkflow
+from durable.engine.retention import ExpireWorkflows
 from tests.engine.desk import Desk, call_of
 from tests.engine.flows import EVERY, clean, go, waiter, work
 
@@ -47,6 +48,24 @@ def test_unreadable_history_is_a_problem_and_no_end(tmp_path: Path) -> None:
     assert desk.do(TerminateWorkflow("w")) is True
     (undo,) = desk.do(DescribeWorkflow("w")).failed_undos
     assert "no such kind" in undo.message
+    desk.backend.close()
+
+
+def test_retention_takes_an_ended_workflow_whose_row_is_damaged(tmp_path: Path) -> None:
+    """A damaged row goes by its age if the run had ended and its end can be read."""
+    path = tmp_path / "store.db"
+    config = EngineConfig(retention=60)
+    desk = Desk(*EVERY, make=lambda: SqliteBackend(path), config=config, checks=False)
+    for id in ("a", "b"):
+        desk.start(waiter(), id)
+        desk.send(go, 1, to=id)
+    desk.restart(*EVERY, recover=False)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE workflow SET tags = '{'")
+        connection.execute("UPDATE workflow SET finished_at = -1 << 62 WHERE id = 'b'")
+    desk.clock.advance(3600)
+    assert desk.do(ExpireWorkflows()) == 1
+    assert [record.id for record in desk.backend.find(Workflows(limit=9))] == ["b"]
     desk.backend.close()
 
 

@@ -156,6 +156,10 @@ class Workflows:
         self.unbegun.add(record.key)
         return self._reopen(restarted)
 
+    def mend_workflow(self, record: WorkflowRecord) -> None:
+        """Write the row of an ended workflow anew, with what could be read of it."""
+        self.batch.workflows_changed[record.key] = record
+
     def purge_workflow(self, record: WorkflowRecord) -> bool:
         """Remove a workflow that has ended; False if this batch removes or reopens it already."""
         batch = self.batch

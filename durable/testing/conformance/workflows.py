@@ -248,6 +248,8 @@ _FILTERS: tuple[tuple[Workflows, list[int]], ...] = (
     (Workflows(finished_before=100, limit=ALL), [6]),
     (Workflows(finished_before=101, limit=ALL), [4, 6]),
     (Workflows(statuses=(WorkflowStatus.RUNNING, WorkflowStatus.PARKED), name="refund", tag="blue", limit=ALL), [5]),
+    (Workflows(statuses=(WorkflowStatus.PARKED,), as_shown=True, limit=ALL), [2]),
+    (Workflows(statuses=(WorkflowStatus.FAILED, WorkflowStatus.PARKED), as_shown=True, limit=ALL), [2, 4, 6]),
     (Workflows(statuses=(WorkflowStatus.FAILED,), tag="red", created_since=60, finished_before=1, limit=ALL), [6]),
 )
 
