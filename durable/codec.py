@@ -23,7 +23,7 @@ from msgspec.json import decode, encode
 
 from durable.converter import STORABLE, Misfit, is_open, make_converter, scalar_kinds, unwrap
 from durable.errors import CodecError
-from durable.pydantic_types import SECRETS, secret_in
+from durable.pydantic_types import SECRETS, is_model, secret_in
 from durable.sameness import SCALARS, difference, show
 
 V = TypeVar("V")
@@ -96,7 +96,8 @@ class Coder:
         except Exception as error:
             raise CodecError(self.where, _secret(value) or self._misfit(value, error)) from error
         if problem is not None:
-            raise CodecError(self.where, _secret(value) or f"{problem}; annotate it with the type that it has")
+            fix = _KEEP if is_model(kind) else _ANNOTATE
+            raise CodecError(self.where, _secret(value) or f"{problem}; {fix}")
         return text, back
 
     @property
@@ -127,6 +128,10 @@ class Coder:
             detail = ""
         return f"{problem}{detail}; pass what the annotation says, or change the annotation"
 
+
+# What to do about a value that does not survive.
+_ANNOTATE = "annotate it with the type that it has"
+_KEEP = "its serializer loses something; keep what gets lost, such as a time zone, in a field of its own"
 
 # Parameters that a call may leave out.
 _VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from datetime import datetime, time
 from typing import Any, ForwardRef
 
-from durable.sameness import field_names
+from durable.sameness import field_names, zones_in
+from durable.zones import read_datetime, read_time, write_datetime, write_time, zone_key
 
 Shape = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
@@ -29,10 +31,55 @@ def is_model(annotation: Any) -> bool:
 
 def model_shape(annotation: Any, _converter: object) -> Shape:
     """How a model is written and read."""
-    return (
-        lambda value: value.model_dump(mode="json", by_alias=True, round_trip=True),
-        annotation.model_validate,
-    )
+
+    def write(value: Any) -> Any:
+        data = value.model_dump(mode="json", by_alias=True, round_trip=True)
+        return _with_zones(data, value, lambda: value.model_dump(by_alias=True, round_trip=True))
+
+    return write, lambda data: annotation.model_validate(_zoned(data))
+
+
+# --- time zones ---------------------------------------------------------------------------------------------------
+
+# pydantic writes the offset of a time and forgets its zone. A value with zones is stored as an object of two keys: the
+# data, in which those times have the form of RFC 9557, and the paths to them.
+_ZONES, _DATA = "$zones", "value"
+
+
+def _with_zones(data: Any, value: Any, plain: Callable[[], Any]) -> Any:
+    """The JSON data of a value, with the zones of its times. `plain` gives the data with times as they are."""
+    if not zones_in(value):
+        return data
+    paths: list[list[Any]] = []
+    return {_DATA: _named(data, plain(), [], paths), _ZONES: paths}
+
+
+def _named(data: Any, plain: Any, path: list[Any], paths: list[list[Any]]) -> Any:
+    """JSON data with the zones of the times that stand at the same places of the plain data."""
+    if type(data) is str and isinstance(plain, datetime | time) and zone_key(plain) is not None:
+        paths.append(path)
+        return write_datetime(plain) if isinstance(plain, datetime) else write_time(plain)
+    if type(data) is list and isinstance(plain, list | tuple) and len(data) == len(plain):
+        return [_named(one, other, [*path, at], paths) for at, (one, other) in enumerate(zip(data, plain, strict=True))]
+    if type(data) is dict and isinstance(plain, dict) and len(data) == len(plain):
+        pairs = zip(data.items(), plain.values(), strict=True)
+        return {key: _named(one, other, [*path, key], paths) for (key, one), other in pairs}
+    return data
+
+
+def _zoned(data: Any) -> Any:
+    """The data to validate: with times where a zone was stored."""
+    if type(data) is not dict or data.keys() != {_DATA, _ZONES}:
+        return data
+    holder = [data[_DATA]]
+    for path in data[_ZONES]:
+        place: Any = holder
+        *above, last = [0, *path]
+        for key in above:
+            place = place[key]
+        text = place[last]
+        place[last] = read_datetime(text) if "T" in text.partition("[")[0] else read_time(text)
+    return holder[0]
 
 
 def is_secret(annotation: Any) -> bool:
@@ -72,7 +119,9 @@ def adapter_shape(annotation: Any) -> Shape | None:
         adapter.json_schema(mode="serialization")
     except Exception:
         return None
-    return (
-        lambda value: adapter.dump_python(value, mode="json", by_alias=True, round_trip=True, warnings="error"),
-        adapter.validate_python,
-    )
+
+    def write(value: Any) -> Any:
+        data = adapter.dump_python(value, mode="json", by_alias=True, round_trip=True, warnings="error")
+        return _with_zones(data, value, lambda: adapter.dump_python(value, by_alias=True, round_trip=True))
+
+    return write, lambda data: adapter.validate_python(_zoned(data))

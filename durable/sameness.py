@@ -16,10 +16,12 @@ from typing import Any
 
 import attrs
 
-from durable.zones import is_nameless, write_datetime, write_time
+from durable.zones import is_nameless, write_datetime, write_time, zone_key
 
 NoneType = type(None)
 SCALARS: frozenset[type] = frozenset({bool, int, float, str, NoneType})
+# How deep a value of pydantic is searched for time zones.
+_ZONE_DEPTH = 16
 # The typing rules let a narrower number stand where a wider one is asked for.
 _PROMOTIONS = frozenset({(bool, int), (bool, float), (int, float)})
 
@@ -54,7 +56,31 @@ def _is_same(kind: type, given: Any, back: Any) -> bool:
     if kind is datetime:
         # Two zones may have one offset, and an hour that the clocks repeat equals nothing outside its zone.
         return write_datetime(given) == write_datetime(back)
-    return write_time(given) == write_time(back) if kind is time else bool(given == back)
+    if kind is time:
+        return write_time(given) == write_time(back)
+    is_model = hasattr(kind, "__pydantic_fields__")
+    return bool(given == back) and (not is_model or zones_in(given) == zones_in(back))
+
+
+def zones_in(value: Any, depth: int = 0) -> list[str]:
+    """The times with a named zone in a value of pydantic, as text: `==` of two models does not see the zone."""
+    kind = type(value)
+    if kind in (datetime, time):
+        if zone_key(value) is None:
+            return []
+        return [write_datetime(value) if kind is datetime else write_time(value)]
+    parts: Iterable[Any] = ()
+    if kind in SCALARS or depth > _ZONE_DEPTH:
+        return []
+    if hasattr(kind, "__pydantic_fields__"):
+        parts = [*vars(value).values(), *(getattr(value, "__pydantic_extra__", None) or {}).values()]
+    elif issubclass(kind, list | tuple):
+        parts = value
+    elif issubclass(kind, dict):
+        parts = chain(value, value.values())
+    else:
+        parts = [getattr(value, name, None) for name in field_names(kind) or ()]  # type: ignore[arg-type]  # see above
+    return [zone for part in parts for zone in zones_in(part, depth + 1)]
 
 
 def _pairs(kind: type, given: Any, back: Any) -> Iterable[tuple[Any, Any]]:
