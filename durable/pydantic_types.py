@@ -74,8 +74,9 @@ def _zoned(data: Any) -> Any:
     holder = [data[_DATA]]
     for path in data[_ZONES]:
         place: Any = holder
-        *above, last = [0, *path]
-        for key in above:
+        steps = [0, *path]
+        last = steps.pop()
+        for key in steps:
             place = place[key]
         text = place[last]
         place[last] = read_datetime(text) if "T" in text.partition("[")[0] else read_time(text)
