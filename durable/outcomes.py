@@ -8,6 +8,7 @@ is put together again, without its constructor; everything else is `ActivityFail
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import traceback
 from collections.abc import Iterable, Sequence
@@ -20,7 +21,8 @@ import msgspec
 from durable.error_values import READ_DEPTH_MAX, ValueWriter, read_value, storable
 from durable.errors import ActivityFailed, Cancelled, CodecError, NonRetryable, RetryAfter
 from durable.loaded_classes import NAME_LENGTH_MAX, part_of
-from durable.raw_errors import args_of, attributes_of, dict_of, make_error, make_group, members_of
+from durable.pydantic_types import is_validation_error, make_validation_error, validation_args
+from durable.raw_errors import args_of, attributes_of, dict_of, leaves_of, make_error, make_group, members_of
 from durable.records import FailedUndo
 from durable.stored_names import stored_class, stored_name
 
@@ -182,12 +184,18 @@ class _Packer:
         before = len(lost)
         group: tuple[_Stored, ...] = ()
         args: tuple[Any, ...] = args_of(error)
+        if is_validation_error(type(error)):
+            with contextlib.suppress(Exception):
+                args = validation_args(error)
         if issubclass(type(error), BaseExceptionGroup):
             message, members = members_of(error)
             args = (message,)
-            # One that cannot be stored as a whole is not a group of fewer.
-            if depth < NESTED_MAX and len(members) <= ITEMS_MAX:
-                group = tuple([self.pack(member, depth + 1) for member in members])
+            if depth >= NESTED_MAX:
+                # `except*` finds what it looks for, however deep it lay.
+                members = leaves_of(error, ITEMS_MAX + 1)
+                lost += [f"the order of groups more than {NESTED_MAX} deep"]
+            group = tuple([self.pack(member, depth + 1) for member in members[:ITEMS_MAX]])
+            lost += [f"members from {ITEMS_MAX} on"] if len(members) > ITEMS_MAX else []
         stored = _Stored(
             type=_type(error),
             args=[self._writer.write(value, f"args[{place}]", depth) for place, value in enumerate(args[:ITEMS_MAX])],
@@ -309,6 +317,8 @@ def _original(stored: _Stored, depth: int) -> BaseException | None:
         if issubclass(cls, BaseExceptionGroup):
             members = [_rebuild(member, "", depth + 1) for member in stored.group]
             return make_group(cls, args[0], members, attributes)
+        if is_validation_error(cls):
+            return make_validation_error(cls, args)
         return make_error(cls, args, attributes)
     except Exception:
         # A class with fields in C that nobody but its constructor can fill.

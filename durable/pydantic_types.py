@@ -108,6 +108,39 @@ def secret_in(value: Any, depth: int = 0) -> str | None:
     return next(filter(None, found), None)
 
 
+# --- errors -------------------------------------------------------------------------------------------------------
+
+
+def is_validation_error(cls: type) -> bool:
+    """Whether it is the class of the errors that pydantic raises for a value that does not fit."""
+    core = sys.modules.get("pydantic_core")
+    return core is not None and cls is core.ValidationError
+
+
+def validation_args(error: Any) -> tuple[Any, ...]:
+    """What a validation error holds, as plain values: its title, and what is wrong at which place."""
+    return error.title, error.errors(include_url=False)
+
+
+def make_validation_error(cls: Any, args: list[Any]) -> BaseException:
+    """The validation error with these arguments. Raises `TypeError`, `ValueError` or `KeyError` if there is none."""
+    title, lines = args
+    error: BaseException = cls.from_exception_data(title, [_line(dict(one)) for one in lines])
+    return error
+
+
+def _line(line: dict[str, Any]) -> dict[str, Any]:
+    core = sys.modules["pydantic_core"]
+    place = {"loc": tuple(line["loc"]), "input": line["input"]}
+    known = {**place, "type": line["type"], "ctx": line.get("ctx") or {}}
+    try:
+        if core.ValidationError.from_exception_data("", [known]).errors()[0]["msg"] == line["msg"]:
+            return known
+    except Exception:  # a type of the user's own, or a context that was stored as text
+        pass
+    return {**place, "type": core.PydanticCustomError(line["type"], line["msg"])}
+
+
 def adapter_shape(annotation: Any) -> Shape | None:
     """How pydantic writes and reads a type that nobody else knows; None if it does not know it either."""
     pydantic = sys.modules.get("pydantic")

@@ -75,6 +75,19 @@ def members_of(error: BaseException) -> tuple[str, tuple[BaseException, ...]]:
     return _GROUP_MESSAGE.__get__(error), _MEMBERS.__get__(error)
 
 
+def leaves_of(group: BaseException, most: int) -> tuple[BaseException, ...]:
+    """The first errors anywhere in a group that are not groups themselves."""
+    leaves: list[BaseException] = []
+    open_ends = [group]
+    while open_ends and len(leaves) < most:
+        error = open_ends.pop()
+        if issubclass(type(error), BaseExceptionGroup):
+            open_ends += reversed(members_of(error)[1])
+        else:
+            leaves.append(error)
+    return tuple(leaves)
+
+
 def make_error(cls: type[BaseException], args: Sequence[Any], attributes: dict[str, Any]) -> BaseException:
     """An error of this class that has these arguments and attributes. Raises `TypeError` if there can be none."""
     error = _blank(cls)
