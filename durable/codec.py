@@ -24,7 +24,7 @@ from msgspec.json import decode, encode
 from durable.converter import STORABLE, Misfit, is_open, make_converter, scalar_kinds, unwrap
 from durable.errors import CodecError
 from durable.pydantic_types import SECRETS, is_model, secret_in
-from durable.sameness import SCALARS, difference, show
+from durable.sameness import SCALARS, difference, fresh, show
 
 V = TypeVar("V")
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -282,8 +282,7 @@ class FunctionCoder:
         try:
             return self._coders[parameter.name].pack(parameter.default)[1]
         except CodecError:
-            # A marker, or a client: nobody stores it, and it is what it is.
-            return parameter.default
+            return fresh(parameter.default)
 
     def _spread(self, values: Mapping[str, Any]) -> Arguments:
         if self._most >= 0:

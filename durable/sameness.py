@@ -1,14 +1,17 @@
 """Whether a value came back the same, and how to show one that did not.
 
-Stricter than `==`: 1, 1.0 and True are three values here, at any depth. Knows Python values only.
+Stricter than `==`: 1, 1.0 and True are three values here, at any depth. Also copies of values that nobody can store.
+Knows Python values only.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import math
 import reprlib
+from collections import deque
 from collections.abc import Iterable
 from datetime import datetime, time
 from itertools import chain
@@ -105,6 +108,21 @@ def field_names(kind: type) -> tuple[str, ...] | None:
 def _became(given: Any, back: Any) -> str:
     hint = "; JSON has no NaN and no Infinity" if type(given) is float and not math.isfinite(given) else ""
     return f"{show(given)} ({type(given).__name__}) came back as {show(back)} ({type(back).__name__}){hint}"
+
+
+# What can change and is only data. Anything else, a marker or a client, is what it is and stays the same object.
+_CONTAINERS = (list, dict, set, frozenset, tuple, bytearray, deque)
+
+
+def fresh(default: Any) -> Any:
+    """A copy of a default that nobody can store; the default itself where it is not data, or holds what has no copy."""
+    kind = type(default)
+    if not issubclass(kind, _CONTAINERS) and field_names(kind) is None:  # type: ignore[arg-type]  # takes it for unhashable
+        return default
+    try:
+        return copy.deepcopy(default)
+    except Exception:
+        return default
 
 
 # --- showing ------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import threading
 from collections.abc import Awaitable, Callable, Generator
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -255,3 +256,36 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_extra_fields_are_ignored() -> None:
     """Data of an older class with a field more is read by the class of today."""
     assert CODEC.coder(Order, "").unpack('{"id":1,"day":"2024-01-01","gone":1}') == Order(1, DAY)
+
+
+@attrs.define
+class Basket:
+    """Something that can change."""
+
+    items: list[int] = attrs.field(factory=list)
+
+
+MARKER, LOCKED = object(), Basket([threading.Lock()])  # type: ignore[list-item]  # what has no copy
+
+
+def odd_defaults(
+    a: Any = set(),  # noqa: B006
+    b: Any = (1, []),
+    c: Any = Basket(),  # noqa: B008
+    d: Any = MARKER,
+    e: Any = LOCKED,
+) -> None:
+    """Defaults that no annotation says how to store."""
+
+
+def test_default_that_cannot_be_stored_is_fresh() -> None:
+    """A default that can change is not shared between calls; a marker, and what has no copy, stays the same object."""
+    coder = Codec().function(odd_defaults, "odd")
+    for read in (lambda: coder.unpack_arguments("{}"), lambda: coder.copy_arguments((), {})):
+        for _ in range(2):
+            (a, b, c, d, e), _more = read()
+            assert (a, b, c) == (set(), (1, []), Basket())
+            a.add(1)
+            b[1].append(1)
+            c.items.append(1)
+            assert (d is MARKER, e is LOCKED) == (True, True)
