@@ -45,3 +45,16 @@ class HelpersTooDeep(DurableError):
         "workflow {workflow}: its helpers are nested {depth} deep; {limit} is the most, two fifths of Python's limit: "
         "write a loop instead of the recursion, call a child workflow, or raise it with sys.setrecursionlimit and retry"
     )
+
+
+@attrs.frozen(slots=False)
+class TooDeepHere(DurableError):
+    """A body cannot be rebuilt: it went deeper when it first ran than this process allows. Its workflow is parked."""
+
+    workflow: str
+    limit: int
+
+    says = (
+        "workflow {workflow} is too deep for this process: its code calls deeper than it may with Python's limit of "
+        "{limit}; give the process the limit of the one in which it ran, or a higher one (sys.setrecursionlimit)"
+    )

@@ -119,6 +119,10 @@ def follow_up(turn: Turn) -> None:
                 continue
         message = messages.next()
         _HANDLERS[type(message)](turn, message)
+    state = turn.state
+    if state.started:
+        # Only the step of a workflow that was put off goes on in a later decision.
+        state.started = {key: count for key, count in state.started.items() if key in state.put_off}
 
 
 def _look_again(turn: Turn, message: LookAgain) -> None:

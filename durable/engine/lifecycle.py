@@ -240,9 +240,9 @@ def own_child(
     except Exception as error:
         feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
         return None
-    turn.started[parent.key] = started = turn.started.get(parent.key, 0) + 1
+    state.started[parent.key] = started = state.started.get(parent.key, 0) + 1
     if started > state.config.max_children_per_step:
-        # Not raised in the body, which could catch it and go on for ever in this one step.
+        # Not raised in the body, which could catch it and never come to the end of this step.
         advance(turn, loaded, Failed(TooManyChildren(parent.name, state.config.max_children_per_step)))
         return None
     return register_workflow(

@@ -44,5 +44,3 @@ class Turn:
     effects: list[Effect] = attrs.field(factory=list)
     # What follows in this decision.
     messages: Messages = attrs.field(factory=Messages)
-    # How many children a workflow has started in this turn, by its key.
-    started: dict[int, int] = attrs.field(factory=dict)

@@ -50,11 +50,12 @@ def patched(change_id: str) -> bool:
         answer = session.is_live
         # A body that is being closed has not got any further.
         if not stepping("patched").closing:
-            _answer(session, change_id, answer)
+            record_answer(session, change_id, answer)
     return answer
 
 
-def _answer(session: Ambient, change_id: str, answer: bool) -> None:
+def record_answer(session: Ambient, change_id: str, answer: bool) -> None:
+    """Keep the answer for this run, and have it recorded."""
     if session.past is NOTHING:
         # Bodies without a history share one; from here on this body needs its own.
         session.past = Past()

@@ -7,7 +7,7 @@ branch *i* of a gather at 4 are `4.i.0, 4.i.1`, those of branch `left` of a race
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import FrameType, MappingProxyType
 from typing import Any
@@ -38,7 +38,7 @@ class Fiber:
 class Group:
     """Branches that run at once, and the fiber that waits for them."""
 
-    __slots__ = ("count", "fiber", "fibers", "is_cancelling", "labels", "position", "rest", "rivals", "tally")
+    __slots__ = ("count", "depth", "fiber", "fibers", "is_cancelling", "labels", "position", "rest", "rivals", "tally")
 
     def __init__(
         self, tally: Tally, rest: Iterator[Any], fiber: Fiber, position: str, labels: Sequence[str] = ()
@@ -53,6 +53,8 @@ class Group:
         self.rest: Iterator[Any] | None = rest
         self.count = 0
         self.fibers: dict[int, Fiber] = {}
+        # How deep helpers are nested around its branches.
+        self.depth = 0
         # The branches of a race.
         self.rivals: tuple[Any, ...] = ()
 
@@ -139,6 +141,25 @@ def source_around(fiber: Fiber) -> str | None:
         fiber = fiber.owner.fiber
         line = source_line(fiber.body)
     return line
+
+
+def ending(fiber: Fiber, withdraw: Callable[[WaitCondition], object]) -> Iterator[Fiber]:
+    """A fiber and all below it, the innermost first. Each has ended, and its body is to be closed.
+
+    A loop, because branches may be nested deeper than Python's stack: an error here would stop the coordinator.
+    """
+    left = [(fiber, False)]
+    while left:
+        fiber, is_innermost = left.pop()
+        if is_innermost:
+            yield fiber
+        elif fiber.is_live:
+            fiber.is_live = False
+            if fiber.wait is not None:
+                withdraw(fiber.wait)
+            left.append((fiber, True))
+            if fiber.group is not None:
+                left += ((branch, False) for branch in reversed(fiber.group.fibers.values()))
 
 
 def close_body(body: Any) -> BaseException | None:

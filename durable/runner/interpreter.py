@@ -15,9 +15,9 @@ from typing import Any
 from durable.errors import Cancelled, OperationMisused
 from durable.runner.ambient import Ambient
 from durable.runner.definitions import ContinueRequested
-from durable.runner.fibers import Fiber, Group, WaitCondition, close_body, groups_around, source_line
+from durable.runner.fibers import Fiber, Group, WaitCondition, close_body, ending, groups_around, source_line
 from durable.runner.kinds import KINDS
-from durable.runner.limits import is_beyond
+from durable.runner.limits import depth_around, depth_of, is_beyond, note_recursion
 from durable.runner.loops import Loop, Rounds, rounds_of
 from durable.runner.misuse import not_taken, raised, returned
 from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Returned, Undo
@@ -173,6 +173,8 @@ class Interpreter:
                 return
             except BaseException as error:
                 self.dropped = None
+                if isinstance(error, RecursionError) and error is not getattr(outcome, "error", None):
+                    note_recursion(self.session, f"{fiber.prefix}{fiber.count}", error)
                 self._finish(fiber, raised(self.session.who.name, fiber, error))
                 return
             outcome = self.misuse() if self.dropped else self._take(fiber, op)
@@ -185,15 +187,14 @@ class Interpreter:
             return Raised(OperationMisused(not_taken(session.who.name, op, source_line(fiber.body))))
         position = f"{fiber.prefix}{fiber.count}"
         fiber.count += 1
-        if session.is_live:
-            try:
-                # Nearly every body is a plain generator that waits in that of an operation: no call for those.
-                is_flat = fiber.body.gi_yieldfrom.gi_yieldfrom is None
-            except AttributeError:
-                is_flat = False
-            count = len(session.waits)
-            if (not is_flat or count >= session.max_waits) and is_beyond(session, count + 1, fiber.body):
-                return None
+        try:
+            # Nearly every body is a plain generator that waits in that of an operation: no call for those.
+            is_flat = fiber.body.gi_yieldfrom.gi_yieldfrom is None
+        except AttributeError:
+            is_flat = False
+        count = len(session.waits)
+        if (not is_flat or count >= session.max_waits) and is_beyond(session, count + 1, depth_of(fiber)):
+            return None
         if not isinstance(announced, Leaf):
             assert isinstance(announced, Branches), "an operation that wraps another one announces that"
             return self._branch(fiber, announced, position)
@@ -212,6 +213,9 @@ class Interpreter:
             group = _group_of(op, fiber, position, self.session)
         except Exception as error:
             return Raised(error)
+        group.depth = depth_around(fiber)
+        if is_beyond(self.session, 0, group.depth):
+            return None
         if isinstance(group, Rounds):
             # What its body does when it is called, before its first step, belongs to the round.
             self.stepped = Fiber(None, "", group, 0)
@@ -224,7 +228,7 @@ class Interpreter:
         session = self.session
         for fiber in group.open(limit):
             self.resume(fiber, self.misuse() or Returned(None))
-            if session.is_live and is_beyond(session, len(session.waits) + len(self.ready or ())):
+            if is_beyond(session, len(session.waits) + len(self.ready or ()), group.depth):
                 break
 
     # --- endings --------------------------------------------------------------------------------------------------
@@ -267,21 +271,14 @@ class Interpreter:
 
     def _close(self, fiber: Fiber) -> None:
         """End a fiber and all below it, without running any operation of theirs."""
-        if not fiber.is_live:
-            return
-        fiber.is_live = False
-        if fiber.wait is not None:
-            self.session.waits.withdraw(fiber.wait)
-        if fiber.group is not None:
-            for branch in fiber.group.fibers.values():
-                self._close(branch)
-        self.closing = 1
-        if (error := close_body(fiber.body)) is not None:
-            id, name = self.session.who[:2]
-            _log.error("workflow %s (%s) could not be closed in order: %r", id, name, error)
-        self.closing, self.dropped = 0, None
-        if self.undos is not None and fiber.group is not None:
-            self.undos.closed(self, fiber.group)
+        for ended in ending(fiber, self.session.waits.withdraw):
+            self.closing = 1
+            if (error := close_body(ended.body)) is not None:
+                id, name = self.session.who[:2]
+                _log.error("workflow %s (%s) could not be closed in order: %r", id, name, error)
+            self.closing, self.dropped = 0, None
+            if self.undos is not None and ended.group is not None:
+                self.undos.closed(self, ended.group)
 
 
 def _group_of(op: Branches[Any], fiber: Fiber, position: str, session: Ambient) -> Group:

@@ -16,6 +16,7 @@ import attrs
 
 from durable.codec import Arguments, Codec
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, UnknownWorkflow
+from durable.limit_errors import TooDeepHere
 from durable.records import BY_NUMBER, HistoryEntry, ParkReason, WorkflowHistory, WorkflowRecord, WorkflowStatus
 from durable.registry import Registry
 from durable.runner.ambient import Identity
@@ -46,7 +47,7 @@ def parking_of(error: Exception) -> tuple[ParkReason, str]:
             return ParkReason.UNKNOWN_CODE, str(error)
         case HistoryDiverged():
             return ParkReason.DIVERGED, str(error)
-        case CodecError():
+        case CodecError() | TooDeepHere():
             return ParkReason.UNREADABLE, str(error)
         case _:
             return ParkReason.UNREADABLE, "".join(traceback.format_exception(error))

@@ -281,7 +281,11 @@ def odd_defaults(
 def test_default_that_cannot_be_stored_is_fresh() -> None:
     """A default that can change is not shared between calls; a marker, and what has no copy, stays the same object."""
     coder = Codec().function(odd_defaults, "odd")
-    for read in (lambda: coder.unpack_arguments("{}"), lambda: coder.copy_arguments((), {})):
+    reads: tuple[Callable[[], Any], ...] = (
+        lambda: coder.unpack_arguments("{}"),
+        lambda: coder.copy_arguments((), {}),
+    )
+    for read in reads:
         for _ in range(2):
             (a, b, c, d, e), _more = read()
             assert (a, b, c) == (set(), (1, []), Basket())

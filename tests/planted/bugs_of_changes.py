@@ -45,7 +45,7 @@ def answered_yes_on_replay(planter: Planter) -> None:
         answer = session.past.patches.get(change_id)
         if answer is None:
             answer = True
-            changes._answer(session, change_id, answer)
+            changes.record_answer(session, change_id, answer)
         return answer
 
     planter.replace(changes, patched)
@@ -60,7 +60,7 @@ def answered_no_by_a_new_run(planter: Planter) -> None:
         answer = session.past.patches.get(change_id)
         if answer is None:
             answer = False
-            changes._answer(session, change_id, answer)
+            changes.record_answer(session, change_id, answer)
         return answer
 
     planter.replace(changes, patched)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from durable.runner.combinators import gather, race
 from durable.runner.definitions import Durable, WorkflowDef, workflow
 from durable.runner.ops import sleep
+from durable.runner.undo import saga
 from tests.runner.builders import (
     a_session,
     activity_ok,
@@ -306,3 +308,33 @@ def test_nothing_is_left_for_the_garbage_collector(is_ended: bool) -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_branches_deeper_than_the_stack_are_closed(caplog: pytest.LogCaptureFixture) -> None:
+    """Branches of branches that were opened under a higher recursion limit are closed under a lower one.
+
+    The innermost is closed first, with its cleanup, and all that was open is withdrawn.
+    """
+    log: list[int] = []
+
+    def nested(depth: int) -> Durable[None]:
+        try:
+            yield from saga(nested(depth - 1)) if depth else sleep(60)
+        finally:
+            log.append(depth)
+
+    @workflow(name="w")
+    def body() -> Durable[None]:
+        yield from nested(600)
+
+    session = a_session(body)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(4 * limit)
+    try:
+        opened(session.start())
+    finally:
+        sys.setrecursionlimit(limit)
+    session.close()
+    assert log == list(range(601))
+    assert not session.waits
+    assert not caplog.records

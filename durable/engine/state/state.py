@@ -65,6 +65,8 @@ class State:
         # By workflow: waits that may have an answer already, and that a later batch looks at. Until then nothing else
         # may answer them: it would overtake what is pending.
         self.put_off: dict[int, deque[AtWait]] = {}
+        # By workflow: how many children it has started in the step that is being decided, or that was put off.
+        self.started: dict[int, int] = {}
         # Ids that the store did not have when the open batch began.
         self._free: set[str] = set()
         # Bodies evicted since then. Only they and those in memory appear in the open batch.
