@@ -80,15 +80,20 @@ class Damage:
             self.keys.discard(record.key)
         return record
 
-    def look(self, read: Callable[[str, dict[str, Any]], list[Row]]) -> set[int]:
-        """All keys. The first time every row is looked at, and later those that were damaged: they may be mended.
+    def for_query(self, query: object, read: Callable[[str, dict[str, Any]], list[Row]]) -> set[int]:
+        """The keys that matter to a question: none, unless it goes by the status that people are shown.
 
-        Damage that is done later, and text that is not UTF-8, is found when its row is read for another reason.
+        Rows that were damaged are looked at again, because they may be mended. The first question for what is parked
+        looks at every row. Damage that is done later, and text that is not UTF-8, is found when its row is read for
+        another reason.
         """
-        if self._has_looked and not self.keys:
+        if not is_by_shown_status(query):
+            return set()
+        looks_at_all = not self._has_looked and WorkflowStatus.PARKED in query.statuses
+        if not looks_at_all and not self.keys:
             return self.keys
         suspicious = read(_KNOWN, {"keys": encode(sorted(self.keys)).decode()})
-        if not self._has_looked:
+        if looks_at_all:
             suspicious += read(_SUSPICIOUS, {})
             self._has_looked = True
         self.keys.clear()

@@ -74,6 +74,16 @@ _HISTORY = f"SELECT {rows.HISTORY.select()} FROM history WHERE workflow = ? ORDE
 _FENCE = "UPDATE meta SET batch = ?, serial = max(serial, ?), clean = ? WHERE id = 1 AND incarnation = ? AND batch = ?"
 
 
+def _check_options(path: object, synchronous: object, busy_timeout: float) -> None:
+    """Raises `WrongType` or `InvalidValue`."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise WrongType("path", f"must be a path, not {type(path).__name__}")
+    if synchronous not in ("FULL", "NORMAL"):
+        raise InvalidValue("synchronous", f"must be 'FULL' or 'NORMAL', not {synchronous!r}")
+    if not 0 <= busy_timeout <= 3600 or math.isnan(busy_timeout):
+        raise InvalidValue("busy_timeout", f"must be 0 to 3600 seconds, not {busy_timeout}")
+
+
 class SqliteBackend:
     """A store in one SQLite file. `synchronous="FULL"` survives a power cut, "NORMAL" only the end of the process.
 
@@ -88,13 +98,7 @@ class SqliteBackend:
         busy_timeout: float = 5.0,
         vacuum: bool = False,
     ) -> None:
-        given: object = path
-        if not isinstance(given, (str, os.PathLike)):
-            raise WrongType("path", f"must be a path, not {type(given).__name__}")
-        if synchronous not in ("FULL", "NORMAL"):
-            raise InvalidValue("synchronous", f"must be 'FULL' or 'NORMAL', not {synchronous!r}")
-        if not 0 <= busy_timeout <= 3600 or math.isnan(busy_timeout):
-            raise InvalidValue("busy_timeout", f"must be 0 to 3600 seconds, not {busy_timeout}")
+        _check_options(path, synchronous, busy_timeout)
         self._path = os.fsdecode(path)
         self._synchronous, self._busy_timeout = synchronous, busy_timeout
         self._must_vacuum = vacuum
@@ -244,7 +248,7 @@ class SqliteBackend:
         return [rows.HISTORY.record(row) for row in self._rows(_HISTORY, (key,))]
 
     def find(self, query: Query[R]) -> Sequence[R]:
-        select = queries.select(query, self._damaged(query))
+        select = queries.select(query, self._damage.for_query(query, self._rows))
         if select.limit is None:
             return self._readable(select.table, self._rows(select.sql, {**select.params, "limit": -1}))
         fetch = select.limit
@@ -257,12 +261,8 @@ class SqliteBackend:
             fetch *= 2
 
     def count(self, query: Workflows | PendingCount | HistoryLength) -> int:
-        sql, params = queries.count(query, self._damaged(query))
+        sql, params = queries.count(query, self._damage.for_query(query, self._rows))
         return cast(int, self._rows(sql, params)[0][0])
-
-    def _damaged(self, query: object) -> set[int]:
-        """The keys of the damaged workflows, for a question that goes by what people are shown."""
-        return self._damage.look(self._rows) if damaged.is_by_shown_status(query) else set()
 
     def _workflow(self, column: str, value: str | int) -> WorkflowRecord | None:
         found = self._rows(_BY[column], (value,))
