@@ -82,6 +82,10 @@ class Attempts:
             raise
         except BaseException as error:
             return self.failed(effect, error)
+        finally:
+            if IN_ACTIVITIES:
+                # Also of an attempt that has raised an error of its own, or was cancelled.
+                IN_ACTIVITIES.pop(id(effect), None)
         return RecordActivity(
             effect.key, effect.round, effect.position, effect.attempt, text, value, mends=effect.mends
         )
@@ -129,7 +133,7 @@ class Attempts:
 
 def _refuse_forgotten(effect: RunActivity) -> None:
     """Raises `OperationMisused` if the activity has dropped an operation: what it should have done was not done."""
-    _, problem = IN_ACTIVITIES.pop(id(effect), (None, None))
+    _, problem = IN_ACTIVITIES.get(id(effect), (None, None))
     if problem is not None:
         raise OperationMisused(problem)
 

@@ -140,8 +140,7 @@ def report(session: Body | None, activity: object, dropped: object, fix: str) ->
         # Its own constructor refused it, so it never was an operation.
         return
     if session is None:
-        problem = f"{what} was {place or 'created'} inside an activity, where it does nothing: {_PLAIN}"
-        IN_ACTIVITIES.setdefault(id(activity), (activity, problem))
+        note(None, activity, f"{what} was {place or 'created'} inside an activity, where it does nothing: {_PLAIN}")
         return
     if not place:
         body = session.stepped.body
@@ -149,9 +148,17 @@ def report(session: Body | None, activity: object, dropped: object, fix: str) ->
         if _facts(code).keeps_errors:
             return
         place = f"created at {likely_place(code, what)}, kept in a variable,"
-    if session.dropped is None:
-        session.dropped = []
-    session.dropped.append(f"{what} was {place} {fix}")
+    note(session, activity, f"{what} was {place} {fix}")
+
+
+def note(session: Body | None, activity: object, problem: str) -> None:
+    """Tell of a mistake at the end of the step or of the attempt, so that no handler hides it."""
+    if session is None:
+        IN_ACTIVITIES.setdefault(id(activity), (activity, problem))
+    elif session.dropped is None:
+        session.dropped = [problem]
+    else:
+        session.dropped.append(problem)
 
 
 def _place_of_drop(frame: FrameType) -> str | None:

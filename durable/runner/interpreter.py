@@ -19,7 +19,7 @@ from durable.runner.fibers import Fiber, Group, WaitCondition, close_body, endin
 from durable.runner.kinds import KINDS
 from durable.runner.limits import depth_around, depth_of, is_beyond, note_recursion
 from durable.runner.loops import Loop, Rounds, rounds_of
-from durable.runner.misuse import not_taken, raised, returned
+from durable.runner.misuse import Mistaken, not_taken, raised, returned
 from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Returned, Undo
 from durable.runner.results import Completed, ContinueAs, End, SessionResult, Suspended, end_of
 from durable.runner.rivals import rivals_of
@@ -36,8 +36,19 @@ class Interpreter:
     """The fibers of one body: those that can run, how the body has ended, and what it owes."""
 
     __slots__ = (
-        "announced", "answer", "cancel_reason", "closing", "dropped", "end", "is_cancelled", "ready", "root", "session",
-        "stepped", "undos",
+        "announced",
+        "answer",
+        "cancel_reason",
+        "closing",
+        "dropped",
+        "end",
+        "is_cancelled",
+        "mistake",
+        "ready",
+        "root",
+        "session",
+        "stepped",
+        "undos",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -58,6 +69,8 @@ class Interpreter:
         self.announced: Op[Any] | None = None
         self.answer: Any = None
         self.dropped: list[str] | None = None
+        # The last mistake that the body was told of.
+        self.mistake: Mistaken | None = None
         self.closing = 0
 
     # --- what the session asks for --------------------------------------------------------------------------------
@@ -141,10 +154,10 @@ class Interpreter:
             self.ready = deque()
         self.ready.append((fiber, outcome))
 
-    def misuse(self) -> Raised | None:
+    def misuse(self) -> Mistaken | None:
         """What the body has dropped in this step, as an error."""
         dropped, self.dropped = self.dropped, None
-        return Raised(OperationMisused("; ".join(dropped))) if dropped else None
+        return Mistaken(OperationMisused("; ".join(dropped))) if dropped else None
 
     def cancelled(self) -> Cancelled:
         """The error of the cancellation; each wait gets its own."""
@@ -158,7 +171,8 @@ class Interpreter:
         while outcome is not None:
             try:
                 if isinstance(outcome, Raised):
-                    op = fiber.body.throw(outcome.error)
+                    self.mistake = outcome if isinstance(outcome, Mistaken) else self.mistake
+                    op = fiber.body.throw(outcome.thrown)
                 elif fiber.started:
                     self.answer = outcome.value
                     op = fiber.body.send(self)
@@ -169,13 +183,12 @@ class Interpreter:
                 self._finish(fiber, self.misuse() or returned(self.session.who.name, fiber, stop.value))
                 return
             except ContinueRequested as request:
-                self._finish(fiber, request)
+                self._finish(fiber, self.misuse() or request)
                 return
             except BaseException as error:
-                self.dropped = None
                 if isinstance(error, RecursionError) and error is not getattr(outcome, "error", None):
                     note_recursion(self.session, f"{fiber.prefix}{fiber.count}", error)
-                self._finish(fiber, raised(self.session.who.name, fiber, error))
+                self._finish(fiber, raised(self.session.who.name, fiber, error, self.misuse()))
                 return
             outcome = self.misuse() if self.dropped else self._take(fiber, op)
 
@@ -184,7 +197,7 @@ class Interpreter:
         session = self.session
         announced, self.announced = self.announced, None
         if op is not announced or announced is None:
-            return Raised(OperationMisused(not_taken(session.who.name, op, source_line(fiber.body))))
+            return Mistaken(OperationMisused(not_taken(session.who.name, op, source_line(fiber.body))))
         position = f"{fiber.prefix}{fiber.count}"
         fiber.count += 1
         try:
@@ -243,9 +256,9 @@ class Interpreter:
         elif group is not None:
             self._finish_branch(fiber, group, outcome)
         elif self.undos is not None:
-            self.undos.end_with(self, end_of(outcome))
+            self.undos.end_with(self, end_of(outcome, self.mistake))
         else:
-            self.end = end_of(outcome)
+            self.end = end_of(outcome, self.mistake)
 
     def _finish_branch(self, fiber: Fiber, group: Group, outcome: Outcome | ContinueRequested) -> None:
         if isinstance(outcome, ContinueRequested):
@@ -253,7 +266,7 @@ class Interpreter:
         del group.fibers[fiber.index]
         verdict: Outcome | None = None if group.fibers else Raised(self.cancelled())
         if not group.is_cancelling:
-            verdict = group.tally.finished(fiber.index, outcome)
+            verdict = outcome if isinstance(outcome, Mistaken) else group.tally.finished(fiber.index, outcome)
             if verdict is None and group.rest is not None:
                 self._open(group, 1)
         if verdict is not None:

@@ -23,6 +23,26 @@ _NO_LOOP = {
 _HELPERS = (GeneratorType, CoroutineType)
 
 
+class Mistake(BaseException):
+    """Thrown into a body whose code is wrong. It is not an `Exception`, so that a broad handler does not hide it."""
+
+    def __init__(self, error: OperationMisused) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Mistaken(Raised):
+    """It ended with a mistake in its code: the whole workflow fails, whatever its handlers and combinators catch."""
+
+    __slots__ = ()
+    error: OperationMisused
+
+    @property
+    def thrown(self) -> Mistake:
+        """What is thrown into a body in its place."""
+        return Mistake(self.error).with_traceback(self.error.__traceback__)
+
+
 def not_taken(workflow: str, op: object, where: str | None) -> str:
     """What is wrong with something that a body has yielded."""
     if isinstance(op, Op):
@@ -72,14 +92,19 @@ def _checked(workflow: str, fiber: Fiber, result: object, value: object) -> Outc
         return Returned(result)
     where = likely_place(getattr(fiber.body, "gi_code", None) or fiber.body.cr_code, what)
     who = f"workflow {workflow}" if fiber.owner is None else f"a branch of workflow {workflow}"
-    return Raised(OperationMisused(f"{who} returned {what}, which has not run: {fix} ({where})"))
+    return Mistaken(OperationMisused(f"{who} returned {what}, which has not run: {fix} ({where})"))
 
 
-def raised(workflow: str, fiber: Fiber, error: BaseException) -> Raised:
-    """How a fiber ends that has raised.
+def raised(workflow: str, fiber: Fiber, error: BaseException, mistake: Mistaken | None) -> Raised:
+    """How a fiber ends that has raised, perhaps behind a mistake that it was not told of yet.
+
+    The error of the body itself fails the workflow in any case. That of a branch may be caught, which must not hide
+    the mistake.
 
     The error of a branch may be kept for long. The operations that it kept from running were not forgotten.
     """
+    if isinstance(error, Mistake):
+        return Mistaken(error.error.with_traceback(error.__traceback__))
     trace = None if fiber.owner is None else error.__traceback__
     while trace is not None:
         for value in trace.tb_frame.f_locals.values():
@@ -87,4 +112,7 @@ def raised(workflow: str, fiber: Fiber, error: BaseException) -> Raised:
                 if isinstance(held, Op):
                     held._used = True
         trace = trace.tb_next
+    if mistake is not None and fiber.owner is not None:
+        mistake.error.__context__ = error
+        return mistake
     return Raised(foreign(workflow, error) or too_deep(workflow, error) or error)

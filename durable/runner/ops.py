@@ -17,7 +17,7 @@ from durable.clock import SECOND, from_datetime, from_duration
 from durable.errors import OperationMisused, SessionClosed, TimedOut, WrongType
 from durable.pause_errors import PauseExpired
 from durable.records import EntryKind
-from durable.runner.forgotten import report
+from durable.runner.forgotten import note, report
 
 _NOT_CALLERS = {"durable", "asyncio"}
 FORGOTTEN = "but never yielded: did you forget 'yield from' (or 'await')?"
@@ -79,9 +79,9 @@ class Op(Generic[T_co]):
         sent: object = yield self
         if sent is not session:
             session.announced = None
-            raise OperationMisused(
-                f"{caller()}: {self} is an operation, not a sequence: write 'yield from' (or 'await') before it"
-            )
+            problem = f"{caller()}: {self} is an operation, not a sequence: write 'yield from' (or 'await') before it"
+            note(session, None, problem)
+            raise OperationMisused(problem)
         result: T_co = session.answer
         return result
 
@@ -144,17 +144,16 @@ class Op(Generic[T_co]):
 
     def _taken_for_result(self, how: str) -> OperationMisused:
         self._used = True
-        session = STEPPING.get()
+        session, activity = STEPPING.get(), IN_ACTIVITY.get()
         if session is not None:
             fix = "write 'yield from' (or 'await') before it to get its result"
-        elif IN_ACTIVITY.get() is not None:
+        elif activity is not None:
             fix = "inside an activity call the plain function (.fn)"
         else:
             fix = "only a workflow gets its result, with 'yield from' (or 'await')"
         problem = f"{self!s} is an operation and not its result, but {how}: {fix} ({caller()})"
-        if session is not None:
-            # Also told at the end of the step, unless this ends it: a broad 'except' must not hide it.
-            session.dropped = [*(session.dropped or ()), problem]
+        if session is not None or activity is not None:
+            note(session, activity, problem)
         return OperationMisused(problem)
 
     def __repr__(self) -> str:
@@ -266,6 +265,11 @@ class Raised:
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
+
+    @property
+    def thrown(self) -> BaseException:
+        """What is thrown into a body that waits for this."""
+        return self.error
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Raised and self.error == other.error

@@ -9,7 +9,7 @@ import attrs
 
 from durable.runner.definitions import ContinueRequested, WorkflowCall
 from durable.runner.fibers import WaitCondition
-from durable.runner.ops import Outcome, Returned
+from durable.runner.ops import Outcome, Raised, Returned
 
 
 @attrs.frozen
@@ -36,8 +36,13 @@ class ContinueAs:
 End: TypeAlias = Completed | Failed | ContinueAs
 
 
-def end_of(outcome: Outcome | ContinueRequested) -> End:
-    """How a workflow ends whose body has come to this."""
+def end_of(outcome: Outcome | ContinueRequested, mistake: Raised | None) -> End:
+    """How a workflow ends whose body has come to this.
+
+    If it was told of a mistake and caught it, with a handler that takes everything, it has not ended well.
+    """
+    if mistake is not None and not isinstance(outcome, Raised):
+        return Failed(mistake.error)
     if isinstance(outcome, ContinueRequested):
         return ContinueAs(outcome.call)
     return Completed(outcome.value) if isinstance(outcome, Returned) else Failed(outcome.error)

@@ -98,21 +98,21 @@ def test_dropped_operations_are_named_together() -> None:
     ]  # fmt: skip
 
 
-def test_dropped_operation_can_be_caught_and_is_told_once() -> None:
-    """A body that catches the message goes on, and the operation that carried it is not lost."""
+def test_dropped_operation_is_told_once_and_cleanup_runs() -> None:
+    """A body that is told may clean up, with operations of its own. Then the workflow fails."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
         charge(1)  # type: ignore[unused-awaitable]
         try:
             yield from charge(2)
-        except OperationMisused:
-            return (yield from charge(3))
-        return "not told"
+        finally:
+            yield from charge(3)
 
     session = a_session(body)
     [position] = opened(session.start())
-    assert value_of(session.feed(activity_ok(1, position, "charge", 3))) == 3
+    error = error_of(session.feed(activity_ok(1, position, "charge", 3)))
+    assert "charge(...) was created at" in str(error)
 
 
 def test_dropped_operation_does_not_hide_an_error() -> None:
@@ -128,7 +128,7 @@ def test_dropped_operation_does_not_hide_an_error() -> None:
 
 
 def test_dropped_operation_in_a_branch_fails_the_branch() -> None:
-    """A branch that drops an operation fails like a branch that raises."""
+    """A branch that drops an operation fails, and its workflow with it."""
 
     def branch() -> Durable[int]:
         charge(1)  # type: ignore[unused-awaitable]
@@ -143,11 +143,11 @@ def test_dropped_operation_in_a_branch_fails_the_branch() -> None:
             return str(error)
         return "not told"
 
-    assert "in branch but never yielded" in value_of(run(body))
+    assert "in branch but never yielded" in misuse(body)
 
 
-def test_dropped_operation_of_a_failed_branch_is_not_told_to_others() -> None:
-    """A branch that fails with its own error takes its dropped operations along: who catches it goes on."""
+def test_dropped_operation_of_a_failed_branch_is_not_hidden_by_its_error() -> None:
+    """The error of a branch may be caught, so the operation that it dropped is told instead, with that error."""
 
     def branch() -> Durable[None]:
         charge(1)  # type: ignore[unused-awaitable]
@@ -162,7 +162,9 @@ def test_dropped_operation_of_a_failed_branch_is_not_told_to_others() -> None:
             yield from sleep(0)
         return "on"
 
-    assert value_of(run(body)) == "on"
+    error = error_of(run(body))
+    assert "in branch but never yielded" in str(error)
+    assert type(error.__context__) is Declined
 
 
 def test_operation_that_is_dropped_outside_a_workflow_is_nobodys_mistake() -> None:
@@ -234,14 +236,9 @@ def test_bare_yield_of_an_operation_is_refused() -> None:
 
     @workflow(name="w")
     def body() -> Durable[Any]:
-        try:
-            yield charge(1)
-        except OperationMisused as error:
-            yield from sleep(0)
-            return str(error)
-        return "accepted"
+        yield charge(1)
 
-    assert value_of(run(body)) == f"bare 'yield charge(...)': write 'yield from' ({line_of(body, 'yield charge')})"
+    assert misuse(body) == f"bare 'yield charge(...)': write 'yield from' ({line_of(body, 'yield charge')})"
 
 
 def test_bare_yield_beside_other_operations_is_refused() -> None:
@@ -278,19 +275,16 @@ class Foreign:
 
 
 def test_await_of_a_foreign_awaitable_is_refused() -> None:
-    """A body that awaits what no workflow can wait for is told so, and may go on."""
+    """A body that awaits what no workflow can wait for is told so."""
 
     async def helper() -> None:
         await Foreign()
 
     @workflow(name="w")
     async def body() -> Any:
-        try:
-            await helper()
-        except OperationMisused as error:
-            return str(error)
+        await helper()
 
-    told = value_of(run(body))
+    told = misuse(body)
     assert told.startswith("workflow w yielded or awaited Foreign, which is no durable operation")
     assert f"{inspect.getsourcefile(Foreign)}:" in told
 

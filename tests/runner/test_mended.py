@@ -197,8 +197,8 @@ def test_cancellation_that_cannot_be_read_teaches_nothing() -> None:
     assert session.now == seconds(0)
 
 
-def test_bare_yield_after_a_refusal_is_refused() -> None:
-    """A bare yield is refused also when the same operation was refused just before."""
+def test_caught_refusal_is_told_at_a_bare_yield() -> None:
+    """A bare yield of an operation that was refused just before does not run it: the first mistake is told."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -208,4 +208,4 @@ def test_bare_yield_after_a_refusal_is_refused() -> None:
         except OperationMisused:
             yield op
 
-    assert "bare 'yield charge(...)'" in str(error_of(run(body)))
+    assert "charge(...) is an operation, not a sequence" in str(error_of(run(body)))

@@ -106,7 +106,7 @@ def test_settle_of_nothing_is_an_empty_tuple() -> None:
 
 
 def test_settle_takes_failures_of_any_kind() -> None:
-    """A helper that raises at once, a misused operation and a failed child are failures like others."""
+    """A helper that raises at once, a refused branch and a failed child are failures like others."""
 
     @workflow(name="child")
     def child() -> Durable[None]:
@@ -117,7 +117,7 @@ def test_settle_takes_failures_of_any_kind() -> None:
         yield from sleep(1)
 
     def clumsy() -> Durable[Any]:
-        yield 7  # type: ignore[misc]
+        yield from gather(7)  # type: ignore[call-overload]
 
     @workflow(name="w")
     def body() -> Durable[Any]:

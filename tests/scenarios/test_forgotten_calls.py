@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from durable import (
     call,
     workflow,
 )
+from durable.runner.forgotten import IN_ACTIVITIES
 from tests.scenarios.kit import SOON
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +65,14 @@ def asks_for_truth() -> str:
     return "charged" if charge(1) else "not"  # type: ignore[truthy-bool]
 
 
-FUNCTIONS: list[Callable[[], Any]] = [drops, drops_async, keeps, asks_for_truth]
+def catches() -> str:
+    """Takes a call for its result where everything is caught."""
+    with contextlib.suppress(Exception):
+        return asks_for_truth()
+    return "charged"
+
+
+FUNCTIONS: list[Callable[[], Any]] = [drops, drops_async, keeps, asks_for_truth, catches]
 
 
 @pytest.mark.parametrize("number", range(len(FUNCTIONS)), ids=[fn.__name__ for fn in FUNCTIONS])
@@ -73,6 +82,32 @@ async def test_call_that_an_activity_drops_fails_it(number: int) -> None:
         with pytest.raises(WorkflowFailed, match=r"charge\(\.\.\.\) .*\.fn") as caught:
             await (await engine.start(runs(number))).result(timeout=SOON)
         assert isinstance(caught.value.__cause__, OperationMisused)
+
+
+class Down(Exception):
+    """An error of the activity itself."""
+
+
+@activity(retry=Retry(max_attempts=3, first_delay=0))
+async def drops_and_raises() -> None:
+    """Forgets `.fn`, and fails."""
+    charge(1)  # type: ignore[unused-awaitable]
+    raise Down
+
+
+@workflow(name="forgotten-calls-raising")
+def raising() -> Durable[None]:
+    """Runs it."""
+    yield from drops_and_raises()
+
+
+async def test_call_that_a_failing_activity_drops_leaves_nothing() -> None:
+    """The activity's own error stands, and nothing is kept of its attempts."""
+    async with WorkflowEngine("memory://") as engine:
+        with pytest.raises(WorkflowFailed) as caught:
+            await (await engine.start(raising())).result(timeout=SOON)
+    assert isinstance(caught.value.__cause__, Down)
+    assert not IN_ACTIVITIES
 
 
 async def test_call_that_an_activity_hands_to_an_engine_is_used() -> None:
