@@ -13,10 +13,12 @@ import re
 import sys
 from functools import lru_cache
 from itertools import takewhile
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, Protocol
 
 import attrs
+
+from durable.runner.kept_errors import cleanups, may_keep_errors
 
 # The only frames of durable that run a body or an activity: what is freed there was left in a variable.
 _RUNS_BODIES = ("durable.runner.interpreter", "_step")
@@ -24,15 +26,13 @@ _RUNS_ACTIVITIES = "durable.engine.attempts"
 _PLAIN = "call the plain function (.fn), or hand the call to an engine"
 # Instructions that cannot raise: no error is under way when one of them drops something.
 _QUIET = re.compile(r"POP_TOP|IS_OP|STORE_(FAST|DEREF|NAME|GLOBAL)|DELETE_|POP_JUMP\w*_NONE|RETURN_|END_FOR|POP_ITER")
+# Those of them that ask whether something is None. What they drop has just been made.
+_ASKS = re.compile(r"IS_OP|POP_JUMP\w*_NONE")
+_LOOKS_UP = ("LOAD_ATTR", "LOAD_METHOD")
+# Where an error goes that is raised in a handler.
+_ENDS_OF_HANDLERS = frozenset({"COPY", "LOAD_CONST"})
 # Instructions that let go of an error that was handled, and of all that its traceback held.
 _ENDS_HANDLING = frozenset({"POP_EXCEPT", "RERAISE", "CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START"})
-# What does not keep an error: a look at its attributes, its text, or raising another error from it.
-_LOOKS_AT = ("LOAD_ATTR", "LOAD_METHOD", "FORMAT_", "CONVERT_VALUE", "RAISE_VARARGS")
-_READERS = frozenset({"str", "repr", "type"})
-# What stands between the argument of an error that is raised and the raise: further arguments, the call, the cause.
-_BUILDS_ERROR = ("PRECALL", "CALL", "CACHE", "KW_NAMES", "LOAD_CONST", "LOAD_FAST")
-# Calls that take an error and do not keep it: those of a logger, and `print`.
-_TELLERS = frozenset({"debug", "info", "warning", "error", "exception", "critical", "log", "print"})
 
 
 @attrs.frozen
@@ -43,8 +43,8 @@ class _Facts:
     guarded: tuple[tuple[int, int], ...]
     # Where a handler forgets the name of its error.
     forgets: frozenset[int]
-    # Whether a caught error may be kept in a variable beyond its handler.
-    keeps_errors: bool
+    # From and to (exclusive) where an error is being handled.
+    handling: tuple[tuple[int, int], ...]
 
 
 @lru_cache(maxsize=512)
@@ -53,53 +53,11 @@ def _facts(code: CodeType) -> _Facts:
     names = {step.offset: step.opname for step in steps}
     entries = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]  # unknown to the stubs
     guarded = tuple((entry.start, entry.end) for entry in entries if names.get(entry.target) == "PUSH_EXC_INFO")
-    # `except Problem as error` ends with `error = None; del error`.
-    cleanups = [
-        (store.offset, store.argval)
-        for load, store, delete in zip(steps, steps[1:], steps[2:], strict=False)
-        if load.argval is None
-        and load.opname.startswith("LOAD_")
-        and store.opname.startswith("STORE_")
-        and delete.opname.startswith("DELETE_")
-        and store.argval == delete.argval
-    ]
-    errors = {name for _, name in cleanups}
-    keeps = any(
-        _is_kept(steps, index)
-        for index, step in enumerate(steps)
-        if step.opname.startswith("LOAD_") and errors.intersection(_names(step))
+    # What is raised in a handler goes where the handler ends: `error = None; del error`, then back to what was before.
+    handling = tuple(
+        (entry.start, entry.end) for entry in entries if entry.lasti and names.get(entry.target) in _ENDS_OF_HANDLERS
     )
-    return _Facts(guarded, frozenset(offset for offset, _ in cleanups), keeps)
-
-
-def _names(step: dis.Instruction) -> tuple[Any, ...]:
-    """The names that an instruction loads; some load two."""
-    return step.argval if isinstance(step.argval, tuple) else (step.argval,)
-
-
-def _is_kept(steps: list[dis.Instruction], index: int) -> bool:
-    """Whether an error that is loaded here may be kept."""
-    if index + 1 < len(steps) and steps[index + 1].opname.startswith(_LOOKS_AT):
-        return False
-    if index and steps[index - 1].opname == "LOAD_GLOBAL" and steps[index - 1].argval in _READERS:
-        return False
-    return not (_is_told(steps, index) or _is_raised(steps, index))
-
-
-def _is_told(steps: list[dis.Instruction], index: int) -> bool:
-    """Whether what is loaded here is an argument of a call that only tells of it, like `log.warning("%s", error)`."""
-    # Back to the end of the statement, or the call, before this one.
-    before = takewhile(
-        lambda step: not step.opname.startswith(("CALL", "PRECALL", "STORE_", "POP_")), reversed(steps[:index])
-    )
-    named = (step for step in before if step.opname.startswith(("LOAD_METHOD", "LOAD_ATTR")) or step.argval == "print")
-    return any(step.argval in _TELLERS for step in named)
-
-
-def _is_raised(steps: list[dis.Instruction], index: int) -> bool:
-    """Whether what is loaded here goes into an error that is raised at once, like `raise Problem(error)`."""
-    rest = (step.opname for step in steps[index + 1 :])
-    return next((name for name in rest if not name.startswith(_BUILDS_ERROR)), "") == "RAISE_VARARGS"
+    return _Facts(guarded, frozenset(offset for offset, _ in cleanups(steps)), handling)
 
 
 def _is_collecting() -> bool:
@@ -145,7 +103,7 @@ def report(session: Body | None, activity: object, dropped: object, fix: str) ->
     if not place:
         body = session.stepped.body
         code = getattr(body, "gi_code", None) or body.cr_code
-        if _facts(code).keeps_errors:
+        if may_keep_errors(code):
             return
         place = f"created at {likely_place(code, what)}, kept in a variable,"
     note(session, activity, f"{what} was {place} {fix}")
@@ -178,19 +136,47 @@ def _place_of_drop(frame: FrameType) -> str | None:
 def _is_blamed(frame: FrameType) -> bool:
     """Whether the code of a frame drops something now, and no error can have done it."""
     instruction = _instruction(frame)
-    if instruction == "POP_TOP":
+    if instruction == "POP_TOP" and _makes_operation(frame):
         return True
-    if _is_let_go(frame) or _facts(frame.f_code).keeps_errors:
+    if _is_let_go(frame) or (not _ASKS.match(instruction) and _is_in(frame, _facts(frame.f_code).handling)):
         return False
-    if _QUIET.match(instruction):
-        return True
     # An error may be under way: it would be caught here, or further out in the body.
+    is_quiet = _QUIET.match(instruction)
     outer: FrameType | None = frame
     while outer is not None and not _is_ours(outer):
-        if any(start <= outer.f_lasti < end for start, end in _facts(outer.f_code).guarded):
+        if not is_quiet and _is_in(outer, _facts(outer.f_code).guarded):
+            return False
+        if may_keep_errors(outer.f_code, outer.f_globals):
             return False
         outer = outer.f_back
     return True
+
+
+def _is_in(frame: FrameType, ranges: tuple[tuple[int, int], ...]) -> bool:
+    return any(start <= frame.f_lasti < end for start, end in ranges)
+
+
+def _makes_operation(frame: FrameType) -> bool:
+    """Whether the statement that ends here, like `charge(1)`, calls what makes operations: then it dropped that one."""
+    steps = [step for step in dis.get_instructions(frame.f_code) if step.offset < frame.f_lasti]
+    depth, start = 0, len(steps)
+    while depth < 1 and start:
+        # Back to where the value that is dropped began.
+        start -= 1
+        depth += dis.stack_effect(steps[start].opcode, steps[start].arg, jump=False)
+    first, *rest = steps[start:]
+    value = frame.f_globals.get(first.argval) if first.opname in ("LOAD_GLOBAL", "LOAD_NAME") else None
+    names = [step.argval for step in takewhile(lambda step: step.opname.startswith(_LOOKS_UP), rest)]
+    while names and isinstance(value, (ModuleType, type)):
+        value = vars(value).get(names.pop(0))
+    # The plain function of an activity makes no operation.
+    return names[:1] != ["fn"] and _is_durables(value)
+
+
+def _is_durables(value: object) -> bool:
+    """Whether something is made by durable: an activity, a workflow, an event, or one of its own functions."""
+    module = getattr(value, "__module__", None) if callable(value) else None
+    return str(module or type(value).__module__).partition(".")[0] == "durable"
 
 
 def _is_let_go(frame: FrameType) -> bool:

@@ -103,11 +103,12 @@ def raising() -> Durable[None]:
 
 async def test_call_that_a_failing_activity_drops_leaves_nothing() -> None:
     """The activity's own error stands, and nothing is kept of its attempts."""
+    before = len(IN_ACTIVITIES)
     async with WorkflowEngine("memory://") as engine:
         with pytest.raises(WorkflowFailed) as caught:
             await (await engine.start(raising())).result(timeout=SOON)
     assert isinstance(caught.value.__cause__, Down)
-    assert not IN_ACTIVITIES
+    assert len(IN_ACTIVITIES) == before
 
 
 async def test_call_that_an_activity_hands_to_an_engine_is_used() -> None:
