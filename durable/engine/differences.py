@@ -21,7 +21,8 @@ def difference(known: WorkflowRecord, op: StartWorkflow) -> str | None:
     """
     if known.start_digest != digest(op.name, op.input):
         return _other_call(known, op)
-    if known.tags != op.tags:
+    # Their order says nothing: that of a set is another one in every process.
+    if set(known.tags) != set(op.tags):
         return f"tags={_brief(list(op.tags))}, but it was started with tags={_brief(list(known.tags))}"
     # A round that continued, or a child that its parent started again, has forgotten its first delay.
     delay = max(0, known.start_at - known.created_at)

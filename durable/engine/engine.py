@@ -260,7 +260,9 @@ def _tags(tags: Iterable[str] | None) -> tuple[str, ...]:
         return ()
     if isinstance(tags, str):
         raise WrongType("tags", "must be several texts, not one: tags=[...]")
-    return tuple(dict.fromkeys(check_text("tag", tag) for tag in tags))
+    texts = dict.fromkeys(check_text("tag", tag) for tag in tags)
+    # In the order given, which for a set is another one in every process.
+    return tuple(sorted(texts) if isinstance(tags, (set, frozenset)) else texts)
 
 
 def _log_recovery(report: RecoveryReport) -> RecoveryReport:

@@ -47,6 +47,7 @@ SAME: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "the very same": (lambda: order("tea"), {"tags": ["eu", "b2b"], "delay": 60}),
     "a default spelled out": (lambda: order("tea", count=1), {"tags": ("eu", "b2b"), "delay": 60.0}),
     "another version": (lambda: newer()("tea"), {"tags": ["eu", "b2b"], "delay": 60}),
+    "tags in another order": (lambda: order("tea"), {"tags": ["b2b", "eu"], "delay": 60}),
 }
 
 
@@ -58,6 +59,16 @@ async def test_repeated_start_finds_the_first(how: str) -> None:
         call, options = SAME[how]
         assert (await engine.start(call(), id="w", **options)).id == "w"
         assert await engine.runs.count() == 1
+
+
+async def test_tags_of_a_set_are_stored_in_order() -> None:
+    """A set has another order in every process; what is stored of it has not. A list keeps its own."""
+    async with WorkflowEngine("memory://") as engine:
+        names = [f"tag-{number}" for number in range(12)]
+        await engine.start(order("tea"), id="set", tags=set(names))
+        await engine.start(order("tea"), id="list", tags=["eu", "b2b"])
+        tags = {run.id: run.tags for run in await engine.runs.list()}
+    assert tags == {"set": tuple(sorted(names)), "list": ("eu", "b2b")}
 
 
 OTHER: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
