@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,6 +72,41 @@ def test_other_versions_and_other_modules_are_no_duplicates(folder: Path) -> Non
     versions = defined(WORKFLOW, "versions_wf"), defined(WORKFLOW, "versions_wf", "(version=2)")
     write(folder, *versions, defined(ACTIVITY, "charge"), copies)
     assert importlib.import_module("defined_twice").versions_wf.version == 2
+
+
+def script(folder: Path, *parts: str) -> dict[str, Any]:
+    """The globals of a file when it is run as a script."""
+    path = folder / "script.py"
+    path.write_text(HEADER + "".join(parts))
+    return {"__name__": "__main__", "__spec__": None, "__file__": str(path)}
+
+
+def execute(space: dict[str, Any]) -> None:
+    """Run such a file."""
+    path = Path(space["__file__"])
+    exec(compile(path.read_text(), str(path), "exec"), space)
+
+
+def test_second_definition_of_a_script_is_refused_with_both_lines(folder: Path) -> None:
+    """A script has no module spec, but it is run once."""
+    space = script(folder, defined(ACTIVITY, "one", "(name='pay')"), defined(ACTIVITY, "two", "(name='pay')"))
+    with pytest.raises(DuplicateActivity, match=r"'pay' is .*script\.py:2 and .*script\.py:6"):
+        execute(space)
+
+
+def test_script_that_another_run_executes_again_is_no_duplicate(folder: Path) -> None:
+    """A server that runs a script again gives it other globals."""
+    for header in ("", "# another line\n"):
+        execute(script(folder, header, defined(ACTIVITY, "script_pay")))
+
+
+def test_script_at_a_prompt_may_run_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a prompt a file may be run again among the same names."""
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    space = script(folder, defined(ACTIVITY, "prompt_pay"))
+    execute(space)
+    script(folder, "# another line\n", defined(ACTIVITY, "prompt_pay"))
+    execute(space)
 
 
 def test_cell_of_a_notebook_may_run_again() -> None:
