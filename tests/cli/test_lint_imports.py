@@ -63,7 +63,8 @@ HEADERS = {
         ("yield from charge(order)", []),
         ("yield from helper(order)", []),
         ("unknown(order)", []),
-        ("checkout.continue_as(order)", ["DUR101"]),
+        ("checkout.continue_as(order)", ["DUR108"]),
+        ("x = 1 if helper(order) else 2", ["DUR106"]),
     ],
 )
 @pytest.mark.parametrize("header", HEADERS)

@@ -23,8 +23,12 @@ DROPPED = (
     "call(open, 'a')",
     "activity(len)(order)",
     "payment = charge(order)",
-    "child.continue_as(order)",
     "import durable; durable.sleep(1)",
+    "payment: int = charge(order)",
+    "payment = charge(order)\nif payment is not None:\n    return",
+    "payment = charge(order)\npayment = 5\nyield from sleep(payment)",
+    "payments = [charge(one) for one in order]\nyield from sleep(len(payments))",
+    "payments = [helper(order)]",
 )
 
 
@@ -46,6 +50,12 @@ KEPT = (
     "remembered = {'op': charge(order)}\nyield from remembered['op']",
     "print\ncharge",
     "yield from ()",
+    "op = charge(order)\nif op is not None:\n    yield from op",
+    "op = charge(order)\nresult = yield from op\nop = result",
+    "op = charge(order)\ndef later():\n    yield from op\nyield from later()\nop = None",
+    "op = charge(order)\nif region:\n    op = sleep(1)\nyield from op",
+    "try:\n    ops = [charge(order), sleep(1)]\nexcept ValueError:\n    ops = []\nyield from sleep(len(ops))",
+    "first, second = [charge(order)], [sleep(1)]\nyield from gather(*first, *second)",
 )
 
 
@@ -96,11 +106,50 @@ def test_yield_that_is_never_reached_is_no_bare_yield(end: str) -> None:
         "x = [*charge(order)]",
         "assert charge(order)",
         "match charge(order):\n    case 1:\n        pass",
+        "match order:\n    case x if charge(x):\n        pass",
+        "x = [one for one in order if charge(one)]",
+        "x = any(charge(one) for one in order)",
+        "x = all([charge(order), region])",
+        "x = list(filter(charge, order))",
+        "x = list(filter(lambda one: charge(one), order))",
+        "x = sorted(order, key=charge)",
+        "x = max(order, key=charge.options(name='x'))",
+        "x = isinstance(charge(order), int)",
+        "x = '{}'.format(charge(order))",
+        "x = {1: 'paid'}.get(charge(order))",
+        "if helper(order):\n    return",
+        "x = not helper(order)",
+        "x = helper(order) == 1",
+        "x = f'{helper(order)}'",
+        "x = any(helper(one) for one in order)",
+        "x = [one for one in order if helper(one)]",
+        "x = list(filter(helper, order))",
+        "x = str(helper(order))",
     ],
 )
 def test_operation_taken_for_a_result_is_found(body: str) -> None:
-    """Where only a result makes sense an operation is a mistake."""
-    assert codes(module(f"{body}\nyield from sleep(1)")) == ["DUR106"]
+    """Where only a result makes sense an operation is a mistake, and so is a helper."""
+    assert codes(module(f"{body}\nyield from sleep(1)", more=HELPER)) == ["DUR106"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for one in helper(order):\n    print",
+        "x = [one for one in helper(order)]",
+        "x = sum(helper(order))",
+        "x = [*helper(order)]",
+        "first, second = helper(order)",
+        "x = list(filter(len, order)) + sorted(order, key=len)",
+        "x = [charge, helper]",
+        "x = list(map(helper, order))\nyield from gather(*x)",
+        "x = list(filter(lambda one: one, order))",
+        "x = dict(one=charge(order))\nyield from x['one']",
+    ],
+)
+def test_what_may_be_gone_over_is_not(body: str) -> None:
+    """A helper is a generator, as other functions are that workflows may use."""
+    assert codes(module(f"{body}\nyield from sleep(1)", more=HELPER)) == []
 
 
 WAIT = "try:\n    yield from approval.wait()\n"
@@ -157,7 +206,17 @@ def test_message_says_what_was_dropped() -> None:
     said = [one.message for one in found(module("helper(order)\nyield from ()", more=HELPER))]
     assert said == ["helper helper(...) is made and never yielded in workflow body"]
     (one,) = found(module("child.continue_as(order)\nyield from ()"))
-    assert "write 'raise'" in one.message
+    assert (one.message, one.fix) == (
+        "child.continue_as(...) is made and never raised in workflow body",
+        "write 'raise' before it",
+    )
+
+
+@pytest.mark.parametrize("statement", ["child.continue_as(order)", "again = child.continue_as(order)"])
+def test_round_that_is_never_raised_is_found(statement: str) -> None:
+    """A next round that nobody raises is nothing but a value."""
+    assert codes(module(f"{statement}\nyield from sleep(1)")) == ["DUR108"]
+    assert codes(module("again = child.continue_as(order)\nyield from sleep(1)\nraise again")) == []
 
 
 def test_vocabulary_is_that_of_the_runner() -> None:

@@ -10,7 +10,7 @@ from durable.cli.lint import vocabulary
 from durable.cli.lint.bodies import Body, body_nodes, is_helper
 from durable.cli.lint.checks_of_names import Found
 from durable.cli.lint.codes import RULES
-from durable.cli.lint.meanings import Instance, Project, is_generator
+from durable.cli.lint.meanings import ROLES, Instance, Project, is_generator
 from durable.cli.lint.scopes import Function, tree_nodes
 
 # Where only a result makes sense; the fields in which an operation would be taken for one.
@@ -26,11 +26,19 @@ _VALUE_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
     ast.Subscript: ("value", "slice"),
     ast.FormattedValue: ("value",),
     ast.For: ("iter",),
-    ast.comprehension: ("iter",),
+    ast.comprehension: ("iter", "ifs"),
     ast.Match: ("subject",),
+    ast.match_case: ("guard",),
 }
-# Built-in functions that make nothing of an operation.
-_CONSUMERS = "list tuple set dict sorted sum min max len str int float bool repr any all iter next enumerate".split()
+# Built-in functions that make nothing of an operation: those that a generator makes sense for, and the others.
+_ITERATING = "list tuple set dict sorted sum min max any all iter next enumerate".split()
+_LOOKING = "len str int float bool repr isinstance".split()
+# Those that make nothing of operations in what they go over, and nothing of a function that makes operations.
+_JUDGING = {f"builtins.{name}" for name in ("any", "all", "sum", "min", "max", "sorted")}
+_ASKING = {f"builtins.{name}" for name in ("filter", "min", "max", "sorted")}
+# Where a variable is only looked at: what it holds is not passed on.
+_TESTS = (ast.If, ast.While, ast.IfExp, ast.Assert, ast.UnaryOp, ast.Compare, ast.FormattedValue)
+_COLLECTING = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.List, ast.Tuple, ast.Set)
 _LITERALS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.GeneratorExp, ast.Constant)
 _SWALLOWING = ("builtins.BaseException", "builtins.GeneratorExit")
 
@@ -60,19 +68,36 @@ def _use(project: Project, body: Body, node: ast.Call) -> Found:
     # A helper may return an operation for its caller to yield; a workflow may not.
     is_returned = isinstance(parent, ast.Return) and project.role(body.function) == "durable.workflow"
     if made == Instance(vocabulary.CONTINUE):
-        if isinstance(parent, ast.Expr) or is_returned:
-            yield node, "DUR101", f"{shown}(...) is not raised: write 'raise' before it"
+        if isinstance(parent, ast.Expr) or is_returned or _is_forgotten(project, body, node):
+            yield node, "DUR108", f"{shown}(...) is made and never raised"
         return
+    yield from _asked(project, body, node)
     helper = _helper(project, body, node)
     if made != Instance(vocabulary.OP) and helper is None:
         return
     what = f"{shown}(...)" if helper is None else f"helper {shown}(...)"
-    if isinstance(parent, ast.Expr) or _is_forgotten(body, node, parent):
+    if isinstance(parent, ast.Expr) or _is_forgotten(project, body, node):
         yield node, "DUR101", f"{what} is made and never yielded"
     elif is_returned:
         yield node, "DUR101", f"{what} is returned and never yielded"
-    elif helper is None and _is_taken_for_a_result(project, body, node, parent):
-        yield node, "DUR106", f"{what} is an operation and no result yet"
+    elif _is_taken_for_a_result(project, body, node, is_op=helper is None):
+        yield node, "DUR106", f"{what} is an operation and no result yet" if helper is None else f"{what} has not run"
+
+
+def _asked(project: Project, body: Body, node: ast.Call) -> Found:
+    """Functions that make operations, given to somebody who takes what they return: `filter(is_paid, orders)`."""
+    if project.dotted(node.func, body.scope) not in _ASKING:
+        return
+    given = [keyword.value for keyword in node.keywords if keyword.arg == "key"]
+    if project.dotted(node.func, body.scope) == "builtins.filter":
+        given = node.args[:1]
+    for function in given:
+        meaning = project.meaning(function, body.scope)
+        is_made = isinstance(meaning, Instance) and meaning.kind in (vocabulary.ACTIVITY, vocabulary.WORKFLOW)
+        if isinstance(meaning, Function):
+            is_made = project.role(meaning) in ROLES or (not project.role(meaning) and is_helper(meaning))
+        if is_made:
+            yield function, "DUR106", f"{ast.unparse(function)} gives no result that can be tested or compared"
 
 
 def _helper(project: Project, body: Body, node: ast.Call) -> Function | None:
@@ -83,34 +108,89 @@ def _helper(project: Project, body: Body, node: ast.Call) -> Function | None:
     return function if is_helper(function) else None
 
 
-def _is_forgotten(body: Body, node: ast.Call, parent: ast.AST) -> bool:
-    """Whether the operation is kept in a variable that nobody looks at."""
-    if not isinstance(parent, ast.Assign) or parent.value is not node:
+def _is_forgotten(project: Project, body: Body, node: ast.Call) -> bool:
+    """Whether the operation is kept in a variable, perhaps in a list, that nobody makes use of."""
+    parents = body.scope.parents
+    value: ast.AST = node
+    if isinstance(parents[node], _COLLECTING):
+        value = parents[node]
+    statement = parents[value]
+    target = None
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+    elif isinstance(statement, ast.AnnAssign):
+        target = statement.target
+    if not isinstance(target, ast.Name) or target.id in body.scope.given_away:
         return False
-    if len(parent.targets) != 1 or not isinstance(parent.targets[0], ast.Name):
-        return False
-    name = parent.targets[0].id
-    if name in body.scope.given_away:
+    name = target.id
+    is_alone = value is node
+    if not is_alone and len(body.scope.bindings[name]) > 1:
+        # A list that is made in a `try` may be replaced in its handler.
         return False
     # Everywhere in the function, also in functions inside it.
-    return not any(
-        isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
-        for one in ast.walk(body.function.node)
-    )
-
-
-def _is_taken_for_a_result(project: Project, body: Body, node: ast.Call, parent: ast.AST) -> bool:
-    for field in _VALUE_FIELDS.get(type(parent), ()):
-        held = getattr(parent, field)
-        if held is node or (isinstance(held, list) and node in held):
-            return True
-    if isinstance(parent, ast.Assign) and parent.value is node:
-        return isinstance(parent.targets[0], ast.Tuple | ast.List)
-    if isinstance(parent, ast.Starred):
+    reads = [one for one in ast.walk(body.function.node) if isinstance(one, ast.Name) and one.id == name]
+    reads = [one for one in reads if isinstance(one.ctx, ast.Load)]
+    if not all(one in parents for one in reads):
+        return False
+    if all(_is_look(project, body, one, is_alone=is_alone) for one in reads):
         return True
-    if isinstance(parent, ast.Call) and node in parent.args:
-        return project.dotted(parent.func, body.scope) in {f"builtins.{name}" for name in _CONSUMERS}
+    return _is_overwritten(parents, statement, name)
+
+
+def _is_look(project: Project, body: Body, name: ast.Name, *, is_alone: bool) -> bool:
+    """Whether a variable is only looked at here: its length, its truth, or whether it is None."""
+    parent = body.scope.parents[name]
+    if isinstance(parent, ast.Call):
+        return project.dotted(parent.func, body.scope) in {f"builtins.{one}" for one in _LOOKING}
+    return is_alone and isinstance(parent, _TESTS) and _stands_in(parent, name)
+
+
+def _is_overwritten(parents: dict[ast.AST, ast.AST], statement: ast.AST, name: str) -> bool:
+    """Whether the next statement of the block that mentions a variable gives it another value."""
+    block = next(
+        held
+        for _, held in ast.iter_fields(parents[statement])
+        if isinstance(held, list) and any(one is statement for one in held)
+    )
+    for after in block[block.index(statement) + 1 :]:
+        mentions = [one for one in ast.walk(after) if isinstance(one, ast.Name) and one.id == name]
+        if mentions:
+            return isinstance(after, ast.Assign) and after.targets == mentions
     return False
+
+
+def _is_taken_for_a_result(project: Project, body: Body, node: ast.Call, *, is_op: bool) -> bool:
+    """Whether only a result makes sense here. A helper is a generator, and one may go over a generator."""
+    parent = body.scope.parents[node]
+    if _stands_in(parent, node):
+        return is_op or not (isinstance(parent, ast.For | ast.comprehension) and parent.iter is node)
+    if isinstance(parent, ast.Assign):
+        return is_op and isinstance(parent.targets[0], ast.Tuple | ast.List)
+    if isinstance(parent, ast.Starred):
+        return is_op
+    if isinstance(parent, ast.Call):
+        return node in parent.args and _takes_results(project, body, parent, is_op=is_op)
+    around = body.scope.parents.get(parent)
+    if isinstance(around, ast.Call) and parent in around.args:
+        called = project.dotted(around.func, body.scope)
+        if isinstance(parent, ast.Lambda):
+            return called == "builtins.filter"
+        return isinstance(parent, _COLLECTING) and called in _JUDGING
+    return False
+
+
+def _stands_in(parent: ast.AST, node: ast.AST) -> bool:
+    held = [getattr(parent, field) for field in _VALUE_FIELDS.get(type(parent), ())]
+    return any(one is node or (isinstance(one, list) and node in one) for one in held)
+
+
+def _takes_results(project: Project, body: Body, call: ast.Call, *, is_op: bool) -> bool:
+    """Whether a function that is called can do nothing with an operation, or with a helper."""
+    if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Constant | ast.JoinedStr | ast.Dict):
+        # Such as `format` of a text, or `get` of a dict that stands here.
+        return True
+    names = [*_LOOKING, *(_ITERATING if is_op else ())]
+    return project.dotted(call.func, body.scope) in {f"builtins.{name}" for name in names}
 
 
 def _yields(nodes: Iterable[ast.AST], never: set[ast.expr]) -> Found:

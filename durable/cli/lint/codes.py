@@ -140,7 +140,7 @@ _RULES = (
     Rule(
         code="DUR106",
         title="operation is used as a value",
-        why="It is no result yet: it is always true, and it is equal to nothing.",
+        why="It is no result yet, nor is a helper that was called without `yield from`: a helper is always true.",
         fix="write '(yield from ...)' (or 'await') around it",
         bad="if charge(order):\n    yield from sleep(1)",
         good="if (yield from charge(order)):\n    yield from sleep(1)",
@@ -152,6 +152,24 @@ _RULES = (
         fix="call the activity itself and yield from it",
         bad="paid = charge.fn(order)\nyield from sleep(paid)",
         good="paid = yield from charge(order)\nyield from sleep(paid)",
+    ),
+    Rule(
+        code="DUR108",
+        title="next round is never raised",
+        why="`wf.continue_as(...)` makes a value. Without `raise` the workflow does not continue.",
+        fix="write 'raise' before it",
+        bad="yield from charge(order)\nchild.continue_as(order)",
+        good="yield from charge(order)\nraise child.continue_as(order)",
+    ),
+    Rule(
+        code="DUR109",
+        title="name is defined twice",
+        why="The second workflow or activity of one name hides the first. In a module that is imported it is refused.",
+        fix="give one of them another name with name=, or a workflow another version=",
+        bad='@activity(name="pay")\ndef by_card(): ...\n@activity(name="pay")\ndef by_bank(): ...\n'
+        "yield from gather(by_card(), by_bank())",
+        good='@activity(name="pay by card")\ndef by_card(): ...\n@activity(name="pay by bank")\ndef by_bank(): ...\n'
+        "yield from gather(by_card(), by_bank())",
     ),
 )
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import attrs
 
 from durable.cli.lint.bodies import Bodies, Body
+from durable.cli.lint.checks_of_definitions import check_definitions
 from durable.cli.lint.checks_of_names import check_names
 from durable.cli.lint.checks_of_operations import check_operations
 from durable.cli.lint.checks_of_state import check_state
@@ -79,10 +80,11 @@ def lint(sources: Iterable[tuple[Path, str | None]]) -> Linted:
             finding = _unreadable(path, error)
             found[finding.key] = finding
     bodies = Bodies(project)
-    for body in bodies:
-        for finding in _check(project, body):
-            if not _is_ignored(finding, ignored[body.module]):
-                found.setdefault(finding.key, finding)
+    checked = [(body.module, finding) for body in bodies for finding in _check(project, body)]
+    checked += [(module, finding) for module in project.modules for finding in _check_file(project, module)]
+    for module, finding in checked:
+        if not _is_ignored(finding, ignored[module]):
+            found.setdefault(finding.key, finding)
     return Linted(tuple(sorted(found.values())), count, sum(1 for _ in bodies))
 
 
@@ -99,6 +101,18 @@ def _check(project: Project, body: Body) -> Iterator[Finding]:
                 workflow=body.workflow,
                 end_line=node.end_lineno or node.lineno,
             )
+
+
+def _check_file(project: Project, module: Module) -> Iterator[Finding]:
+    for node, code, message in check_definitions(project, module):
+        yield Finding(
+            path=str(module.path),
+            line=node.lineno,
+            column=node.col_offset + 1,
+            code=code,
+            message=message,
+            end_line=node.lineno,
+        )
 
 
 def _unreadable(path: Path, error: Exception) -> Finding:

@@ -24,7 +24,7 @@ _SETS = ("builtins.set", "builtins.frozenset", "typing.Set", "typing.FrozenSet",
          "typing.MutableSet", "collections.abc.Set", "collections.abc.MutableSet")  # fmt: skip
 _SET_METHODS = ("union", "intersection", "difference", "symmetric_difference", "copy")
 _SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
-_ROLES = ("durable.workflow", "durable.activity")
+ROLES = ("durable.workflow", "durable.activity")
 # Decorators under which a function still does what it says.
 _HARMLESS_DECORATORS = frozenset(
     "builtins.staticmethod builtins.classmethod functools.cache functools.lru_cache functools.wraps "
@@ -190,7 +190,7 @@ class Project:
             called = decorator.func if isinstance(decorator, ast.Call) else decorator
             outside = function.scope.parent
             dotted = "" if outside is None else self.dotted(called, outside)
-            if dotted in _ROLES:
+            if dotted in ROLES:
                 return dotted
             if dotted not in _HARMLESS_DECORATORS:
                 role = "unknown"
@@ -243,11 +243,11 @@ class Project:
             return Instance(vocabulary.OP) if function.kind in (vocabulary.ACTIVITY, vocabulary.WORKFLOW) else None
         if isinstance(function, Function):
             is_bypassed = isinstance(node.func, ast.Attribute) and node.func.attr == "fn"
-            return Instance(vocabulary.OP) if self.role(function) in _ROLES and not is_bypassed else None
+            return Instance(vocabulary.OP) if self.role(function) in ROLES and not is_bypassed else None
         if function is None:
             return None
         dotted = function.dotted
-        if dotted in _ROLES:
+        if dotted in ROLES:
             made = vocabulary.WORKFLOW if dotted == "durable.workflow" else vocabulary.ACTIVITY
             # With a function it is the definition; without one it is the decorator, whose call gives the definition.
             return Instance(made) if node.args else External(dotted)
