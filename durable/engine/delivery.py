@@ -115,6 +115,7 @@ def send(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Deli
     if event.consume and not turn.state.archive.is_buried(event):
         _check_room(turn, event, target)
         turn.state.post.put_event(event)
+    look(turn, event)
     return Queued()
 
 

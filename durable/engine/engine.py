@@ -32,7 +32,6 @@ from durable.engine.operations import (
 )
 from durable.engine.planner import Schedules
 from durable.engine.recovery_operations import ReadRecovery
-from durable.engine.typos import Typos
 from durable.engine.views import RecoveryReport
 from durable.errors import EngineClosed, OperationMisused, WrongType
 from durable.ids import check_reason, check_text, new_id
@@ -71,7 +70,6 @@ class WorkflowEngine:
         # What the last start came to; None before the first.
         self.recovery: RecoveryReport | None = None
         self._host: Host | None = None
-        self._typos = Typos()
         self.runs = Runs(self._core)
         self.pauses = Pauses(self._core)
         self.events = Events(self._core)
@@ -167,7 +165,7 @@ class WorkflowEngine:
         if not isinstance(event, Event):
             raise WrongType("send_event", f"takes an Event, not {type(event).__name__}")
         text, _ = event.coder(self._core.codec).pack(payload)
-        reply = await self._core.ask(
+        return await self._core.ask(
             SendEvent(
                 name=event.name,
                 event_key=event_key(key),
@@ -180,9 +178,6 @@ class WorkflowEngine:
                 payload_type=event.payload_type,
             )
         )
-        if isinstance(reply, Queued):
-            self._typos.look(event.name, self._core.registry)
-        return reply
 
     @overload
     def handle(self, id: str) -> WorkflowHandle[Any]: ...

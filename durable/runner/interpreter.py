@@ -36,19 +36,8 @@ class Interpreter:
     """The fibers of one body: those that can run, how the body has ended, and what it owes."""
 
     __slots__ = (
-        "announced",
-        "answer",
-        "cancel_reason",
-        "closing",
-        "dropped",
-        "end",
-        "is_cancelled",
-        "mistake",
-        "ready",
-        "root",
-        "session",
-        "stepped",
-        "undos",
+        "announced", "answer", "cancel_reason", "closing", "dropped", "end", "is_cancelled", "mistake", "ready", "root",
+        "session", "stepped", "undos",
     )  # fmt: skip
 
     def __init__(self) -> None:

@@ -28,6 +28,8 @@ class Waits:
         self._let_go = let_go
         # By name: the types of payload that workflows have waited for here. Only to find a wrong sender early.
         self.awaited: dict[str, list[Any]] = {}
+        # The names of events that were kept here because nobody waited. Only to find a misspelt name.
+        self.kept: set[str] = set()
 
     def put(self, wait: EventWait) -> None:
         """Note that a workflow waits for an event."""
