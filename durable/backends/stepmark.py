@@ -11,6 +11,7 @@ Must not know what a workflow is. A file that cannot be created costs the eviden
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import mmap
 import os
@@ -44,6 +45,10 @@ class StepMark:
             if not stat.S_ISREG(opened.st_mode) or opened.st_nlink > 1:
                 # Somebody else's file, which must not be written to.
                 raise ValueError(f"{path} is not a plain file of its own")
+            if opened.st_mode & 0o077 and hasattr(os, "fchmod"):
+                # Whoever can write to it can blame a workflow. Only its owner may change that.
+                with contextlib.suppress(PermissionError):
+                    os.fchmod(descriptor, 0o600)
             if opened.st_size < _SIZE:
                 os.write(descriptor, bytes(_SIZE))
             self._map = mmap.mmap(descriptor, _SIZE)

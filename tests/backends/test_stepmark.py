@@ -41,6 +41,16 @@ def test_mark_file_is_private(tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(tmp_path / "store.db-step").st_mode) == 0o600
 
 
+def test_mark_file_that_others_may_open_is_made_private(tmp_path: Path) -> None:
+    """One that was left readable and writable for others is taken from them, and what it says is kept."""
+    file = tmp_path / "store.db-step"
+    file.write_bytes((77).to_bytes(8, sys.byteorder) + bytes(8184))
+    file.chmod(0o666)
+    mark = StepMark(str(tmp_path / "store.db"))
+    mark.close()
+    assert (mark.left, stat.S_IMODE(file.stat().st_mode)) == (77, 0o600)
+
+
 @pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
 def test_mark_file_is_never_a_link(
     tmp_path: Path, link: Callable[[Path, Path], None], caplog: pytest.LogCaptureFixture
