@@ -49,12 +49,27 @@ class FileWatch:
         """The same, and also whether somebody has replaced the log or overwritten the database. For once a second."""
         self.look()
         self._compare(self._log, self._log_identity, f"its log {self._log!r}")
-        if self.is_overwritten():
+        if self._is_overwritten():
             fix = "stop the service, restore the backup again, and remove the old log before you start it"
             raise StoreUnusable(self._path, f"it was overwritten while an engine worked on it. {_STOP}: {fix}")
+        if self._is_log_cut():
+            fix = "restart it, or restore a backup: what was not written back to the database by then is lost"
+            raise StoreUnusable(
+                self._path, f"its log {self._log!r} was cut off while an engine worked on it. {_STOP}; {fix}"
+            )
         self._note()
 
-    def is_overwritten(self) -> bool:
+    def is_spoilt(self) -> bool:
+        """Whether the log must not be written back: it is not whole, or the file is not the one it was written for."""
+        return self._is_overwritten() or self._is_log_cut()
+
+    def _is_log_cut(self) -> bool:
+        """Whether somebody has emptied the log, as `> store.db-wal` does, and something was written to it since."""
+        with contextlib.suppress(OSError):
+            return generation.is_log_cut(self._real)
+        return False
+
+    def _is_overwritten(self) -> bool:
         """Whether the file has the header of another one, as after `cp backup.db store.db`."""
         found = generation.read(self._held.file)
         if found in self._generations:

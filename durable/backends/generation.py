@@ -51,13 +51,25 @@ def announce(connection: sqlite3.Connection, held: owner.Owner, incarnation: str
 
 def log_salt(real: str) -> int | None:
     """The salt of the log beside a database; None if there is no log, or one without a header, which SQLite ignores."""
-    try:
-        with open(f"{real}-wal", "rb") as log:
-            start = log.read(_SALT_END)
-    except FileNotFoundError:
-        return None
+    start = _log_start(real)
     has_header = len(start) == _SALT_END and start[:4] in _LOG_MAGICS
     return int.from_bytes(start[_SALT_START:], "big") if has_header else None
+
+
+def is_log_cut(real: str) -> bool:
+    """Whether the log has contents and no header: it was cut off, and SQLite has written to it where it had stopped.
+
+    An empty log is nothing special: SQLite writes a header to it with the next commit.
+    """
+    return bool(_log_start(real)) and log_salt(real) is None
+
+
+def _log_start(real: str) -> bytes:
+    try:
+        with open(f"{real}-wal", "rb") as log:
+            return log.read(_SALT_END)
+    except FileNotFoundError:
+        return b""
 
 
 def is_later(salt: int, noted: int, restarts: int = _RESTARTS) -> bool:

@@ -31,8 +31,9 @@ def prepare(connection: sqlite3.Connection, path: str, synchronous: str) -> None
 def close(connection: sqlite3.Connection, watch: FileWatch | None) -> None:
     """Let go of a connection. It never fails: the log holds everything that was committed."""
     roll_back(connection)
-    if watch is not None and watch.is_overwritten():
-        # The log belongs to what was in the file before. The next engine that opens it says what to do.
+    if watch is not None and watch.is_spoilt():
+        # The log belongs to what was in the file before; the next engine that opens it says what to do. Or it was cut
+        # off, and SQLite would write zeros over pages that are sound.
         with watch.keeping_log(), contextlib.suppress(sqlite3.Error):
             connection.close()
         return

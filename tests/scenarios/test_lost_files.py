@@ -188,6 +188,22 @@ async def test_overwritten_file_is_noticed_and_its_log_kept_apart(file: Path) ->
         assert [one.id for one in await engine.runs.list()] == ["before"]
 
 
+async def test_emptied_log_is_noticed_and_not_written_back(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A log that was cut off in place stops the engine after the next commit; the database stays sound."""
+    clock = ManualClock()
+    async with WorkflowEngine(file, clock=clock) as engine:
+        for number in range(3):
+            await engine.start(wait_for_answer(), id=str(number))
+        Path(f"{file}-wal").write_bytes(b"")
+        clock.advance(1.0)
+        with pytest.raises(StoreUnusable, match=r"store\.db-wal' was cut off"):
+            await engine.start(wait_for_answer(), id="after")
+    assert critical(caplog) == 1
+    async with WorkflowEngine(file) as engine:
+        await engine.start(wait_for_answer(), id="again")
+    assert query(file, "PRAGMA integrity_check") == [("ok",)]
+
+
 async def test_schema_change_by_others_is_no_loss(file: Path) -> None:
     """Somebody adds an index through SQLite while the engine works: that is their business and stops nothing."""
     clock = ManualClock()
