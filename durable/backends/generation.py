@@ -15,6 +15,7 @@ Knows the header and the lock file. Must not know what is stored.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import zlib
@@ -44,6 +45,10 @@ def version(connection: sqlite3.Connection) -> int:
 def announce(connection: sqlite3.Connection, held: owner.Owner, incarnation: str) -> int:
     """The generation of a new opening. The lock file names it, and whatever the file may hold until then."""
     number = zlib.crc32(incarnation.encode()) & 0x7FFFFFFF or 1
+    # So that the first commit starts the log again, under another salt than the one of the last engine. It need not
+    # succeed: a reader can be in the way too.
+    with contextlib.suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
     # The log may get another salt with the first commit, so for the moment any will do.
     held.remember({read(held.file), version(connection), number}, None)
     return number

@@ -143,11 +143,7 @@ class SqliteBackend:
     def _connect(self, real: str) -> sqlite3.Connection:
         """The one connection. A method, so that tests of power loss can put a disk that forgets under it."""
         return sqlite3.connect(
-            real,
-            timeout=self._busy_timeout,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=256,
+            real, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False, cached_statements=256
         )
 
     def _take(self, connection: sqlite3.Connection, incarnation: str) -> Opened:
@@ -157,10 +153,6 @@ class SqliteBackend:
         assert self._owner is not None
         if self._must_vacuum:
             vacuum.convert(connection, self._owner)
-        # So that the first commit starts the log again, under another salt than the one of the last engine. It need not
-        # succeed: a reader can be in the way too.
-        with contextlib.suppress(sqlite3.OperationalError):
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         number = generation.announce(connection, self._owner, incarnation)
         connection.execute("BEGIN IMMEDIATE")
         if not schema.is_current(connection):

@@ -59,6 +59,11 @@ def replace_log(file: Path) -> None:
     os.replace(f"{file}-copy", f"{file}-wal")
 
 
+def empty_log(file: Path) -> None:
+    """Cut the log off where it is, as `> store.db-wal` does."""
+    Path(f"{file}-wal").write_bytes(b"")
+
+
 LOSSES = [delete, rename, replace, delete_log]
 
 
@@ -194,7 +199,7 @@ async def test_emptied_log_is_noticed_and_not_written_back(file: Path, caplog: p
     async with WorkflowEngine(file, clock=clock) as engine:
         for number in range(3):
             await engine.start(wait_for_answer(), id=str(number))
-        Path(f"{file}-wal").write_bytes(b"")
+        empty_log(file)
         clock.advance(1.0)
         with pytest.raises(StoreUnusable, match=r"store\.db-wal' was cut off"):
             await engine.start(wait_for_answer(), id="after")
