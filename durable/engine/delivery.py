@@ -21,6 +21,7 @@ from durable.engine.operations import Delivered, Queued, SendEvent
 from durable.engine.progress import feed, load
 from durable.engine.state.bodies import Loaded
 from durable.engine.turn import Turn
+from durable.engine.typos import look
 from durable.errors import (
     CodecError,
     EventConflict,
