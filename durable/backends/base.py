@@ -115,12 +115,16 @@ class EventsFor(Query[PendingEvent]):
 
 @attrs.frozen(kw_only=True)
 class PendingEvents(Query[PendingEvent]):
-    """Pending events by serial, ascending, after one; or just the one with this serial. Filters are optional."""
+    """Pending events by serial, ascending, after one; or just the one with this serial. Filters are optional.
+
+    With `valid_at` only those that have not expired by then.
+    """
 
     serial: int | None = None
     name: str | None = None
     target: int | None = None
     unstarted: str | None = None
+    valid_at: int | None = None
     after: int = 0
     limit: int = 1
 

@@ -134,6 +134,7 @@ def _pending_events(mail: MemoryMail, query: PendingEvents) -> list[PendingEvent
         if query.name in (None, event.name)
         and query.target in (None, event.target)
         and query.unstarted in (None, event.unstarted)
+        and (query.valid_at is None or event.expires_at is None or event.expires_at > query.valid_at)
     )
     return list(islice(wanted, query.limit))
 

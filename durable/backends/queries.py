@@ -237,6 +237,9 @@ def _pending_events(query: PendingEvents) -> Select:
         # The unary plus: in the order of the page, and not by an index that would have to be sorted.
         terms[-1] = f"+{terms[-1]}"
     terms.append("serial > :after")
+    if query.valid_at is not None:
+        terms.append("(expires_at IS NULL OR expires_at > :valid_at)")
+        params["valid_at"] = query.valid_at
     sql = f"SELECT {rows.EVENT.select()} FROM pending_event{_where(terms)} ORDER BY serial LIMIT :limit"
     return Select(rows.EVENT, sql, {**params, "after": query.after}, query.limit)
 

@@ -190,7 +190,7 @@ class WorkflowStateCoordinator:
     def _answer(self, turn: Turn, envelope: Envelope, release: Release) -> None:
         operation = envelope.operation
         try:
-            reply = answer_list(self._backend, operation) if operation.is_list else decide_in(turn, operation)
+            reply = answer_list(self._backend, operation, turn.now) if operation.is_list else decide_in(turn, operation)
         except (InvariantViolated, StorageError):
             # The state may be half changed. Crash-only: throw it away and start again.
             raise

@@ -148,8 +148,6 @@ def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...]:
 
     Those who cannot read it are passed over. If nobody else gets it, it becomes a dead letter.
     """
-    if _expired(turn, event):
-        return ()
     takers: dict[int, str] = {}
     misfits: dict[int, tuple[WorkflowRecord, EventWait, str]] = {}
     for row in turn.state.waits.find_waiting_for_event(event.name, event.event_key):
@@ -270,7 +268,7 @@ def _take_first(turn: Turn, loaded: Loaded, wait: WaitCondition, events: Iterabl
     """Give a wait the first of these events that it may take; whether it waits no more, or its workflow is parked."""
     row = loaded.rows[wait.position]
     for event in events:
-        if _expired(turn, event):
+        if is_expired(turn, event):
             drop(turn, [event])
             continue
         answer = _take_pending(turn, loaded, wait, event)
@@ -303,7 +301,8 @@ def drop(turn: Turn, events: Sequence[PendingEvent]) -> None:
         turn.state.archive.forget_taken(name, event_key, oldest)
 
 
-def _expired(turn: Turn, event: PendingEvent) -> bool:
+def is_expired(turn: Turn, event: PendingEvent) -> bool:
+    """Whether an event is too old for whoever begins to wait now."""
     return event.expires_at is not None and event.expires_at <= turn.now
 
 

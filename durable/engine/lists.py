@@ -45,6 +45,7 @@ class Reading:
     """The store, as far as lists may use it."""
 
     _backend: Backend
+    now: int
 
     def find(self, query: Query[R]) -> Sequence[R]:
         """The rows that answer a question."""
@@ -64,9 +65,9 @@ class Reading:
         return None if record is None or record.is_damaged else record.id
 
 
-def answer_list(backend: Backend, op: Operation[Any]) -> Any:
+def answer_list(backend: Backend, op: Operation[Any], now: int) -> Any:
     """The answer to a list."""
-    return _LISTS[type(op)](Reading(backend), op)
+    return _LISTS[type(op)](Reading(backend, now), op)
 
 
 def list_workflows(reading: Reading, op: ListWorkflows) -> list[Listed]:
@@ -102,11 +103,13 @@ def list_pauses(reading: Reading, op: ListPauses) -> list[OpenPause]:
 
 
 def list_events(reading: Reading, op: ListEvents) -> list[PendingEventInfo]:
-    """A page of pending events: all, those of a name, or those sent to one id."""
+    """A page of pending events: all, those of a name, or those sent to one id. Nobody can take one that has expired."""
     record = None if op.to is None else reading.workflow(op.to)
     target = None if record is None else record.key
     unstarted = op.to if record is None else None
-    page = PendingEvents(name=op.name, target=target, unstarted=unstarted, after=op.after, limit=op.limit)
+    page = PendingEvents(
+        name=op.name, target=target, unstarted=unstarted, valid_at=reading.now, after=op.after, limit=op.limit
+    )
     return [_info(reading, event) for event in reading.find(page)]
 
 

@@ -7,14 +7,13 @@ import logging
 from durable.backends.base import Letters, Sent, StaleEvents
 from durable.clock import from_duration
 from durable.engine.burial import bury_forgotten
-from durable.engine.delivery import decide_send_event, drop
+from durable.engine.delivery import decide_send_event, drop, is_expired
 from durable.engine.mail_operations import RemoveEvent, RemoveLetter, ReplayLetter
 from durable.engine.operations import Delivered, Follow, Queued, SendEvent, SweepEvents
 from durable.engine.turn import Turn
 from durable.errors import DeadLetterNotFound
 from durable.event_errors import EventNotFound
 from durable.letters import DeadLetter
-from durable.records import PendingEvent
 
 _log = logging.getLogger("durable")
 
@@ -75,7 +74,7 @@ def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
     # What this batch has dropped is gone, and what it has put was given a mailbox, or taken, just now.
     stale = [event for event in found if not state.post.is_touched(event)]
     drop(turn, stale)
-    bury_forgotten(turn, [event for event in stale if event.consume and not _expired(turn, event)])
+    bury_forgotten(turn, [event for event in stale if event.consume and not is_expired(turn, event)])
     sent = state.backend.find(Sent(before=oldest, limit=op.limit))
     state.archive.drop_sent(sent)
     letters = _sweep_letters(turn, op.limit)
@@ -83,10 +82,6 @@ def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
         # There may be more: in a batch of its own, so that nobody waits for a great sweep.
         turn.effects.append(Follow(op))
     return len(stale) + len(sent) + letters
-
-
-def _expired(turn: Turn, event: PendingEvent) -> bool:
-    return event.expires_at is not None and event.expires_at <= turn.now
 
 
 def _sweep_letters(turn: Turn, limit: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import attrs
 
-from durable.engine.delivery import accept, offer, send
+from durable.engine.delivery import accept, is_expired, offer, send
 from durable.engine.endings import park
 from durable.engine.long_decisions import put_off_one, waits_put_off
 from durable.engine.messages import EventMoved, EventSent
@@ -94,6 +94,8 @@ def _is_awaited_later(turn: Turn, operation: SendEvent) -> bool:
 
 def reoffer(turn: Turn, message: EventMoved) -> None:
     """An event has lost its target: it becomes untargeted, under a new number, and may wake a waiter at once."""
+    if is_expired(turn, message.event):
+        return
     # Its retention counts from now: it may have waited in the mailbox for years.
     again = attrs.evolve(message.event, serial=turn.state.next_serial(), target=None, since=turn.now)
     if not offer(turn, again) and not turn.state.archive.is_buried(again):

@@ -94,6 +94,7 @@ class EventSend(Leaf[None]):
     """An event that a workflow sends."""
 
     kind = EntryKind.SEND
+    instead = "send it with engine.send_event(...)"
 
     def __init__(self, event: Event[Any], payload: Any, to: str | None, key: str | None) -> None:
         self.event = event

@@ -23,7 +23,8 @@ from durable.runner.kept_errors import cleanups, may_keep_errors
 # The only frames of durable that run a body or an activity: what is freed there was left in a variable.
 _RUNS_BODIES = ("durable.runner.interpreter", "_step")
 _RUNS_ACTIVITIES = "durable.engine.attempts"
-_PLAIN = "call the plain function (.fn), or hand the call to an engine"
+# What to do instead of running an operation inside an activity.
+PLAIN = "call the plain function (.fn), or hand the call to an engine"
 # Instructions that cannot raise: no error is under way when one of them drops something.
 _QUIET = re.compile(r"POP_TOP|IS_OP|STORE_(FAST|DEREF|NAME|GLOBAL)|DELETE_|POP_JUMP\w*_NONE|RETURN_|END_FOR|POP_ITER")
 # Those of them that ask whether something is None. What they drop has just been made.
@@ -98,7 +99,8 @@ def report(session: Body | None, activity: object, dropped: object, fix: str) ->
         # Its own constructor refused it, so it never was an operation.
         return
     if session is None:
-        note(None, activity, f"{what} was {place or 'created'} inside an activity, where it does nothing: {_PLAIN}")
+        instead = getattr(dropped, "instead", PLAIN)
+        note(None, activity, f"{what} was {place or 'created'} inside an activity, where it does nothing: {instead}")
         return
     if not place:
         body = session.stepped.body

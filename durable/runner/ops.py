@@ -17,7 +17,7 @@ from durable.clock import SECOND, from_datetime, from_duration
 from durable.errors import OperationMisused, SessionClosed, TimedOut, WrongType
 from durable.pause_errors import PauseExpired
 from durable.records import EntryKind
-from durable.runner.forgotten import note, report
+from durable.runner.forgotten import PLAIN, note, report
 
 _NOT_CALLERS = {"durable", "asyncio"}
 FORGOTTEN = "but never yielded: did you forget 'yield from' (or 'await')?"
@@ -63,6 +63,8 @@ class Op(Generic[T_co]):
 
     # Whether it was handed to somebody: a session, a combinator, an engine.
     _used = False
+    # What to do instead inside an activity.
+    instead: ClassVar[str] = PLAIN
 
     def __iter__(self) -> Generator[Op[Any], UseYieldFrom, T_co]:
         session = STEPPING.get()
@@ -148,7 +150,7 @@ class Op(Generic[T_co]):
         if session is not None:
             fix = "write 'yield from' (or 'await') before it to get its result"
         elif activity is not None:
-            fix = "inside an activity call the plain function (.fn)"
+            fix = f"inside an activity {self.instead}"
         else:
             fix = "only a workflow gets its result, with 'yield from' (or 'await')"
         problem = f"{self!s} is an operation and not its result, but {how}: {fix} ({caller()})"
@@ -172,10 +174,7 @@ def use(op: object, taker: str) -> Any:
 
 def _outside(op: Op[Any]) -> str:
     if IN_ACTIVITY.get() is not None:
-        return (
-            f"{op} is an operation for workflows and cannot run inside an activity: "
-            f"call the plain function (.fn) ({caller()})"
-        )
+        return f"{op} is an operation for workflows and cannot run inside an activity: {op.instead} ({caller()})"
     return f"{op} is an operation: only a workflow can run it, with 'yield from' (or 'await') ({caller()})"
 
 

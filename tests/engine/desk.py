@@ -162,7 +162,7 @@ class Desk:
 
     def _list(self, op: ops.Operation[Any]) -> Any:
         try:
-            return answer_list(self.backend, op)
+            return answer_list(self.backend, op, self.clock.now())
         except DurableError as error:
             return error
 

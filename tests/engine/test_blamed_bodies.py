@@ -48,7 +48,14 @@ def spawning() -> Durable[int]:
     return (yield from (yield from spawn(worker(), id="child")).result())
 
 
-FLOWS: tuple[WorkflowDef[Any, Any], ...] = (bomb, parent, spawning, *EVERY)
+@workflow(name="blamed.lighter")
+def lighter(to: str) -> Durable[str]:
+    """Passes an event on to another workflow."""
+    yield from fuse.send((yield from fuse.wait()), to=to)
+    return "sent"
+
+
+FLOWS: tuple[WorkflowDef[Any, Any], ...] = (bomb, lighter, parent, spawning, *EVERY)
 
 
 class Killer:
@@ -112,6 +119,22 @@ def test_parent_that_dies_when_its_child_ends_takes_the_blame() -> None:
             desk.finish(desk.activities[0], 1)
         desk.restart(*FLOWS, clean=False)
     assert (desk.record("w").park_reason, desk.record("child").park_reason) == (ParkReason.CRASHED, None)
+
+
+def test_target_that_dies_of_an_event_takes_the_blame_and_not_its_sender() -> None:
+    """The sender is told to send after each crash; when its target is parked, the event is kept for it."""
+    desk = Desk(*FLOWS)
+    desk.start(lighter("target"), "w")
+    desk.start(bomb(), "target")
+    for crashes in (1, 2, 3):
+        desk.state.watch = Killer("target")
+        with pytest.raises(SimCrash):
+            desk.send(fuse, 1, to="w")
+        desk.restart(*FLOWS, clean=False)
+        assert (desk.record("target").crashes, desk.record("w").crashes) == (crashes, 0)
+    assert (desk.record("target").park_reason, _parked(desk)) == (ParkReason.CRASHED, ["target"])
+    desk.send(fuse, 1, to="w")
+    assert (desk.result("w"), desk.pending("blamed.fuse")) == ("sent", 1)
 
 
 def test_body_that_dies_when_it_is_rebuilt_is_parked() -> None:

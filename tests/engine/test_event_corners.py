@@ -159,3 +159,29 @@ def test_wait_whose_own_type_cannot_be_stored_blames_no_sender() -> None:
     assert desk.do(SendEvent(name="corners.unstorable", payload="5", payload_type=int, to="w")) == Queued()
     assert desk.record().park_reason is ParkReason.UNREADABLE
     assert "is not a type that can be stored" in (desk.record().park_detail or "")
+
+
+@pytest.mark.parametrize("is_broadcast", [True, False])
+@pytest.mark.parametrize("to", ["w", None])
+@pytest.mark.parametrize("by_body", [True, False])
+def test_event_without_any_time_is_for_those_who_wait_now(by_body: bool, to: str | None, is_broadcast: bool) -> None:
+    """With `expire_after=0` a current waiter gets it; nobody who begins to wait at that instant or later does."""
+    flash = Event[int]("corners.flash", consume_on_read=not is_broadcast, expire_after=0)
+
+    @workflow(name="corners.flash_waiter")
+    def flashed() -> Durable[int]:
+        return (yield from flash.wait().within(1).or_default(-1))
+
+    @workflow(name="corners.flash_sender")
+    def flashing() -> Durable[None]:
+        yield from flash.send(7, to=to)
+
+    desk = Desk(flashed, flashing, checks=False)
+    desk.start(flashed())
+    desk.start(flashing(), "sender") if by_body else desk.send(flash, 7, to=to)
+    assert desk.result() == 7
+    if to is None:
+        desk.start(flashing(), "again") if by_body else desk.send(flash, 8)
+        desk.start(flashed(), "late")
+        desk.advance(1)
+        assert desk.result("late") == -1

@@ -41,14 +41,6 @@ def test_event_is_delivered_until_it_expires(to: str | None) -> None:
     assert desk.result() == 7
 
 
-def test_event_that_is_born_expired() -> None:
-    """An untargeted event with no life at all is not delivered, not even to one who waits already."""
-    desk = Desk(*EVERY)
-    desk.start(waiter())
-    assert desk.do(SendEvent(name="go", payload="1", expire_after=0)) == Queued()
-    assert desk.status() is WorkflowStatus.SUSPENDED
-
-
 def test_expired_event_does_not_hide_the_next() -> None:
     """A wait that passes over an expired event takes the one behind it."""
     desk = Desk(*EVERY)

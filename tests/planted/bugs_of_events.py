@@ -103,7 +103,7 @@ def queue_before_the_mailbox(planter: Planter) -> None:
         for target in (None, loaded.record.key):
             seen = turn.state.archive.seen(loaded.record, row.name, row.event_key)
             for event in turn.state.post.events_for(row.name, row.event_key, target, seen=seen):
-                if delivery._fits(loaded.record, row, event) and not delivery._expired(turn, event):
+                if delivery._fits(loaded.record, row, event) and not delivery.is_expired(turn, event):
                     delivery._take_pending(turn, loaded, wait, event)
                     return
 

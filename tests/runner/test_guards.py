@@ -231,6 +231,17 @@ def test_operation_inside_an_activity_is_refused() -> None:
         IN_ACTIVITY.reset(token)
 
 
+@pytest.mark.parametrize("use", [list, bool], ids=["run", "tested"])
+def test_event_is_sent_otherwise_inside_an_activity(use: Callable[[Op[Any]], Any]) -> None:
+    """An activity that tries to send an event like a workflow is told how it can."""
+    token = IN_ACTIVITY.set("any activity")
+    try:
+        with pytest.raises(OperationMisused, match=r"send it with engine\.send_event"):
+            use(Event[int]("paid").send(1))
+    finally:
+        IN_ACTIVITY.reset(token)
+
+
 def test_bare_yield_of_an_operation_is_refused() -> None:
     """`yield op` without `from` is refused with its line, and the operation does not count as dropped."""
 

@@ -102,3 +102,15 @@ def test_pending_events_without_a_loop() -> None:
         (event,) = engine.events.list(name="pending.news")
         engine.events.remove(event.id)
         assert engine.events.list() == []
+
+
+@pytest.mark.anyio
+async def test_event_that_has_expired_is_not_shown(store: Store) -> None:
+    """Nobody can take it, though it is not swept yet; the page is filled with others."""
+    clock = ManualClock()
+    async with WorkflowEngine(store, clock=clock) as engine:
+        await engine.send_event(brief, [1])
+        await engine.send_event(note, "kept")
+        assert [event.name for event in await engine.events.list(limit=1)] == ["pending.brief"]
+        clock.advance(60)
+        assert [event.name for event in await engine.events.list(limit=1)] == ["pending.note"]

@@ -186,7 +186,7 @@ def check_pending_counts(make: BackendFactory) -> None:
 
 
 def check_pending_events(make: BackendFactory) -> None:
-    """Pending events come by serial, page by page, by name, by mailbox, or alone."""
+    """Pending events come by serial, page by page, by name, by mailbox, without those that have expired, or alone."""
     with Store(make) as store:
         kept = [event(1, unstarted="a"), event(2, target=4), event(3, name="shipped"), event(4, consume=False)]
         store.save(events_put=by_serial(*kept, event(5, target=4, name="shipped")))
@@ -199,6 +199,10 @@ def check_pending_events(make: BackendFactory) -> None:
         same(serials(find(PendingEvents(unstarted="a", limit=ALL))), [1])
         same(find(PendingEvents(serial=3)), [kept[2]])
         same(find(PendingEvents(serial=6)), [])
+        store.save(events_put=by_serial(event(6, expires_at=5000)))
+        find = store.backend.find
+        same([len(find(PendingEvents(valid_at=now, limit=ALL))) for now in (4999, 5000)], [6, 5])
+        same(serials(find(PendingEvents(after=4, valid_at=4999, limit=1))), [5])
 
 
 def check_taken_broadcasts(make: BackendFactory) -> None:
