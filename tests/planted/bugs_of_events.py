@@ -138,20 +138,20 @@ def broadcast_consumed(planter: Planter) -> None:
 def expired_event_delivered(planter: Planter) -> None:
     """An event that has expired is delivered to nobody."""
 
-    def _expired(turn: Turn, event: PendingEvent) -> bool:
+    def is_expired(turn: Turn, event: PendingEvent) -> bool:
         return False
 
-    planter.replace(delivery, _expired)
+    planter.replace(delivery, is_expired)
 
 
 @bug("I18", "I16", seed=1)
 def expires_too_early(planter: Planter) -> None:
     """An event is kept until it expires."""
 
-    def _expired(turn: Turn, event: PendingEvent) -> bool:
+    def is_expired(turn: Turn, event: PendingEvent) -> bool:
         return event.expires_at is not None
 
-    planter.replace(delivery, _expired)
+    planter.replace(delivery, is_expired)
 
 
 @bug("I18", seed=1)
