@@ -41,7 +41,7 @@ class Delivered:
 
 @attrs.frozen
 class Queued:
-    """The event is kept until a workflow takes it."""
+    """No workflow has taken the event yet: it is kept, or it is a dead letter if those who wait cannot read it."""
 
 
 # --- from callers -------------------------------------------------------------------------------------------------
