@@ -249,8 +249,12 @@ class PendingCount:
     unstarted: str | None = None
 
 
+# How many cells a mark has at least.
+MARK_CELLS = 124
+
+
 class Mark(Protocol):
-    """Two cells for a number each: a list, or a window into memory."""
+    """Cells for a number each, `MARK_CELLS` of them: a list, or a window into memory."""
 
     def __getitem__(self, index: int, /) -> int: ...
     def __setitem__(self, index: int, value: int, /) -> None: ...
@@ -267,9 +271,9 @@ class Opened:
     # The workflow whose body ran when the last engine died; 0 if none did, or if the store cannot tell.
     marked: int = 0
     # The engine writes the key of a workflow into the first cell before it runs the body, and 0 when no body runs. The
-    # second says whether a body was marked whose workflow was not stored. Both outlive the process, not the machine,
-    # and cost no commit.
-    mark: Mark = attrs.field(factory=lambda: [0, 0], eq=False)
+    # other cells are its own: what the body is told, and which bodies died before. They outlive the process, not the
+    # machine, and cost no commit.
+    mark: Mark = attrs.field(factory=lambda: [0] * MARK_CELLS, eq=False)
 
 
 class Backend(Protocol):

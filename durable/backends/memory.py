@@ -14,6 +14,7 @@ import attrs
 from sortedcontainers import SortedDict, SortedSet
 
 from durable.backends.base import (
+    MARK_CELLS,
     Backgrounds,
     Batch,
     ChildIds,
@@ -72,7 +73,7 @@ class MemoryStore(MemoryMail):
     tied: Tied = attrs.field(factory=Tied)
     suspects: SortedDict[int, int] = attrs.Factory(_counts)
     # It outlives a process, like the rows.
-    mark: list[int] = attrs.field(factory=lambda: [0, 0])
+    mark: list[int] = attrs.field(factory=lambda: [0] * MARK_CELLS)
     schedules: MemorySchedules = attrs.Factory(lambda store: MemorySchedules(store.timers), takes_self=True)
 
     # --- a commit: check all of it, then do all of it ---------------------------------------------------------------

@@ -1,10 +1,10 @@
 """Which body runs right now, in a file that outlives the process.
 
-Knows one small file beside the store, `<store>-step`, and two numbers in it: the key of the workflow whose body the
-engine runs, 0 while none runs; and whether one has run that was not stored. The engine writes the key before every
-step, through a memory map: some tens of nanoseconds, no system call, no commit. When the process dies the kernel still
-has the page, so the next engine reads who ran. After a power cut the numbers may be old or lost, and that is fine: no
-body cuts the power.
+Knows one small file beside the store, `<store>-step`, and the numbers in it. The first is the key of the workflow whose
+body the engine runs, 0 while none runs. The others belong to the engine. It writes before every step, through a memory
+map: some tens of nanoseconds a number, no system call, no commit. When the process dies the kernel still has the page,
+so the next engine reads who ran. After a power cut the numbers may be old or lost, and that is fine: no body cuts the
+power.
 
 Must not know what a workflow is. A file that cannot be created costs the evidence, never the start of the engine.
 """
@@ -17,7 +17,7 @@ import mmap
 import os
 import stat
 
-from durable.backends.base import Mark
+from durable.backends.base import MARK_CELLS, Mark
 
 _log = logging.getLogger("durable")
 # A whole page, written at once: a map over a hole in a file could hit a full disk in the middle of a step.
@@ -29,7 +29,7 @@ class StepMark:
 
     def __init__(self, store: str) -> None:
         self.left = 0
-        self.cell: Mark = [0, 0]
+        self.cell: Mark = [0] * MARK_CELLS
         self._map: mmap.mmap | None = None
         path = f"{store}-step"
         try:

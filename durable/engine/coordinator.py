@@ -38,7 +38,7 @@ from durable.engine.operations import (
 )
 from durable.engine.patience import Patience
 from durable.engine.questions import Pending
-from durable.engine.recovery import begin_trials, hold_trials
+from durable.engine.recovery import begin_trials, hold_trials, trials_begun
 from durable.engine.recovery_operations import RecoverNext
 from durable.engine.state.state import State
 from durable.engine.turn import Turn
@@ -116,7 +116,7 @@ class WorkflowStateCoordinator:
             self._backend.close()
             raise
         # Only now: a crash that was not counted must be known to the next engine.
-        self.state.mark[0], self.state.mark[1] = 0, int(self.state.trials.stores_first)
+        trials_begun(self.state)
         self._apply(turn.effects, Release())
 
     def run(self) -> None:

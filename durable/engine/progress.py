@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
+from zlib import crc32
 
 from durable.codec import Arguments
 from durable.engine import journal
@@ -17,6 +18,7 @@ from durable.engine.messages import CancelChild, LookAgain
 from durable.engine.operations import RunActivity, StopActivity
 from durable.engine.publishing import forget_known, store_progress
 from durable.engine.state.bodies import FIRST_FLIGHT, Loaded
+from durable.engine.state.deaths import BEGINS, REBUILT, WHAT, WHERE
 from durable.engine.turn import Turn
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError
 from durable.outcomes import pack_error
@@ -68,10 +70,12 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
     else:
         loaded = Loaded(record, session, last_seq(history), rows)
         turn.state.load(loaded)
+        if record.crashes:
+            _survive(turn, loaded)
         # Before anything is said about how far it has come: an answer of `patched` is no progress.
         _look_after_history(turn, loaded)
         if record.status is WorkflowStatus.PARKED:
-            turn.state.workflows.mark_resumed(record, record.wake_at)
+            turn.state.workflows.mark_resumed(loaded.record, record.wake_at)
             turn.effects.append(journal.unparked(record))
         for position, row in list(rows.items()):
             wait = session.waits.get(position)
@@ -96,7 +100,7 @@ def rebuild(
 ) -> tuple[WorkflowSessionRunner, SessionResult]:
     """The body of a workflow, brought to where its history ends. Raises whatever keeps it from being rebuilt."""
     session = _session(turn, record)
-    turn.state.mark[0] = record.key
+    _mark(turn, record, REBUILT if history else BEGINS)
     session.registered = partial(turn.state.waits.of, record.key)
     turn.state.watch.enter(record, session)
     try:
@@ -122,7 +126,7 @@ def begin(turn: Turn, record: WorkflowRecord, mail: int, arguments: Arguments | 
     session = _session(turn, record, arguments)
     loaded = Loaded(record, session, 0, mail=mail)
     turn.state.load(loaded)
-    turn.state.mark[0] = record.key
+    _mark(turn, record, BEGINS)
     turn.state.watch.enter(record, session)
     try:
         result = session.start()
@@ -171,6 +175,7 @@ def _tell_cancelled(turn: Turn, loaded: Loaded) -> SessionResult:
     """Raise a `Cancelled` that was asked for while the code was missing, before the body does anything else."""
     record, entry = loaded.record, _cancellation(turn, loaded)
     turn.state.workflows.raise_cancel(record)
+    _mark(turn, record, crc32(b""), entry.outcome)
     turn.state.watch.enter(record, loaded.session)
     try:
         result = loaded.session.feed(entry)
@@ -179,7 +184,7 @@ def _tell_cancelled(turn: Turn, loaded: Loaded) -> SessionResult:
     loaded.seq = entry.seq
     turn.state.chronicle.append(record.key, entry)
     if record.crashes:
-        _acquit(turn, loaded)
+        _survive(turn, loaded)
     return result
 
 
@@ -302,7 +307,8 @@ def _session(turn: Turn, record: WorkflowRecord, arguments: Arguments | None = N
 
 def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
     state, record, session = turn.state, loaded.record, loaded.session
-    state.mark[0] = record.key
+    mark = state.mark
+    mark[0], mark[WHERE], mark[WHAT] = record.key, crc32(entry.position.encode()), crc32(entry.outcome.encode())
     watch = state.watch
     watch.enter(record, session)
     try:
@@ -317,14 +323,22 @@ def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
     if loaded.rows and entry.position in loaded.rows:
         _forget(turn, loaded, entry.position)
     if record.crashes:
-        _acquit(turn, loaded)
+        _survive(turn, loaded)
     advance(turn, loaded, result)
     return True
 
 
-def _acquit(turn: Turn, loaded: Loaded) -> None:
-    """It made progress, so it is not what takes the process down."""
-    turn.state.workflows.count_crashes(loaded.record, 0)
+def _mark(turn: Turn, record: WorkflowRecord, where: int, told: str = "") -> None:
+    """Note whose body runs next, and in which step. `_feed` has this in place."""
+    mark = turn.state.mark
+    mark[0], mark[WHERE], mark[WHAT] = record.key, where, crc32(told.encode())
+
+
+def _survive(turn: Turn, loaded: Loaded) -> None:
+    """A body that died in an earlier life has come out of a step: if it was that one, its crashes do not count."""
+    mark = turn.state.mark
+    if turn.state.deaths.survive(loaded.record.key, mark[WHERE], mark[WHAT]):
+        turn.state.workflows.count_crashes(loaded.record, 0)
 
 
 def register_event(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:

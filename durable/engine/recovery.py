@@ -7,6 +7,7 @@ pending.
 After an unclean stop the question is who caused it. In this order, before anything else happens (`begin_trials`):
 
 1. A body was running: it is marked, and the crash counts against its workflow. The others have nothing to do with it.
+   The count ends when it survives the step in which it died (`deaths`).
    A body that died in its first step, before its workflow was stored, leaves nobody to blame. From then on, up to the
    next orderly stop, workflows are stored before they run, so that it is known if it dies again.
 2. Workflows were on trial: they are the accused. One that is accused alone has its crash counted; otherwise half of
@@ -28,6 +29,8 @@ from durable.engine.journal import Tell, about
 from durable.engine.operations import BeginAttempt, Follow, RecoverWorkflows, ResumeWorkflow
 from durable.engine.progress import load
 from durable.engine.recovery_operations import ReadRecovery, RecoverNext
+from durable.engine.state.deaths import WHAT, WHERE, Death
+from durable.engine.state.state import State
 from durable.engine.state.trials import is_over
 from durable.engine.turn import Turn
 from durable.engine.views import RecoveryReport
@@ -43,6 +46,7 @@ def begin_trials(turn: Turn, opened: Opened) -> None:
     """The store was opened: count the last crash, if there was one, against whoever caused it."""
     state, trials = turn.state, turn.state.trials
     suspects = dict(state.backend.find(Suspects()))
+    state.deaths.read(opened.mark)
     accused: dict[int, int] = {}
     if not opened.clean:
         trials.is_on, trials.last_key = True, opened.serial
@@ -50,7 +54,7 @@ def begin_trials(turn: Turn, opened: Opened) -> None:
         trials.stores_first = bool(opened.mark[1])
         if opened.marked:
             # It says nothing about those on trial: they stay accused as they were.
-            _blame_body(turn, opened.marked)
+            _blame_body(turn, opened.marked, Death(opened.mark[WHERE], opened.mark[WHAT]))
         elif len(accused) == 1:
             accused = _blame_alone(turn, *accused.popitem())
     trials.accused = accused
@@ -59,6 +63,12 @@ def begin_trials(turn: Turn, opened: Opened) -> None:
         trials.acquit(key)
     if accused:
         turn.effects.append(_suspicion(turn, accused, trials.first))
+
+
+def trials_begun(state: State) -> None:
+    """What `begin_trials` has decided is committed: the crash is counted, and the mark is free for the next one."""
+    state.mark[0], state.mark[1] = 0, int(state.trials.stores_first)
+    state.deaths.write()
 
 
 def _suspicion(turn: Turn, accused: Mapping[int, int], first: frozenset[int]) -> Tell:
@@ -78,7 +88,7 @@ def _is_running(turn: Turn, key: int) -> bool:
     return record is not None and record.status is WorkflowStatus.RUNNING
 
 
-def _blame_body(turn: Turn, key: int) -> None:
+def _blame_body(turn: Turn, key: int, death: Death) -> None:
     """A body ran when the process died. Its workflow may be gone too, if its start was not committed."""
     record = turn.state.readable(key)
     if record is None:
@@ -89,7 +99,8 @@ def _blame_body(turn: Turn, key: int) -> None:
         return
     if record.status.is_terminal or record.park_reason is ParkReason.CRASHED:
         return
-    crashes, limit = record.crashes + 1, turn.state.config.max_crashes
+    is_same = turn.state.deaths.note(key, death)
+    crashes, limit = record.crashes + 1 if is_same else 1, turn.state.config.max_crashes
     text = f"the process died while the body of workflow {record.id} ({record.name}) ran: crash {crashes} of {limit}"
     turn.effects.append(Tell(logging.WARNING, text, about(record)))
     if crashes >= limit:

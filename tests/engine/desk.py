@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from durable.backends.base import (
+    MARK_CELLS,
     Backend,
     Children,
     EventsFor,
@@ -33,7 +34,7 @@ from durable.engine.decisions import decide_in, new_turn
 from durable.engine.journal import Tell
 from durable.engine.lists import answer_list
 from durable.engine.progress import last_seq
-from durable.engine.recovery import begin_trials, hold_trials
+from durable.engine.recovery import begin_trials, hold_trials, trials_begun
 from durable.engine.state.state import State
 from durable.engine.state.trials import is_over
 from durable.engine.views import RecoveryReport
@@ -121,7 +122,7 @@ class Desk:
         self.state.mark = opened.mark
         begin_trials(new_turn(self.state, self.clock.now()), opened)
         self._commit()
-        self.state.mark[0] = 0
+        trials_begun(self.state)
 
     # --- operations -----------------------------------------------------------------------------------------------
 
@@ -212,11 +213,12 @@ class Desk:
         if clean:
             self.state.batch.clean_stop = True
             self._commit()
-        running = self.state.mark[0]
+        left = [self.state.mark[cell] for cell in range(MARK_CELLS)]
         for key in list(self.state.loaded):
             self.state.unload(key)
         # A process that dies closes nothing.
-        self.state.mark[0] = running
+        for cell, number in enumerate(left):
+            self.state.mark[cell] = number
         self.backend.close()
         self._open(workflows)
         return self.recover() if recover else RecoveryReport()

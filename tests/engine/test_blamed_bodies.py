@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 
 from durable import (
+    Continue,
     Durable,
     EngineConfig,
     Event,
     ParkReason,
     WorkflowDef,
     WorkflowStatus,
+    loop,
+    race,
+    sleep,
     spawn,
     workflow,
 )
@@ -55,18 +59,44 @@ def lighter(to: str) -> Durable[str]:
     return "sent"
 
 
-FLOWS: tuple[WorkflowDef[Any, Any], ...] = (bomb, lighter, parent, spawning, *EVERY)
+@workflow(name="blamed.ticker")
+def ticker() -> Durable[None]:
+    """Waits for the event that kills it, and wakes up every second meanwhile."""
+    yield from race(ticks=loop(_tick, 0, keep=0), heard=fuse.wait())
+
+
+def _tick(number: int) -> Durable[Continue[int]]:
+    yield from sleep(1)
+    return Continue(number + 1)
+
+
+@workflow(name="blamed.listener")
+def listener() -> Durable[None]:
+    """Takes one event after the other."""
+    while True:
+        yield from fuse.wait()
+
+
+@workflow(name="blamed.rounds")
+def rounds() -> Durable[None]:
+    """Takes one event after the other, each in a round of its own."""
+    yield from fuse.wait()
+    raise rounds.continue_as()
+
+
+FLOWS: tuple[WorkflowDef[Any, Any], ...] = (bomb, lighter, parent, spawning, ticker, listener, rounds, *EVERY)
 
 
 class Killer:
-    """Ends the process when the body of a workflow runs."""
+    """Ends the process when the body of a workflow runs, or, with `fed`, when it learns something."""
 
-    def __init__(self, *ids: str) -> None:
+    def __init__(self, *ids: str, fed: bool = False) -> None:
         self.ids = ids
+        self.fed = fed
 
     def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
         """The body is about to run."""
-        if record.id in self.ids:
+        if record.id in self.ids and not (self.fed and session.stepped is None):
             raise SimCrash
 
     def leave(self) -> None:
@@ -107,6 +137,81 @@ def test_body_that_dies_of_an_event_is_parked_at_the_third_crash() -> None:
     assert "3 times in a row while its body ran" in (desk.record().park_detail or "")
     desk.send(fuse, 1, to="w")
     assert desk.restart(*FLOWS, clean=False) == RecoveryReport(parked=1)
+
+
+def _die_of(desk: Desk, payload: int) -> None:
+    """The body dies of an event, and the process is started again."""
+    desk.state.watch = Killer("w", fed=True)
+    with pytest.raises(SimCrash):
+        desk.send(fuse, payload, to="w")
+    desk.restart(*FLOWS, clean=False)
+
+
+@pytest.mark.parametrize("max_crashes", [1, 2, 3, 5])
+def test_progress_beside_the_step_that_kills_clears_nothing(max_crashes: int) -> None:
+    """A workflow wakes up every second and dies of its event: what it survives in between is another step."""
+    desk = Desk(*FLOWS, config=EngineConfig(max_crashes=max_crashes))
+    desk.start(ticker())
+    for crashes in range(1, max_crashes + 1):
+        assert desk.record().crashes == crashes - 1
+        desk.advance(3)
+        _die_of(desk, 1)
+    assert desk.record().park_reason is ParkReason.CRASHED
+
+
+@pytest.mark.parametrize("flow", [listener, rounds], ids=["positions", "rounds"])
+def test_answer_that_kills_is_known_wherever_it_comes(flow: WorkflowDef[[], None]) -> None:
+    """Every life brings a harmless event first, so that the deadly one comes to another position each time."""
+    desk = Desk(*FLOWS)
+    desk.start(flow())
+    for crashes in (1, 2, 3):
+        assert desk.record().crashes == crashes - 1
+        desk.send(fuse, 1, to="w")
+        desk.settle()
+        _die_of(desk, 2)
+    assert desk.record().park_reason is ParkReason.CRASHED
+
+
+def test_deaths_of_other_answers_in_other_places_do_not_add_up() -> None:
+    """A busy workflow is there at many kills from outside, each in another step that it survives in the next life."""
+    desk = Desk(*FLOWS)
+    desk.start(listener())
+    for number in range(10):
+        _die_of(desk, 2 * number)
+        assert desk.record().crashes == 1
+        desk.send(fuse, 2 * number + 1, to="w")
+
+
+@pytest.mark.parametrize("how", ["same answer", "code missing", "other places"])
+def test_what_clears_the_count(how: str) -> None:
+    """The same answer in the same place, and nothing else: neither parking nor another step."""
+    desk = Desk(*FLOWS)
+    desk.start(ticker())
+    _die_of(desk, 1)
+    _die_of(desk, 1)
+    if how == "same answer":
+        desk.send(fuse, 1, to="w")
+    elif how == "code missing":
+        desk.advance(5)
+        desk.restart(clean=False)
+        desk.advance(5)
+        desk.restart(*FLOWS, clean=False)
+    else:
+        desk.advance(5)
+    assert desk.record().crashes == (0 if how == "same answer" else 2)
+
+
+def test_very_many_bodies_that_died() -> None:
+    """Of more bodies than there is room for, the last ones are known; the first ones start over."""
+    desk = Desk(*FLOWS)
+    for number in range(40):
+        desk.start(bomb(), f"w{number}")
+        desk.state.mark[0] = desk.record(f"w{number}").key
+        desk.restart(*FLOWS, clean=False)
+    for number, crashes in ((39, 2), (20, 2), (0, 1)):
+        desk.state.mark[0] = desk.record(f"w{number}").key
+        desk.restart(*FLOWS, clean=False)
+        assert desk.record(f"w{number}").crashes == crashes
 
 
 def test_parent_that_dies_when_its_child_ends_takes_the_blame() -> None:
@@ -185,6 +290,7 @@ def test_start_that_kills_before_it_is_stored_is_parked() -> None:
         desk.restart(*FLOWS, clean=False, recover=False)
     assert desk.record().park_reason is ParkReason.CRASHED
     desk.start(worker(), "next")
+    desk.settle()
     assert _waiting(desk) == ["next"]
 
 

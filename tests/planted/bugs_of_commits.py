@@ -8,13 +8,14 @@ from typing import Any
 
 import attrs
 
-from durable.backends.base import Batch
+from durable.backends.base import MARK_CELLS, Batch
 from durable.backends.memory import MemoryStore
 from durable.engine import progress, recovery
 from durable.engine.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.inbox import Envelope
 from durable.engine.operations import Effect, Ended
 from durable.engine.state.bodies import Loaded
+from durable.engine.state.deaths import Death
 from durable.engine.state.state import State
 from durable.engine.state.timers import TimerWindow
 from durable.engine.state.trials import Trials
@@ -193,8 +194,8 @@ def body_that_was_not_stored_never_found(planter: Planter) -> None:
     """A body that kills before its workflow is stored is stored first the next time, so that it can be blamed."""
     blame = recovery._blame_body
 
-    def _blame_body(turn: Turn, key: int) -> None:
-        blame(turn, key)
+    def _blame_body(turn: Turn, key: int, death: Death) -> None:
+        blame(turn, key, death)
         turn.state.trials.stores_first = False
 
     planter.replace(recovery, _blame_body)
@@ -226,7 +227,7 @@ def crash_taken_for_a_clean_stop(planter: Planter) -> None:
 def body_not_blamed(planter: Planter) -> None:
     """A workflow whose body kills the process again and again is parked."""
 
-    def _blame_body(turn: Turn, key: int) -> None:
+    def _blame_body(turn: Turn, key: int, death: Death) -> None:
         pass
 
     planter.replace(recovery, _blame_body)
@@ -237,7 +238,7 @@ def body_not_marked(planter: Planter) -> None:
     """A body that is fed is marked, whoever was stepped before it."""
 
     def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
-        marked, turn.state.mark = turn.state.mark, [0]
+        marked, turn.state.mark = turn.state.mark, [0] * MARK_CELLS
         try:
             return feed(turn, loaded, entry, value)
         finally:

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any
 
-from durable.backends.base import Backend, Batch, Mark, TakenIds, Timers
+from durable.backends.base import MARK_CELLS, Backend, Batch, Mark, TakenIds, Timers
 from durable.backends.base import Workflows as WorkflowsPage
 from durable.codec import Codec
 from durable.engine.config import EngineConfig
@@ -16,6 +16,7 @@ from durable.engine.messages import AtWait
 from durable.engine.state.archive import Archive
 from durable.engine.state.bodies import Flight, Loaded, Unwatched, Watch
 from durable.engine.state.chronicle import Chronicle
+from durable.engine.state.deaths import CLOSED, WHAT, WHERE, Deaths
 from durable.engine.state.postbox import Postbox
 from durable.engine.state.timers import TimerWindow
 from durable.engine.state.timetable import Timetable
@@ -58,8 +59,9 @@ class State:
         self.watch: Watch = Unwatched()
         # What the recovery of this start came to.
         self.recovery = RecoveryReport()
-        # Holds the key of the workflow whose body runs. The next engine reads it if this process dies of that.
-        self.mark: Mark = [0, 0]
+        # Holds the key of the workflow whose body runs, and in which step. The next engine reads it if this process
+        # dies of that.
+        self.mark: Mark = [0] * MARK_CELLS
         # The key up to which the retention has looked at workflows in its present pass.
         self.expired_until = 0
         # By workflow: waits that may have an answer already, and that a later batch looks at. Until then nothing else
@@ -79,6 +81,7 @@ class State:
         self.archive = Archive(backend)
         self.timetable = Timetable(backend, self.timers)
         self.trials = Trials()
+        self.deaths = Deaths()
         self._open(self.batch)
 
     def next_serial(self) -> int:
@@ -162,9 +165,11 @@ class State:
         if (loaded := self.loaded.pop(key, None)) is not None:
             self._let_go.add(key)
             # Closing runs the body's `finally` blocks.
-            self.mark[0] = key
+            self.mark[0], self.mark[WHERE], self.mark[WHAT] = key, CLOSED, 0
             loaded.session.close()
             self.mark[0] = 0
+            if self.deaths.last:
+                self.deaths.survive(key, CLOSED, 0)
             if not self.in_flight.get(key, True):
                 # A workflow that sleeps costs a row, not an empty dict.
                 del self.in_flight[key]

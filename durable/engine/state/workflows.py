@@ -20,8 +20,6 @@ from durable.records import BY_KEY, CancelCause, ParkReason, WorkflowRecord, Wor
 _RUNNING, _SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED
 # An ended workflow whose arguments and result are at most this long is kept in memory for a while.
 _SMALL = 4000
-# Nobody has replayed these bodies yet, so their crashes still count.
-_UNSEEN = (ParkReason.CRASHED, ParkReason.UNKNOWN_CODE)
 
 
 class Workflows:
@@ -66,11 +64,7 @@ class Workflows:
 
     def mark_parked(self, record: WorkflowRecord, reason: ParkReason, detail: str) -> WorkflowRecord:
         """Set a workflow aside. The same record comes back if it is parked for this reason already."""
-        # A body that was replayed without taking the process down is not a suspect.
-        crashes = record.crashes if reason in _UNSEEN else 0
-        parked = record.with_status(
-            WorkflowStatus.PARKED, park_reason=reason, park_detail=detail[:8000], wake_at=None, crashes=crashes
-        )
+        parked = record.with_status(WorkflowStatus.PARKED, park_reason=reason, park_detail=detail[:8000], wake_at=None)
         return record if parked == record else self._put(parked, record)
 
     def mark_finished(
@@ -99,7 +93,7 @@ class Workflows:
         self._chronicle.clear(record.key)
         self.unbegun.add(record.key)
         continued = record.with_status(
-            _RUNNING, round=record.round + 1, start_at=now, wake_at=None, crashes=0, position_format=BY_KEY, **call
+            _RUNNING, round=record.round + 1, start_at=now, wake_at=None, position_format=BY_KEY, **call
         )
         return self._put(continued, record)
 

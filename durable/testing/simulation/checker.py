@@ -93,7 +93,7 @@ class Checker:
         self.trace.note(f"open clean={clean}")
         self._running.clear()
         self._trials_until = 0 if clean else self._clock.elapsed + WINDOW
-        self.ledger.open(clean=clean)
+        self.ledger.open(clean=clean, marked=self.mark[0])
 
     def committed(self, batch: Batch) -> None:
         """A commit has happened, whatever the engine is told."""
@@ -130,12 +130,14 @@ class Checker:
         self.trace.note("\n".join(lines))
 
     def _check_parking(self, batch: Batch) -> None:
-        """Parked for its crashes is only who was there at so many unclean stops since it last made progress."""
+        """Parked for its crashes is only whose body ran at so many unclean stops without an orderly one between them,
+        or who was there at so many since it last made progress."""
         for key, record in batch.workflows_changed.items():
             life = self.ledger.lives[key]
             is_news = record.park_reason is ParkReason.CRASHED and life.record.park_reason is None
-            if is_news and life.stops < self._max_crashes:
-                raise Violation("I26", f"{record.id} is parked after {life.stops} unclean stops")
+            if is_news and max(life.stops, life.deaths) < self._max_crashes:
+                what = f"{life.stops} unclean stops, in {life.deaths} of which its body ran"
+                raise Violation("I26", f"{record.id} is parked after {what}")
 
     def _check_cancelling(self, batch: Batch) -> None:
         """Nobody is cancelled whom nobody wanted to stop: a client, or the parent, which then no longer waits."""

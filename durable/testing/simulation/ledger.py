@@ -54,6 +54,8 @@ class Life:
     waits: dict[str, EventWait] = attrs.field(factory=dict)
     # Unclean stops since it last made progress, or began what still runs on trial.
     stops: int = 0
+    # Unclean stops while its body ran, since the last orderly stop.
+    deaths: int = 0
     has_ended: bool = False
     # Of this round: the steps that are undone if it fails, by number and in the order in which they were recorded, with
     # their positions; and the undos that were recorded: the position, and the number of the step.
@@ -181,14 +183,15 @@ class Ledger:
                 return (key, self.lives[key].record.round, position)
         return None
 
-    def open(self, *, clean: bool) -> None:
-        """An engine has taken the store: activities of the last one can no longer answer."""
+    def open(self, *, clean: bool, marked: int = 0) -> None:
+        """An engine has taken the store: activities of the last one can no longer answer. `marked`: whose body ran."""
         self.answers.clear()
         parents = {parent for parent, _ in self.children}
         for key, life in self.lives.items():
             # Left to the recovery alone: others may be woken before it by a timer or a child that comes first.
             life.is_suspect = not clean and key not in parents and life.is_busy_alone()
             life.stops += not clean
+            life.deaths = 0 if clean else life.deaths + (key == marked)
             # One that is to begin, and one that has begun and has learnt nothing, look the same to the next process.
             life.is_modern = life.is_modern and life.seq > 0
 
@@ -210,6 +213,7 @@ class Ledger:
             life.is_resuming = was_crashed and record.status is WorkflowStatus.RUNNING
             # An operator gives it a clean slate.
             life.is_suspect = life.is_suspect and not life.is_resuming
+            life.deaths = 0 if life.is_resuming else life.deaths
             life.record = record
             life.has_ended = record.finished_at is not None
         for key in batch.restarted:
