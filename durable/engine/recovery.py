@@ -7,7 +7,7 @@ pending.
 After an unclean stop the question is who caused it. In this order, before anything else happens (`begin_trials`):
 
 1. A body was running: it is marked, and the crash counts against its workflow. The others have nothing to do with it.
-   The count ends when it survives the step in which it died (`deaths`).
+   The count ends when it survives the step in which it died (`deaths`), or with an orderly stop.
    A body that died in its first step, before its workflow was stored, leaves nobody to blame. From then on, up to the
    next orderly stop, workflows are stored before they run, so that it is known if it dies again.
 2. Workflows were on trial: they are the accused. One that is accused alone has its crash counted; otherwise half of
@@ -48,7 +48,9 @@ def begin_trials(turn: Turn, opened: Opened) -> None:
     suspects = dict(state.backend.find(Suspects()))
     state.deaths.read(opened.mark)
     accused: dict[int, int] = {}
-    if not opened.clean:
+    if opened.clean:
+        _forgive(turn)
+    else:
         trials.is_on, trials.last_key = True, opened.serial
         accused = {key: crashes for key, crashes in suspects.items() if _is_running(turn, key)}
         trials.stores_first = bool(opened.mark[1])
@@ -63,6 +65,16 @@ def begin_trials(turn: Turn, opened: Opened) -> None:
         trials.acquit(key)
     if accused:
         turn.effects.append(_suspicion(turn, accused, trials.first))
+
+
+def _forgive(turn: Turn) -> None:
+    """The last engine stopped in order: crashes before that are not in a row with those to come."""
+    for key in turn.state.deaths.last:
+        record = turn.state.readable(key)
+        if record is None or record.status.is_terminal or record.park_reason is ParkReason.CRASHED:
+            continue
+        turn.state.workflows.count_crashes(record, 0)
+    turn.state.deaths.last.clear()
 
 
 def trials_begun(state: State) -> None:

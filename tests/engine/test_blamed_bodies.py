@@ -20,7 +20,7 @@ from durable import (
     spawn,
     workflow,
 )
-from durable.engine.operations import RecoverWorkflows
+from durable.engine.operations import RecoverWorkflows, TerminateWorkflow
 from durable.engine.views import RecoveryReport
 from durable.records import WorkflowRecord
 from durable.runner.session import WorkflowSessionRunner
@@ -199,6 +199,50 @@ def test_what_clears_the_count(how: str) -> None:
     else:
         desk.advance(5)
     assert desk.record().crashes == (0 if how == "same answer" else 2)
+
+
+def test_good_life_in_between_is_not_in_a_row() -> None:
+    """Kills while a body runs, each followed by a life with an orderly stop, park nobody."""
+    desk = Desk(*FLOWS)
+    desk.start(ticker())
+    for _ in range(5):
+        _die_of(desk, 1)
+        assert desk.record().crashes == 1
+        desk.restart(*FLOWS, clean=True)
+        assert desk.record().crashes == 0
+
+
+def test_rebuilding_that_is_survived_clears_the_count() -> None:
+    """Kills while a long history is replayed, each followed by a life in which that succeeds, park nobody."""
+    desk = Desk(*FLOWS)
+    desk.start(ticker())
+    for _ in range(5):
+        desk.advance(2)
+        desk.restart(*FLOWS, clean=False)
+        desk.state.watch = Killer("w")
+        with pytest.raises(SimCrash):
+            desk.advance(2)
+        desk.restart(*FLOWS, clean=False, recover=False)
+        assert desk.record().crashes == 1
+        desk.recover()
+        assert desk.record().crashes == 0
+
+
+def test_orderly_stop_leaves_alone_who_is_parked_or_has_ended() -> None:
+    """A workflow that was parked for its crashes stays parked, and one that has ended stays as it is."""
+    desk = Desk(*FLOWS)
+    for id in ("ended", "parked"):
+        desk.start(bomb(), id)
+        desk.state.mark[0] = desk.record(id).key
+        desk.restart(*FLOWS, clean=False)
+    desk.do(TerminateWorkflow("ended"))
+    for _ in range(2):
+        desk.state.mark[0] = desk.record("parked").key
+        desk.restart(*FLOWS, clean=False)
+    before = [desk.record(id) for id in ("ended", "parked")]
+    desk.restart(*FLOWS, clean=True)
+    assert [desk.record(id) for id in ("ended", "parked")] == before
+    assert before[1].park_reason is ParkReason.CRASHED
 
 
 def test_very_many_bodies_that_died() -> None:
