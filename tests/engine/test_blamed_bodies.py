@@ -96,7 +96,7 @@ class Killer:
 
     def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
         """The body is about to run."""
-        if record.id in self.ids and not (self.fed and session.stepped is None):
+        if record.id in self.ids and not (self.fed and session.interpreter.stepped is None):
             raise SimCrash
 
     def leave(self) -> None:
