@@ -228,6 +228,23 @@ def test_rebuilding_that_is_survived_clears_the_count() -> None:
         assert desk.record().crashes == 0
 
 
+def test_replay_that_is_survived_does_not_acquit_the_step_that_kills() -> None:
+    """A kill from outside hits a body while it is rebuilt; the event that kills it is still suspect afterwards."""
+    desk = Desk(*FLOWS)
+    desk.start(ticker())
+    desk.advance(2)
+    _die_of(desk, 1)
+    desk.restart(*FLOWS, clean=False, recover=False)
+    desk.state.watch = Killer("w")
+    with pytest.raises(SimCrash):
+        desk.advance(2)
+    desk.restart(*FLOWS, clean=False)
+    desk.advance(2)
+    assert desk.record().crashes == 2
+    _die_of(desk, 1)
+    assert desk.record().park_reason is ParkReason.CRASHED
+
+
 def test_orderly_stop_leaves_alone_who_is_parked_or_has_ended() -> None:
     """A workflow that was parked for its crashes stays parked, and one that has ended stays as it is."""
     desk = Desk(*FLOWS)

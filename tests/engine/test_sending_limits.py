@@ -35,7 +35,7 @@ async def slow() -> int:
     return 0
 
 
-@workflow(name="limits.sender")
+@workflow(name="sending_limits.sender")
 def sender(name: str, count: int, to: str | None = None, *, at_once: bool = False) -> Durable[int]:
     """Sends until it is refused; how many it has sent."""
     event = {"ping": ping, "news": news, "fresh": fresh}[name]
@@ -57,7 +57,7 @@ def sender(name: str, count: int, to: str | None = None, *, at_once: bool = Fals
     return sent
 
 
-@workflow(name="limits.taker")
+@workflow(name="sending_limits.taker")
 def taker(name: str, count: int) -> Durable[list[int]]:
     """Takes so many."""
     event = {"ping": ping, "news": news, "fresh": fresh}[name]
@@ -67,13 +67,13 @@ def taker(name: str, count: int) -> Durable[list[int]]:
     return taken
 
 
-@workflow(name="limits.idle")
+@workflow(name="sending_limits.idle")
 def idle() -> Durable[int]:
     """Takes nothing."""
     return (yield from slow())
 
 
-@workflow(name="limits.forgetful")
+@workflow(name="sending_limits.forgetful")
 def forgetful(rounds: int) -> Durable[str]:
     """Waits for its own event and stops waiting as soon as it is sent, again and again."""
     try:
@@ -84,34 +84,34 @@ def forgetful(rounds: int) -> Durable[str]:
     return "done"
 
 
-@workflow(name="limits.child")
+@workflow(name="sending_limits.child")
 def child(parent: str) -> Durable[str]:
     """Says that it is ready, and ends."""
     yield from ping.send(1, to=parent)
     return "ended"
 
 
-@workflow(name="limits.parent")
+@workflow(name="sending_limits.parent")
 def parent() -> Durable[str]:
     """What its child does first wins."""
     return str((yield from race(message=ping.wait(), end=child("w"))).key)
 
 
-@workflow(name="limits.both")
+@workflow(name="sending_limits.both")
 def both() -> Durable[list[Any]]:
     """Begins to wait for an event and sends it in the same step."""
     yield from slow()
     return list((yield from gather(ping.wait(), ping.send(1, to="w"))))
 
 
-@workflow(name="limits.late_taker")
+@workflow(name="sending_limits.late_taker")
 def late_taker() -> Durable[list[int]]:
     """Looks for an event when an activity has ended."""
     yield from slow()
     return [(yield from brief.wait().within(0).or_default(-1))]
 
 
-@workflow(name="limits.brief_sender")
+@workflow(name="sending_limits.brief_sender")
 def brief_sender(to: str | None) -> Durable[None]:
     """Sends an event that expires soon."""
     yield from brief.send(7, to=to)
@@ -204,7 +204,7 @@ def test_sender_whose_own_wait_cannot_be_read_is_parked_before_it_sends() -> Non
     """Once its code is repaired it sends the event, and only once."""
 
     def code(kind: Any) -> WorkflowDef[..., Any]:
-        @workflow(name="limits.unstorable")
+        @workflow(name="sending_limits.unstorable")
         def unstorable() -> Durable[Any]:
             return list((yield from gather(Event[kind]("ping").wait(), ping.send(7))))
 

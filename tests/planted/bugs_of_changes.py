@@ -110,7 +110,7 @@ def round_under_way_taken_for_new(planter: Planter) -> None:
     _rebuilding(planter, lambda turn, record: record.round > 0 or record.key in turn.state.unbegun)
 
 
-@bug("I34")
+@bug("I34", seed=2)
 def new_round_taken_for_old(planter: Planter) -> None:
     """A round, or the run of a tick, whose body begins with the new code takes it."""
     _rebuilding(planter, lambda turn, record: False)
@@ -119,7 +119,7 @@ def new_round_taken_for_old(planter: Planter) -> None:
 # --- removed --------------------------------------------------------------------------------------------------------
 
 
-@bug("I29", "I22")
+@bug("engine")
 def removed_step_waits_for_ever(planter: Planter) -> None:
     """Where nothing is recorded of a step that is gone, it takes no time."""
 

@@ -27,6 +27,7 @@ class Planter:
     def __init__(self) -> None:
         self._undo = contextlib.ExitStack()
         self.replaced: list[tuple[Any, str]] = []
+        self.changed_rows: list[tuple[dict[EntryKind, Any], EntryKind]] = []
 
     def replace(self, owner: Any, new: Callable[..., Any]) -> None:
         """Put a function in the place of the one that has its name. Raises `LookupError` if there is none."""
@@ -63,6 +64,7 @@ class Planter:
     def change_row(self, table: dict[EntryKind, Any], kind: EntryKind, **columns: Any) -> None:
         """Change what is done for one kind of wait."""
         self._undo.callback(table.__setitem__, kind, table[kind])
+        self.changed_rows.append((table, kind))
         table[kind] = attrs.evolve(table[kind], **columns)
 
     def _set(self, owner: Any, name: str, new: Any) -> None:

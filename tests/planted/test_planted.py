@@ -73,9 +73,11 @@ def test_every_bug_is_planted_and_put_back() -> None:
     for bug in BUGS.values():
         assert bug.promise
         with bug.planted() as planter:
-            changed = {(owner, name): vars(owner)[name] for owner, name in planter.replaced}
-        assert changed
-        assert all(vars(owner)[name] is not planted for (owner, name), planted in changed.items())
+            functions = [(vars(owner), name, vars(owner)[name]) for owner, name in planter.replaced]
+            rows = [(table, kind, table[kind]) for table, kind in planter.changed_rows]
+        assert functions or rows
+        assert all(owner[name] is not planted for owner, name, planted in functions)
+        assert all(table[kind] is not planted for table, kind, planted in rows)
 
 
 def test_a_bug_that_replaces_nothing_is_an_error() -> None:

@@ -7,6 +7,7 @@ die of one event and make progress with everything else.
 - A body that is told the same thing in the same place, and lives, did not cause the crash. Bodies are pure.
 - One that comes past that place with another answer has shown little: the next life may bring the first answer again.
   Only if it then dies of something else does the count start over.
+- One that dies while its history is replayed has not reached that step again. The step stays suspect.
 
 Part of the coordinator's state. Must not know what a workflow is, nor who is parked.
 """
@@ -59,7 +60,9 @@ class Deaths:
     def note(self, key: int, death: Death) -> bool:
         """A body died; whether that counts together with its deaths before. Not written yet."""
         last = self.last.pop(key, None)
-        self.last[key] = death
+        # A body that dies during its replay has not reached the step it died in before: that step stays suspect.
+        is_on_the_way = death.where == REBUILT and last is not None and not last.is_passed
+        self.last[key] = last if last is not None and is_on_the_way else death
         return last is not None and (not last.is_passed or last.what == death.what)
 
     def survive(self, key: int, where: int, what: int) -> bool:

@@ -92,6 +92,9 @@ class Checker:
         """An engine has taken the store."""
         self.trace.note(f"open clean={clean}")
         self._running.clear()
+        if clean:
+            # An orderly stop ends a row of crashes: the engine counts from the start again.
+            self._deaths.clear()
         self._trials_until = 0 if clean else self._clock.elapsed + WINDOW
         self.ledger.open(clean=clean, marked=self.mark[0])
 
