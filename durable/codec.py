@@ -25,6 +25,7 @@ from durable.converter import STORABLE, Misfit, is_open, make_converter, scalar_
 from durable.errors import CodecError
 from durable.pydantic_types import SECRETS, is_model, secret_in
 from durable.sameness import SCALARS, difference, fresh, show
+from durable.unfinished import Unfinished, remedy_in
 
 V = TypeVar("V")
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -74,6 +75,9 @@ class Coder:
 
     def __init__(self, annotation: Any, where: str, converter: Converter) -> None:
         self.where = where
+        if isinstance(annotation, type) and issubclass(annotation, Unfinished):
+            # What it is asked to store then says what to do, which is more than that its class cannot be stored.
+            annotation = Any
         self._annotation = annotation
         try:
             self._annotation = annotation = unwrap(annotation)
@@ -94,7 +98,7 @@ class Coder:
             back = self._read(decode(text), self._annotation)
             problem = difference(value, back)
         except Exception as error:
-            raise CodecError(self.where, _secret(value) or self._misfit(value, error)) from error
+            raise CodecError(self.where, _secret(value) or remedy_in(value) or self._misfit(value, error)) from error
         if problem is not None:
             fix = _KEEP if is_model(kind) else _ANNOTATE
             raise CodecError(self.where, _secret(value) or f"{problem}; {fix}")

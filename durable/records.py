@@ -18,6 +18,7 @@ import attrs
 
 from durable.clock import to_datetime
 from durable.errors import InvariantViolated
+from durable.letters import decoded
 from durable.position import place
 from durable.statuses import ENDS as _ENDS
 from durable.statuses import WorkflowStatus as WorkflowStatus
@@ -175,6 +176,11 @@ class HistoryEntry(NamedTuple):
     def at(self) -> datetime:
         """When it was recorded."""
         return to_datetime(self.at_us)
+
+    @property
+    def value(self) -> Any:
+        """What was recorded, as plain JSON data: a result, a payload, or an error with its `type` and `message`."""
+        return decoded(self.outcome)
 
     @property
     def retry_at(self) -> datetime | None:

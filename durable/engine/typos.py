@@ -22,6 +22,9 @@ from durable.runner.events import Event
 
 # How alike two names must be, and by how many letters they may differ in length.
 _ALIKE, _LETTERS = 0.85, 2
+_NUMBERS = re.compile(r"\d+")
+# What may stand around a number.
+_REST = re.compile(r"[\d\W_]")
 # How many names are looked at: a service that makes up names by the thousand is not slowed down.
 _NAMES_MAX = 100
 
@@ -41,14 +44,13 @@ def look(turn: Turn, event: PendingEvent) -> None:
 
 
 def _meant(name: str, waited: Iterable[str]) -> str | None:
-    plain = _without_numbers(name)
-    near = [one for one in sorted(waited) if abs(len(one) - len(name)) <= _LETTERS and _without_numbers(one) != plain]
+    near = [one for one in sorted(waited) if abs(len(one) - len(name)) <= _LETTERS and not _is_numbered(one, name)]
     return next(iter(difflib.get_close_matches(name, near, n=1, cutoff=_ALIKE)), None)
 
 
-def _without_numbers(name: str) -> str:
-    """`step-1` and `step-2` are two names, and no typing error."""
-    return re.sub(r"[\d\W_]", "", name)
+def _is_numbered(name: str, other: str) -> bool:
+    """Whether two names differ in their numbers alone: `step-1` and `step-2` are two names, and no typing error."""
+    return _NUMBERS.findall(name) != _NUMBERS.findall(other) and _REST.sub("", name) == _REST.sub("", other)
 
 
 def _waited(workflows: Iterable[WorkflowDef[Any, Any]], awaited: Iterable[str]) -> set[str]:

@@ -30,6 +30,10 @@ _QUIET = re.compile(r"POP_TOP|IS_OP|STORE_(FAST|DEREF|NAME|GLOBAL)|DELETE_|POP_J
 # Those of them that ask whether something is None. What they drop has just been made.
 _ASKS = re.compile(r"IS_OP|POP_JUMP\w*_NONE")
 _LOOKS_UP = ("LOAD_ATTR", "LOAD_METHOD")
+# Instructions of `yield from op` and `await op`, and of `return`; and what stands for one that names what is sought.
+_RUNS = frozenset({"GET_YIELD_FROM_ITER", "GET_AWAITABLE"})
+_RETURNS = frozenset({"RETURN_VALUE", "RETURN_CONST"})
+_NAMED = "named"
 # Where an error goes that is raised in a handler.
 _ENDS_OF_HANDLERS = frozenset({"COPY", "LOAD_CONST"})
 # Instructions that let go of an error that was handled, and of all that its traceback held.
@@ -100,7 +104,8 @@ def report(session: Body | None, activity: object, dropped: object, fix: str) ->
         return
     if session is None:
         instead = getattr(dropped, "instead", PLAIN)
-        note(None, activity, f"{what} was {place or 'created'} inside an activity, where it does nothing: {instead}")
+        place = place or f"created{_in_activity(activity, what)}"
+        note(None, activity, f"{what} was {place} inside an activity, where it does nothing: {instead}")
         return
     if not place:
         body = session.stepped.body
@@ -109,6 +114,12 @@ def report(session: Body | None, activity: object, dropped: object, fix: str) ->
             return
         place = f"created at {likely_place(code, what)}, kept in a variable,"
     note(session, activity, f"{what} was {place} {fix}")
+
+
+def _in_activity(activity: Any, what: str) -> str:
+    """Where an activity has made what it left in a variable; nothing for one without code of Python."""
+    code = getattr(activity.definition.fn, "__code__", None)
+    return "" if code is None else f" at {likely_place(code, what)}"
 
 
 def note(session: Body | None, activity: object, problem: str) -> None:
@@ -198,15 +209,23 @@ def _is_ours(frame: FrameType) -> bool:
 
 
 @lru_cache(maxsize=512)
-def likely_place(code: CodeType, text: str) -> str:
-    """File, function and the lines on which it names what a text names: `charge(...)` is made where `charge` stands."""
+def likely_place(code: CodeType, text: str, *, returned: bool = False) -> str:
+    """File, function and the lines on which it names what a text names: `charge(...)` is made where `charge` stands.
+
+    If others remain, lines that run what they make are left out, and for what was returned all lines that return
+    nothing.
+    """
     words = set(re.findall(r"[^\W\d]\w*", text))
-    lines: dict[int, None] = {}
     line = code.co_firstlineno
     starts = dict(dis.findlinestarts(code))
+    lines: dict[int, set[str]] = {}
     for step in dis.get_instructions(code):
         line = starts.get(step.offset) or line
-        if isinstance(step.argval, str) and step.argval in words and step.opname.startswith("LOAD_"):
-            lines[line] = None
-    shown = " or ".join(map(str, list(lines)[:3])) or str(code.co_firstlineno)
-    return f"{code.co_filename}:{shown} in {code.co_name}"
+        is_named = isinstance(step.argval, str) and step.argval in words and step.opname.startswith("LOAD_")
+        lines.setdefault(line, set()).update((step.opname, _NAMED) if is_named else (step.opname,))
+    named = [line for line, names in lines.items() if _NAMED in names]
+    unrun = [line for line in named if not lines[line] & _RUNS] or named
+    likely = [line for line in unrun if returned and lines[line] & _RETURNS] or unrun
+    shown = " or ".join(map(str, likely[:3])) or str(code.co_firstlineno)
+    more = " or below" if len(likely) > 3 else ""
+    return f"{code.co_filename}:{shown}{more} in {code.co_name}"

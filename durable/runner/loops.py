@@ -77,8 +77,9 @@ class Loop(Branches[T_co]):
 
     def coder(self, codec: Codec) -> Coder:
         """The coder of the state: by the annotation of the body's parameter, else by the type of the first state."""
-        found = codec.function(self.body, "loop").first
-        return codec.coder(type(self.state), "loop: state") if found is None else found
+        where = f"loop {getattr(self.body, '__name__', type(self.body).__name__)}"
+        found = codec.function(self.body, where).first
+        return codec.coder(type(self.state), f"{where}: state") if found is None else found
 
 
 class LoopState(Leaf[Any]):

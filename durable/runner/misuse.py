@@ -90,7 +90,7 @@ def _checked(workflow: str, fiber: Fiber, result: object, value: object) -> Outc
         value.close()
     else:
         return Returned(result)
-    where = likely_place(getattr(fiber.body, "gi_code", None) or fiber.body.cr_code, what)
+    where = likely_place(getattr(fiber.body, "gi_code", None) or fiber.body.cr_code, what, returned=True)
     who = f"workflow {workflow}" if fiber.owner is None else f"a branch of workflow {workflow}"
     return Mistaken(OperationMisused(f"{who} returned {what}, which has not run: {fix} ({where})"))
 

@@ -18,6 +18,7 @@ from durable.errors import OperationMisused, SessionClosed, TimedOut, WrongType
 from durable.pause_errors import PauseExpired
 from durable.records import EntryKind
 from durable.runner.forgotten import PLAIN, note, report
+from durable.unfinished import Unfinished
 
 _NOT_CALLERS = {"durable", "asyncio"}
 FORGOTTEN = "but never yielded: did you forget 'yield from' (or 'await')?"
@@ -58,7 +59,7 @@ STEPPING: ContextVar[Stepping | None] = ContextVar("durable_stepping", default=N
 IN_ACTIVITY: ContextVar[Any] = ContextVar("durable_activity", default=None)
 
 
-class Op(Generic[T_co]):
+class Op(Unfinished, Generic[T_co]):
     """Something a workflow can `yield from` or `await`; its result is a `T_co`."""
 
     # Whether it was handed to somebody: a session, a combinator, an engine.
@@ -143,6 +144,13 @@ class Op(Generic[T_co]):
     def _asyncio_future_blocking(self) -> bool:
         # asyncio asks whatever it is given whether it is a future; this is the first that it does.
         raise self._taken_for_result("it was given to asyncio, which cannot run it (durable has its own gather)")
+
+    @property
+    def remedy(self) -> str:
+        """What to do instead of storing it."""
+        is_in_activity = STEPPING.get() is None and IN_ACTIVITY.get() is not None
+        fix = self.instead if is_in_activity else "write 'yield from' (or 'await') before it, in a workflow"
+        return f"{self!s} is an operation and not its result: {fix}"
 
     def _taken_for_result(self, how: str) -> OperationMisused:
         self._used = True

@@ -161,6 +161,28 @@ def test_operation_left_in_a_variable_of_the_body_is_told_with_its_line() -> Non
     assert misuse(body).startswith(f"charge(...) was created at {__file__}:{line} in body, kept in a variable, but")
 
 
+def test_place_of_a_variable_is_not_where_the_same_activity_is_run() -> None:
+    """Lines with `yield from charge(...)` are not named. Of many other lines the first are, and that there are more."""
+
+    @workflow(name="w")
+    def body(many: bool = False) -> Durable[str]:
+        if many:
+            yield from charge(1)
+            yield from charge(2)
+        unused = [charge(3)]
+        if many:
+            unused += [charge(4)]
+            unused += [charge(5)]
+            unused += [charge(6)]
+            return charge.name
+        yield from sleep(0)
+        return "done"
+
+    first = inspect.getsourcelines(body.fn)[1] + 5
+    lines = f"{first} or {first + 2} or {first + 3} or below"
+    assert misuse(body).startswith(f"charge(...) was created at {__file__}:{lines} in body, kept in a variable, but")
+
+
 # --- no false alarms ----------------------------------------------------------------------------------------------
 
 

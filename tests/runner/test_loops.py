@@ -258,7 +258,7 @@ def test_state_that_cannot_be_stored_fails_the_loop(value: Any) -> None:
     """It is raised where the loop stands, names the parameter, and comes to the same on replay."""
     error = Tale(one(returns(Continue(value)), 1)).ok("0.0.0").error
     assert isinstance(error, CodecError)
-    assert error.where == "loop: parameter 'number'"
+    assert error.where == "loop body: parameter 'number'"
 
 
 def test_first_state_that_cannot_be_stored_fails_the_loop() -> None:
@@ -266,7 +266,7 @@ def test_first_state_that_cannot_be_stored_fails_the_loop() -> None:
     for body in (counting, lambda state: counting(1)):
         error = error_of(run(one(body, object())))
         assert isinstance(error, CodecError), error
-        assert error.where in ("loop: parameter 'number'", "loop: state")
+        assert error.where in ("loop counting: parameter 'number'", "loop <lambda>: state")
 
 
 class Unreadable:

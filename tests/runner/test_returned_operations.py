@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from durable.runner.definitions import Durable, workflow
 from durable.runner.loops import Break, loop
 from durable.runner.ops import sleep
 from durable.runner.undo import saga
-from tests.runner.builders import charge, error_of, run
+from tests.runner.builders import activity_ok, charge, error_of, run
 
 
 def helper() -> Durable[int]:
@@ -60,6 +61,24 @@ def test_continuation_that_is_not_raised_is_told() -> None:
     told = str(error_of(run(body)))
     assert told.startswith(f"forgotten.again.continue_as(...) was created at {__file__}:")
     assert told.endswith("but never raised: did you forget 'raise'?")
+
+
+def test_place_of_what_is_returned_is_that_of_its_return() -> None:
+    """The lines on which the same activity is run are not named, nor those on which it is made for other purposes."""
+
+    @workflow(name="w")
+    def body() -> Durable[Any]:
+        first = charge(1)
+        paid = yield from first
+        paid += yield from charge(2)
+        paid += yield from charge(3)
+        if paid:
+            return charge(4)
+        return (yield from charge(5))
+
+    entries = [activity_ok(number, str(number - 1), "charge", 5) for number in (1, 2, 3)]
+    line = inspect.getsourcelines(body.fn)[1] + 7
+    assert str(error_of(run(body, *entries))).endswith(f"({__file__}:{line} in body)")
 
 
 def returning(value: Callable[[], Any]) -> Durable[Any]:

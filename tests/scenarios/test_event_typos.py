@@ -43,7 +43,7 @@ async def sent(name: str, caplog: pytest.LogCaptureFixture, *, to: str | None = 
 
 
 @pytest.mark.parametrize("to", [None, "w"], ids=["untargeted", "targeted"])
-@pytest.mark.parametrize("name", ["typos-aproval", "typos-approvla", "typos-Approval"])
+@pytest.mark.parametrize("name", ["typos-aproval", "typos-approvla", "typos-Approval", "typos_approval"])
 async def test_event_with_a_typing_error_is_named_once(
     name: str, to: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -53,7 +53,7 @@ async def test_event_with_a_typing_error_is_named_once(
 
 
 @pytest.mark.parametrize(
-    "name", ["typos-approval", "typos-step-1", "typos-step-2", "something-else", "typos-approval-eu"]
+    "name", ["typos-approval", "typos-step-1", "typos-step-2", "typos-step", "something-else", "typos-approval-eu"]
 )
 async def test_other_events_are_not_mentioned(name: str, caplog: pytest.LogCaptureFixture) -> None:
     """Names that are waited for, numbered or simply unknown here are nobody's typing errors."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +84,18 @@ async def test_call_that_an_activity_drops_fails_it(number: int) -> None:
         with pytest.raises(WorkflowFailed, match=r"charge\(\.\.\.\) .*\.fn") as caught:
             await (await engine.start(runs(number))).result(timeout=SOON)
         assert isinstance(caught.value.__cause__, OperationMisused)
+        fn = FUNCTIONS[number]
+        name = asks_for_truth.__name__ if fn is catches else fn.__name__
+        assert re.search(rf"{re.escape(__file__)}:\d+ in {name}", str(caught.value))
+
+
+async def test_call_that_an_activity_keeps_is_told_with_its_line() -> None:
+    """For a variable as well the error names the line on which the call was made."""
+    async with WorkflowEngine("memory://") as engine:
+        with pytest.raises(WorkflowFailed) as caught:
+            await (await engine.start(runs(FUNCTIONS.index(keeps)))).result(timeout=SOON)
+    place = f"{__file__}:{inspect.getsourcelines(keeps)[1] + 2} in keeps"
+    assert f"charge(...) was created at {place} inside an activity" in str(caught.value)
 
 
 class Down(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -14,11 +15,14 @@ from durable import (
     EntryKind,
     EntryStatus,
     Event,
+    HistoryEntry,
     Queued,
+    Retry,
     WorkflowEngine,
     WorkflowNotFound,
     WorkflowStatus,
     activity,
+    activity_info,
     gather,
     sleep,
     workflow,
@@ -189,6 +193,36 @@ async def test_purge_leaves_the_children_of_a_living_parent(store: Store) -> Non
         assert await engine.handle("p").result(timeout=SOON) == [1, 6]
         await move(engine, clock, timedelta(hours=2))
         assert await engine.runs.purge(timedelta(hours=1)) == 3
+
+
+@activity(retry=Retry(max_attempts=2, first_delay=0))
+async def weigh(item: str) -> dict[str, Any]:
+    """Some work that fails once."""
+    if activity_info().attempt == 1:
+        raise KeyError(item)
+    return {"item": item, "grams": [5, 7]}
+
+
+@workflow(name="weighing")
+def weighing() -> Durable[int]:
+    """Runs it."""
+    return len((yield from weigh("tea")))
+
+
+async def test_history_has_decoded_values(store: Store) -> None:
+    """What a step came to is plain data, of a failed attempt as well; the stored text is there too."""
+    async with WorkflowEngine(store) as engine:
+        handle = await engine.start(weighing(), id="w")
+        assert await handle.result(timeout=SOON) == 2
+        failed, done = await engine.runs.history("w")
+        assert done.value == json.loads(done.outcome) == {"item": "tea", "grams": [5, 7]}
+        assert (failed.value["type"], failed.value["args"]) == ("builtins.KeyError", ["tea"])
+
+
+def test_history_of_a_damaged_row_can_be_looked_at() -> None:
+    """A text that is no JSON is shown as it is."""
+    entry = HistoryEntry(1, "0", EntryKind.ACTIVITY, "weigh", EntryStatus.OK, "{", 0)
+    assert entry.value == "{"
 
 
 async def test_dead_letters_can_be_sent_again_or_removed(store: Store) -> None:
