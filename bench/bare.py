@@ -19,9 +19,9 @@ from bench.figures import latencies, many
 from bench.job import Job, Outcome
 from bench.stopwatch import Stopwatch
 from bench.workloads.w1 import STEPS, figures
-from durable.backends.rows import HISTORY, WORKFLOW, workflow_row
+from durable.backends.sql.rows import HISTORY, WORKFLOW, workflow_row
 from durable.backends.sqlite import SqliteBackend
-from durable.records import WorkflowRecord, WorkflowStatus
+from durable.model.records import WorkflowRecord, WorkflowStatus
 
 START = WORKFLOW.insert()
 STEP = HISTORY.insert()

@@ -12,10 +12,10 @@ from bench.figures import latencies
 from bench.job import Job, Outcome
 from bench.stopwatch import Stopwatch
 from bench.workloads.w2 import figures
-from durable.backends.rows import HISTORY, history_rows
+from durable.backends.sql.rows import HISTORY, history_rows
 from durable.backends.sqlite import SqliteBackend
-from durable.backends.wal import Log
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.backends.sqlite.wal import Log
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 
 SETTINGS = "SQLite, journal_mode=wal, synchronous=FULL"
 LAID_OUT = f"{SETTINGS}, the log laid out ahead as durable does it"

@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 
 from durable import Durable, Event, WorkflowEngine, activity, workflow
 from durable.backends.memory import MemoryBackend, MemoryStore
-from durable.clock import SystemClock
-from durable.codec import Codec
 from durable.engine.config import EngineConfig
-from durable.engine.coordinator import WorkflowStateCoordinator
-from durable.engine.inbox import Envelope
+from durable.engine.coordinator.coordinator import WorkflowStateCoordinator
+from durable.engine.coordinator.inbox import Envelope
 from durable.engine.operations import StartWorkflow
-from durable.registry import Registry
+from durable.model.clock import SystemClock
+from durable.model.codec import Codec
+from durable.model.registry import Registry
 
 go = Event[str]("walks.go")
 

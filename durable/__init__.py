@@ -1,38 +1,60 @@
 """durable: workflows that survive crashes, deploys and months of waiting. These are the public names."""
 
-from durable.codec import Codec
-from durable.engine.activities import ActivityInfo, activity_info
+from durable.engine.api.engine import WorkflowEngine
+from durable.engine.api.handle import WorkflowHandle
+from durable.engine.api.sync import SyncWorkflowEngine
+from durable.engine.api.sync_groups import SyncWorkflowHandle
+from durable.engine.api.updates import WorkflowUpdate
 from durable.engine.config import EngineConfig
-from durable.engine.engine import WorkflowEngine
-from durable.engine.handle import WorkflowHandle
+from durable.engine.host.activities import ActivityInfo, activity_info
 from durable.engine.operations import Delivered, Queued
-from durable.engine.sync import SyncWorkflowEngine
-from durable.engine.sync_groups import SyncWorkflowHandle
-from durable.engine.updates import WorkflowUpdate
-from durable.engine.views import Description, OwedUndo, RecoveryReport, ScheduleSummary, Waiting, WorkflowSummary
+from durable.engine.operations.views import (
+    Description,
+    OwedUndo,
+    RecoveryReport,
+    ScheduleSummary,
+    Waiting,
+    WorkflowSummary,
+)
 from durable.errors import (
     ActivityFailed,
     ActivityTimedOut,
     Cancelled,
+    CannotFork,
+    CannotRepair,
+    CannotRetry,
     ChildDepthExceeded,
     ChildWorkflowCancelled,
     ChildWorkflowFailed,
     CodecError,
     DeadLetterNotFound,
+    DuplicateActivity,
     DuplicateWorkflow,
     DurableError,
     EngineClosed,
     EngineForked,
     EventConflict,
+    EventNotFound,
+    EventTypeMismatch,
+    HelpersTooDeep,
     HistoryDiverged,
     InvalidValue,
     InvariantViolated,
     NonRetryable,
+    NotSupported,
     OperationMisused,
+    PauseAlreadyAnswered,
+    PauseCancelled,
+    PauseExpired,
+    PauseNotFound,
     PayloadTooLarge,
     PendingEventsFull,
     RegistrationError,
+    RemoteError,
     RetryAfter,
+    ScheduleAlreadyExists,
+    ScheduleBusy,
+    ScheduleNotFound,
     StorageError,
     StorageUnavailable,
     StoreFenced,
@@ -40,27 +62,22 @@ from durable.errors import (
     StoreTooNew,
     StoreUnusable,
     TimedOut,
+    TooManyChildren,
+    TooManyWaits,
     UnknownWorkflow,
     WorkflowAlreadyExists,
     WorkflowCancelled,
     WorkflowFailed,
     WorkflowNotFound,
+    WorkflowParked,
     WorkflowTerminated,
     WrongType,
-)
-from durable.event_errors import EventNotFound, EventTypeMismatch
-from durable.letters import DeadLetter, DeadLetterReason, PendingEventInfo
-from durable.limit_errors import HelpersTooDeep, TooManyChildren, TooManyWaits
-from durable.outcomes import failed_undos, stored_traceback
-from durable.pause_errors import (
-    PauseAlreadyAnswered,
-    PauseCancelled,
-    PauseExpired,
-    PauseNotFound,
-    WorkflowParked,
     WrongWorkflow,
 )
-from durable.records import (
+from durable.model.codec import Codec
+from durable.model.dead_letters import DeadLetter, DeadLetterReason, PendingEventInfo
+from durable.model.error_codec import failed_undos, stored_traceback
+from durable.model.records import (
     DeadLetterPolicy,
     DeliveryMode,
     EntryKind,
@@ -72,10 +89,9 @@ from durable.records import (
     ParkReason,
     WorkflowStatus,
 )
-from durable.registration_errors import DuplicateActivity
-from durable.remote_errors import NotSupported, RemoteError
-from durable.repair_errors import CannotFork, CannotRepair, CannotRetry
-from durable.retry import Retry
+from durable.model.retry import Retry
+from durable.model.schedule import CatchUp, Overlap
+from durable.model.version import VERSION
 from durable.runner.changes import patched, removed
 from durable.runner.children import ChildHandle, spawn
 from durable.runner.combinators import AllFailed, Outcome, Won, fan_out, first_success, gather, race, settle
@@ -88,9 +104,6 @@ from durable.runner.pauses import pause
 from durable.runner.publishing import publish
 from durable.runner.session import WorkflowSessionRunner
 from durable.runner.undo import saga
-from durable.schedule import CatchUp, Overlap
-from durable.schedule_errors import ScheduleAlreadyExists, ScheduleBusy, ScheduleNotFound
-from durable.version import VERSION
 
 __version__ = VERSION
 

@@ -12,39 +12,9 @@ from pathlib import Path
 from typing import Any
 
 # Rooms in which every file is covered whole.
-WHOLE_ROOMS = ("durable/runner/", "durable/engine/state/")
-# Single files that are covered whole: the decisions of the engine.
-WHOLE_FILES = (
-    "durable/engine/abandoning.py",
-    "durable/engine/burial.py",
-    "durable/engine/decisions.py",
-    "durable/engine/delivery.py",
-    "durable/engine/describing.py",
-    "durable/engine/endings.py",
-    "durable/engine/forking.py",
-    "durable/engine/kinship.py",
-    "durable/engine/lists.py",
-    "durable/engine/lifecycle.py",
-    "durable/engine/long_decisions.py",
-    "durable/engine/messages.py",
-    "durable/engine/looping.py",
-    "durable/engine/pauses.py",
-    "durable/engine/pending.py",
-    "durable/engine/progress.py",
-    "durable/engine/publishing.py",
-    "durable/engine/questions.py",
-    "durable/engine/recovery.py",
-    "durable/engine/repairs.py",
-    "durable/engine/retention.py",
-    "durable/engine/retrying.py",
-    "durable/engine/schedules.py",
-    "durable/engine/sending.py",
-    "durable/engine/spawning.py",
-    "durable/engine/trial.py",
-    "durable/engine/turn.py",
-    "durable/engine/watching.py",
-    "durable/schedule.py",
-)
+WHOLE_ROOMS = ("durable/runner/", "durable/engine/state/", "durable/engine/decide/", "durable/engine/repair/")
+# Single files that are covered whole.
+WHOLE_FILES = ("durable/engine/coordinator/decisions.py", "durable/model/schedule.py")
 REST_PERCENT = 95.0
 
 Files = dict[str, dict[str, Any]]

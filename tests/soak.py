@@ -19,8 +19,8 @@ from pathlib import Path
 
 import attrs
 
-from durable.clock import SystemClock
-from durable.testing.simulation.runs import Runs, run_spread
+from durable.model.clock import SystemClock
+from simulation.runs import Runs, run_spread
 from tests.power import cuts
 from tests.processes import kills
 

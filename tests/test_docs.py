@@ -18,7 +18,7 @@ import pytest
 
 import durable
 from durable import DeadLetterPolicy, EngineConfig, WorkflowStatus
-from durable.records import TRANSITIONS
+from durable.model.records import TRANSITIONS
 from durable.runner.definitions import REGISTRY
 
 ROOT = Path(__file__).parents[1]

@@ -14,77 +14,69 @@ import io
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
-from pathlib import Path
 
 import attrs
 import pytest
 
-from durable import errors, event_errors, limit_errors, pause_errors, remote_errors, repair_errors, schedule_errors
+from durable import errors
 from tests.public_names import PUBLIC_NAMES
 from tests.sources import FunctionNode, Source, files, functions, imports, inside_functions, uses
 
 FILE_LINES, FUNCTION_LINES, CLASS_LINES, TEST_LINES = 400, 60, 250, 40
 # Who may touch the open batch.
-BATCH_HOLDERS = ("durable/engine/state/", "durable/engine/coordinator.py")
+BATCH_HOLDERS = ("durable/engine/state/", "durable/engine/coordinator/coordinator.py")
 PUBLIC_METHODS, POSITIONAL_PARAMETERS, NESTING = 15, 5, 4
 
-# The floor from the ground up: a module imports its own level and those below.
-CODING = (
-    "aliases", "codec", "converter", "error_values", "loaded_classes", "outcomes", "own_types", "pydantic_types",
-    "raw_errors", "sameness", "stored_names", "unfinished", "zones",
-)  # fmt: skip
-LEVELS = (
-    (
-        "statuses",
-        "errors",
-        "event_errors",
-        "limit_errors",
-        "pause_errors",
-        "registration_errors",
-        "remote_errors",
-        "repair_errors",
-        "schedule_errors",
-        "version",
-    ),
-    ("clock", "ids", "position"),
-    ("letters", "records", "registry", "retry", "schedule"),
-    CODING,
-)
-FLOOR = {name: level for level, names in enumerate(LEVELS) for name in names}
-_FLOOR = tuple(f"durable.{name}" for name in FLOOR)
-_ENGINE = (*_FLOOR, "durable.runner", "durable.engine", "durable.backends.base")
-# What each room may import of durable. Nothing but themselves may import testing, cli, contrib and web.
-MAY_IMPORT = {
-    "floor": _FLOOR,
-    "runner": (*_FLOOR, "durable.runner"),
-    "engine": _ENGINE,
-    "backends": (*_FLOOR, "durable.backends"),
-    "front": (*_FLOOR, "durable.runner", "durable.engine"),
-}
+# The rooms of the engine, from the inside out: each may import those before it. `config` is a single file.
+ENGINE_ROOMS = ("config", "operations", "state", "decide", "repair", "coordinator", "host", "remote", "api")
+# The stores: each may import what is named here, besides itself and the model.
+STORE_ROOMS = {"base": (), "sql": ("base",), "memory": ("base",), "sqlite": ("base", "sql")}
+_MODEL = ("durable.errors", "durable.model")
+_BASE = "durable.backends.base"
+_ENGINE = (*_MODEL, "durable.runner", "durable.engine", _BASE)
 _EDGES = ("testing", "cli", "contrib", "telemetry", "web")
+# What each room may import of durable. Only they themselves may import the edges.
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "errors": ("durable.errors", "durable.model.statuses"),
+    "model": _MODEL,
+    "runner": (*_MODEL, "durable.runner"),
+    "front": (*_MODEL, "durable.runner", "durable.engine"),
+    # The door to the stores: it imports a backend when a URL asks for it, and reads histories from files.
+    "backends": (*_MODEL, "durable.backends"),
+}
+for _at, _room in enumerate(ENGINE_ROOMS):
+    _inner = tuple(f"durable.engine.{inner}" for inner in ENGINE_ROOMS[: _at + 1])
+    MAY_IMPORT[f"engine.{_room}"] = (*_MODEL, "durable.runner", _BASE, *_inner)
+for _room, _others in STORE_ROOMS.items():
+    MAY_IMPORT[f"backends.{_room}"] = (*_MODEL, *(f"durable.backends.{other}" for other in (_room, *_others)))
 MAY_IMPORT |= {edge: (*_ENGINE, "durable.backends", f"durable.{edge}") for edge in _EDGES}
-# The one door from the engine to the stores, which imports a backend when a URL asks for it; the command's own version.
-MAY_IMPORT_TOO = {"durable/engine/engine.py": ("durable.backends.url",), "durable/cli/app.py": ("durable.__version__",)}
+# The one door from the engine to the stores; the command's own version.
+MAY_IMPORT_TOO = {
+    "durable/engine/api/engine.py": ("durable.backends.url",),
+    "durable/cli/app.py": ("durable.__version__",),
+}
 MUST_NOT_IMPORT = {
-    "floor": ("anyio", "asyncio", "sqlite3", "threading", "trio"),
+    "errors": ("anyio", "asyncio", "sqlite3", "threading", "trio"),
+    "model": ("anyio", "asyncio", "sqlite3", "threading", "trio"),
     "runner": ("anyio", "asyncio", "concurrent", "random", "socket", "sqlite3", "threading", "time", "trio"),
     "engine": ("sqlite3", "sqlite_utils"),
     "backends": ("anyio", "asyncio", "trio"),
 }
 # Imports inside functions: dependencies that are optional or that only some users load.
 LAZY = {
-    "durable/backends/schema.py": ("sqlite_utils",),  # slow to import, and needed only when a schema changes
+    "durable/backends/sqlite/schema.py": ("sqlite_utils",),  # slow to import, and needed only when a schema changes
     "durable/backends/url.py": ("durable.backends",),
-    "durable/converter.py": ("pydantic",),
+    "durable/model/shapes/converter.py": ("pydantic",),
 }
 _TODAY = tuple(f"datetime.{one}" for one in ("datetime.now", "datetime.utcnow", "datetime.today", "date.today"))
 # What only one module may touch, and who may touch a part of it: random() in a workflow, seeded from its identity.
 ONLY_HERE = {
-    "durable/clock.py": ("time", *_TODAY),
-    "durable/ids.py": ("os.getrandom", "os.urandom", "random", "secrets", "uuid.uuid1", "uuid.uuid4"),
+    "durable/model/clock.py": ("time", *_TODAY),
+    "durable/model/ids.py": ("os.getrandom", "os.urandom", "random", "secrets", "uuid.uuid1", "uuid.uuid4"),
 }
-SEEDED = dict.fromkeys(("durable/runner/determinism.py", "durable/testing/simulation/dice.py"), "random.Random")
+SEEDED = {"durable/runner/determinism.py": "random.Random"}
 CONFIG = "durable/engine/config.py"
+POSITIONS = "durable/model/position.py"
 
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 
@@ -108,8 +100,10 @@ def each(rule: Callable[[Source], Offences]) -> Rule:
 def room_of(path: str) -> str:
     """Which row of the tables a file of the package belongs to."""
     parts = path.removesuffix(".py").split("/")[1:]
-    top = {"__init__": "front", "__main__": "cli"} | dict.fromkeys(FLOOR, "floor")
-    return parts[0] if len(parts) > 1 else top.get(parts[0], "no room")
+    if len(parts) == 1:
+        return {"__init__": "front", "__main__": "cli"}.get(parts[0], "no room")
+    is_divided = parts[0] in ("engine", "backends") and f"{parts[0]}.{parts[1]}" in MAY_IMPORT
+    return f"{parts[0]}.{parts[1]}" if is_divided else parts[0]
 
 
 def within(target: str, prefixes: Iterable[str]) -> bool:
@@ -119,18 +113,17 @@ def within(target: str, prefixes: Iterable[str]) -> bool:
 
 @each
 def one_way(source: Source) -> Offences:
-    """Floor, runner, engine, edges: a room imports what stands before it, and nothing that makes it impure."""
+    """Model, runner, engine from the inside out, edges: a room imports those before it, and nothing impure."""
     room = room_of(source.path)
     may = (*MAY_IMPORT.get(room, ()), *MAY_IMPORT_TOO.get(source.path, ()))
-    level = FLOOR[Path(source.path).stem] if room == "floor" else len(LEVELS)
-    if room not in MAY_IMPORT:
+    # A folder that only holds rooms has nothing but its essay.
+    is_essay = source.path == "durable/engine/__init__.py"
+    if room not in MAY_IMPORT and not is_essay:
         yield source.tree, f"{room}: enter it in the tables"
     for node, target in imports(source.tree):
-        if within(target, ["durable"]) and not within(target, may):
-            yield node, f"{room} must not import {target}"
-        elif within(target, _FLOOR) and FLOOR[target.split(".")[1]] > level:
-            yield node, f"level {level} of the floor must not import {target}"
-        elif within(target, MUST_NOT_IMPORT.get(room, ())) and not within(SEEDED.get(source.path, ""), [target]):
+        is_outside = within(target, ["durable"]) and not within(target, may)
+        is_impure = within(target, MUST_NOT_IMPORT.get(room.split(".")[0], ())) and target != SEEDED.get(source.path)
+        if is_outside or is_impure:
             yield node, f"{room} must not import {target}"
 
 
@@ -222,19 +215,19 @@ def purity(source: Source) -> Offences:
 
 @each
 def positions_are_parsed_in_one_place(source: Source) -> Offences:
-    """Only position.py takes a position apart: what it looks like is a stored format."""
-    if room_of(source.path) not in ("runner", "engine"):
+    """Only `position` takes a position apart: what it looks like is a stored format."""
+    if not source.path.startswith(("durable/runner/", "durable/engine/")):
         return
     for call in (node for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
         is_cut = isinstance(call.func, ast.Attribute) and call.func.attr in ("split", "rsplit", "rpartition")
         if is_cut and any(isinstance(arg, ast.Constant) and arg.value in (".", ":") for arg in call.args):
-            yield call, f"{ast.unparse(call)} belongs to durable/position.py"
+            yield call, f"{ast.unparse(call)} belongs to {POSITIONS}"
 
 
 @each
 def state_alone_writes(source: Source) -> Offences:
     """Only `state` and the coordinator, which commits it, touch the open batch."""
-    if room_of(source.path) != "engine" or source.path.startswith(BATCH_HOLDERS):
+    if not source.path.startswith("durable/engine/") or source.path.startswith(BATCH_HOLDERS):
         return
     for node in (node for node in ast.walk(source.tree) if isinstance(node, ast.Attribute)):
         if node.attr == "batch":
@@ -310,15 +303,13 @@ def mute_errors(classes: Iterable[type[BaseException]]) -> Iterator[str]:
         values = [next(value for kind, value in SAMPLES if kind in str(field.type)) for field in fields] or ["why"]
         error = cls("sample", "failed") if cls is errors.WorkflowTerminated else cls(*values)
         if not vars(cls).get("__doc__"):
-            yield f"durable/errors.py:1 {cls.__name__} has no docstring"
+            yield f"durable/errors:1 {cls.__name__} has no docstring"
         if not str(error) or str(copy.copy(error)) != str(error):
-            yield f"durable/errors.py:1 {cls.__name__} has no message, or loses it when copied"
+            yield f"durable/errors:1 {cls.__name__} has no message, or loses it when copied"
 
 
 SAMPLES = (("str", "sample"), ("timedelta", timedelta(seconds=3)), ("int", 3), ("float", 3.5))
-_ERROR_MODULES = (errors, event_errors, limit_errors, pause_errors, remote_errors, repair_errors, schedule_errors)
-_MODULES = {name: value for module in _ERROR_MODULES for name, value in vars(module).items()}
-ERRORS = [one for one in _MODULES.values() if BaseException in getattr(one, "__mro__", ())]
+ERRORS = [one for one in vars(errors).values() if BaseException in getattr(one, "__mro__", ())]
 _PACKAGE = (
     one_way, import_form, no_cycles, sizes, purity, positions_are_parsed_in_one_place, state_alone_writes,
     options_are_read,
@@ -326,25 +317,30 @@ _PACKAGE = (
 RULES: dict[Rule, tuple[str, ...]] = dict.fromkeys((*_PACKAGE, public_names, docstrings), ("durable",))
 RULES |= {size_of_files: ("durable", "tests"), leftovers: ("durable", "tests"), shape_of_tests: ("tests",)}
 _A, _DEEP = (
-    "durable/engine/a.py",
+    "durable/engine/decide/a.py",
     "def f():" + "".join(f"\n{' ' * depth}if {depth}:" for depth in range(1, 6)) + " pass",
 )
 # A rule, a file, what stands in it, and a part of what the rule must say.
 BAD: tuple[tuple[Rule, str, str, str], ...] = (
-    (one_way, "durable/records.py", "from durable import engine", "floor must not import durable.engine"),
-    (one_way, "durable/clock.py", "import durable.retry", "level 1"),
+    (one_way, "durable/model/records.py", "from durable import engine", "model must not import durable.engine"),
+    (one_way, "durable/errors/a.py", "import durable.model.records", "errors must not import"),
     (one_way, "durable/runner/a.py", "from durable.engine.state import State", "runner must not"),
-    (one_way, _A, "import durable.backends.url", "engine must not"),
-    (one_way, "durable/engine/engine.py", "from durable.backends import sqlite", "engine must not"),
+    (one_way, _A, "import durable.backends.url", "engine.decide must not"),
+    (one_way, _A, "import durable.engine.coordinator.inbox", "engine.decide must not"),
+    (one_way, "durable/engine/state/a.py", "from durable.engine import decide", "engine.state must not"),
+    (one_way, "durable/engine/api/engine.py", "from durable.backends import sqlite", "engine.api must not"),
     (one_way, "durable/backends/a.py", "import durable.runner", "backends must not"),
+    (one_way, "durable/backends/sql/a.py", "import durable.backends.sqlite.wal", "backends.sql must not"),
     (one_way, "durable/cli/a.py", "import durable.testing", "cli must not"),
     (one_way, "durable/helpers.py", "", "enter it"),
+    (one_way, "durable/engine/helpers.py", "", "enter it"),
     (one_way, "durable/runner/a.py", "from random import Random", "random.Random"),
     (one_way, "durable/runner/determinism.py", "import time", "time"),
+    (one_way, _A, "import sqlite3", "must not import sqlite3"),
     (import_form, _A, "from . import state", "relative"),
     (import_form, _A, "from os import *", "star"),
-    (import_form, "durable/codec.py", "async def f():\n import trio", "inside"),
-    (no_cycles, f"{_A} durable/b.py", "import durable.b\nfrom durable.engine import a", "circle"),
+    (import_form, "durable/model/codec.py", "async def f():\n import trio", "inside"),
+    (no_cycles, f"{_A} durable/b.py", "import durable.b\nfrom durable.engine.decide import a", "circle"),
     (size_of_files, _A, "\n" * (FILE_LINES + 1), "401 lines"),
     (sizes, _A, "def f():" + "\n 1" * FUNCTION_LINES, "61 lines"),
     (sizes, _A, "def f(self, a, b, c, d, /, e, g): 1", "6 positional"),
@@ -356,7 +352,7 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
     (purity, _A, "from uuid import uuid4\nuuid4()", "uuid4 belongs"),
     (purity, "durable/runner/determinism.py", "import random\nrandom.random()", "random.random belongs"),
     (purity, "durable/runner/determinism.py", "import random\nrandom.Random()", "without a seed"),
-    (positions_are_parsed_in_one_place, _A, "wait.position.rpartition('.')", "belongs to durable/position.py"),
+    (positions_are_parsed_in_one_place, _A, "wait.position.rpartition('.')", "belongs to durable/model/position.py"),
     (state_alone_writes, _A, "turn.state.batch.events_put[1] = event", "belongs to durable/engine/state"),
     (options_are_read, CONFIG, "class EngineConfig:\n batch: int\n def f(self): self.batch", "reads batch"),
     (options_are_read, "durable/config.py", "class EngineConfig: 1", "not defined"),

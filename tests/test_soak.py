@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from durable.testing.simulation.runs import Runs
-from durable.testing.simulation.violation import Violation
+from simulation.runs import Runs
+from simulation.violation import Violation
 from tests import soak
 
 

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from durable.backends import rows
-from durable.backends.tables import Row, Table
+from durable.backends.sql import rows
+from durable.backends.sql.tables import Row, Table
 from durable.errors import CodecError, StoreUnusable
-from durable.ids import digest
-from durable.records import EntryKind, EntryStatus, HistoryEntry, WorkflowHistory, WorkflowRecord, WorkflowStatus
+from durable.model.ids import digest
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry, WorkflowHistory, WorkflowRecord, WorkflowStatus
 
 FORMAT = 1
 _NAME_MAX = 80

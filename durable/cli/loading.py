@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from durable.codec import Codec
 from durable.errors import DuplicateWorkflow
-from durable.registry import Registry
+from durable.model.codec import Codec
+from durable.model.registry import Registry
 from durable.runner.definitions import REGISTRY, WorkflowDef
 
 

@@ -19,13 +19,13 @@ import attrs
 import click
 
 from durable.backends.histories import load_histories, save_histories
-from durable.backends.reader import StoreReader
-from durable.backends.reader import export_histories as read_store
+from durable.backends.sqlite.reader import StoreReader
+from durable.backends.sqlite.reader import export_histories as read_store
 from durable.cli.loading import load_codec, load_workflows
-from durable.codec import Codec
 from durable.errors import CodecError, StorageError
-from durable.records import ParkReason, WorkflowHistory, WorkflowStatus
-from durable.registry import Registry
+from durable.model.codec import Codec
+from durable.model.records import ParkReason, WorkflowHistory, WorkflowStatus
+from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
 from durable.runner.replaying import Fit, ReplayResult, replay
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
-from durable.clock import from_duration
 from durable.errors import InvalidValue, WrongType
-from durable.records import DeadLetterPolicy
+from durable.model.clock import from_duration
+from durable.model.records import DeadLetterPolicy
 
 
 def _count(_config: object, field: attrs.Attribute[int], value: object) -> None:

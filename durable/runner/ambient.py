@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol, cast
 
-from durable.codec import Codec
 from durable.errors import OperationMisused
+from durable.model.codec import Codec
 from durable.runner.draws import Draws
 from durable.runner.ops import STEPPING, Stepping
 from durable.runner.past import Past

@@ -5,8 +5,8 @@ Both are looked up in the history and write nothing that a body has to wait for.
 
 from __future__ import annotations
 
-from durable.ids import check_text
-from durable.records import EntryKind
+from durable.model.ids import check_text
+from durable.model.records import EntryKind
 from durable.runner.ambient import Ambient, ambient, stepping
 from durable.runner.fibers import WaitCondition
 from durable.runner.ops import Leaf, Op, Outcome, Returned

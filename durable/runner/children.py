@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar, cast
 
-from durable.codec import Codec, Coder
 from durable.errors import WrongType
-from durable.ids import check_reason, check_text
-from durable.records import EntryKind, HistoryEntry, OnParentClose
+from durable.model.codec import Codec, Coder
+from durable.model.ids import check_reason, check_text
+from durable.model.records import EntryKind, HistoryEntry, OnParentClose
 from durable.runner.ambient import Ambient
 from durable.runner.definitions import WorkflowCall, WorkflowDef
 from durable.runner.fibers import WaitCondition

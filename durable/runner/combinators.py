@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, overload
 import attrs
 
 from durable.errors import DurableError, InvalidValue, WrongType
-from durable.position import branch_label
+from durable.model.position import branch_label
 from durable.runner.ops import Branches, Op, Raised, Returned, T_co, Tally, UseYieldFrom, use
 from durable.runner.ops import Outcome as AnyOutcome
 

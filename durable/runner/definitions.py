@@ -11,14 +11,13 @@ from collections.abc import Callable, Coroutine, Generator
 from datetime import timedelta
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
-from durable.clock import from_duration
-from durable.codec import Codec, Coder, FunctionCoder
-from durable.errors import DuplicateWorkflow, InvalidValue, WrongType
-from durable.ids import check_text
-from durable.records import EntryKind
-from durable.registration_errors import DuplicateActivity
-from durable.registry import Registry
-from durable.retry import Retry
+from durable.errors import DuplicateActivity, DuplicateWorkflow, InvalidValue, WrongType
+from durable.model.clock import from_duration
+from durable.model.codec import Codec, Coder, FunctionCoder
+from durable.model.ids import check_text
+from durable.model.records import EntryKind
+from durable.model.registry import Registry
+from durable.model.retry import Retry
 from durable.runner.ambient import Ambient
 from durable.runner.fibers import WaitCondition
 from durable.runner.forgotten import report

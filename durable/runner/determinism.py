@@ -12,8 +12,8 @@ from random import Random
 
 import attrs
 
-from durable.clock import to_datetime
-from durable.ids import digest, seed
+from durable.model.clock import to_datetime
+from durable.model.ids import digest, seed
 from durable.runner.ambient import Ambient, ambient, stepping
 from durable.runner.draws import Draws
 from durable.runner.fibers import groups_around

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Generic, TypeVar, get_args
 
-from durable.clock import from_duration
-from durable.codec import Codec, Coder
 from durable.errors import WrongType
-from durable.ids import check_text
-from durable.records import DeliveryMode, EntryKind
+from durable.model.clock import from_duration
+from durable.model.codec import Codec, Coder
+from durable.model.ids import check_text
+from durable.model.records import DeliveryMode, EntryKind
 from durable.runner.ambient import Ambient
 from durable.runner.fibers import WaitCondition
 from durable.runner.ops import Leaf

@@ -13,8 +13,8 @@ from types import FrameType, MappingProxyType
 from typing import Any
 
 from durable.errors import SessionClosed
-from durable.position import branch_prefix
-from durable.records import EntryKind
+from durable.model.position import branch_prefix
+from durable.model.records import EntryKind
 from durable.runner.ops import Leaf, Op, OrDefault, Tally, Undo
 
 

@@ -22,7 +22,7 @@ from durable.runner.kept_errors import cleanups, may_keep_errors
 
 # The only frames of durable that run a body or an activity: what is freed there was left in a variable.
 _RUNS_BODIES = ("durable.runner.interpreter", "_step")
-_RUNS_ACTIVITIES = "durable.engine.attempts"
+_RUNS_ACTIVITIES = "durable.engine.host.attempts"
 # What to do instead of running an operation inside an activity.
 PLAIN = "call the plain function (.fn), or hand the call to an engine"
 # Instructions that cannot raise: no error is under way when one of them drops something.

@@ -11,8 +11,8 @@ from typing import Any
 
 import attrs
 
-from durable.codec import Codec, Coder
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.codec import Codec, Coder
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.ambient import Ambient
 from durable.runner.changes import Removed
 from durable.runner.children import CancelChild, ChildResult, Spawn

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 
-from durable.limit_errors import HelpersTooDeep, TooDeepHere, TooManyWaits
+from durable.errors import HelpersTooDeep, TooDeepHere, TooManyWaits
 from durable.runner.ambient import Ambient
 from durable.runner.changes import record_answer
 from durable.runner.fibers import Fiber

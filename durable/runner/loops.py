@@ -14,10 +14,10 @@ from typing import Any, Generic, Never, Protocol, TypeVar, overload
 
 import attrs
 
-from durable.codec import Codec, Coder
 from durable.errors import CodecError, InvalidValue, OperationMisused, WrongType
-from durable.position import branch_prefix
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.codec import Codec, Coder
+from durable.model.position import branch_prefix
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.ambient import Ambient
 from durable.runner.combinators import Branch, failing
 from durable.runner.draws import Draws

@@ -13,12 +13,11 @@ from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from durable.clock import SECOND, from_datetime, from_duration
-from durable.errors import OperationMisused, SessionClosed, TimedOut, WrongType
-from durable.pause_errors import PauseExpired
-from durable.records import EntryKind
+from durable.errors import OperationMisused, PauseExpired, SessionClosed, TimedOut, WrongType
+from durable.model.clock import SECOND, from_datetime, from_duration
+from durable.model.records import EntryKind
+from durable.model.unfinished import Unfinished
 from durable.runner.forgotten import PLAIN, note, report
-from durable.unfinished import Unfinished
 
 _NOT_CALLERS = {"durable", "asyncio"}
 FORGOTTEN = "but never yielded: did you forget 'yield from' (or 'await')?"

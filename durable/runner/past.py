@@ -17,10 +17,10 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from durable.codec import Coder
 from durable.errors import CodecError
-from durable.position import Position
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.codec import Coder
+from durable.model.position import Position
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 
 S = TypeVar("S", bound=msgspec.Struct)
 

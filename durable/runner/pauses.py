@@ -10,9 +10,9 @@ from datetime import timedelta
 from types import NoneType
 from typing import Any, TypeVar, overload
 
-from durable.clock import from_duration, later
-from durable.codec import Codec, Coder
-from durable.records import EntryKind
+from durable.model.clock import from_duration, later
+from durable.model.codec import Codec, Coder
+from durable.model.records import EntryKind
 from durable.runner.ambient import Ambient
 from durable.runner.fibers import WaitCondition
 from durable.runner.ops import Leaf, Op

@@ -14,11 +14,10 @@ from typing import Any
 
 import attrs
 
-from durable.codec import Arguments, Codec
-from durable.errors import CodecError, HistoryDiverged, InvariantViolated, UnknownWorkflow
-from durable.limit_errors import TooDeepHere
-from durable.records import BY_NUMBER, HistoryEntry, ParkReason, WorkflowHistory, WorkflowRecord, WorkflowStatus
-from durable.registry import Registry
+from durable.errors import CodecError, HistoryDiverged, InvariantViolated, TooDeepHere, UnknownWorkflow
+from durable.model.codec import Arguments, Codec
+from durable.model.records import BY_NUMBER, HistoryEntry, ParkReason, WorkflowHistory, WorkflowRecord, WorkflowStatus
+from durable.model.registry import Registry
 from durable.runner.ambient import Identity
 from durable.runner.definitions import WorkflowDef
 from durable.runner.results import Failed

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from durable.position import Position
-from durable.records import EntryKind
+from durable.model.position import Position
+from durable.model.records import EntryKind
 from durable.runner.ambient import Ambient
 from durable.runner.combinators import FirstSuccess, Gather, Race, Settle
 from durable.runner.events import EventOp

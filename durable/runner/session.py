@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
-from durable.clock import LATEST
-from durable.codec import Codec, Coder
 from durable.errors import HistoryDiverged
-from durable.outcomes import unpack_error
-from durable.position import Position
-from durable.records import EntryKind, EntryStatus, FailedUndo, HistoryEntry
+from durable.model.clock import LATEST
+from durable.model.codec import Codec, Coder
+from durable.model.error_codec import unpack_error
+from durable.model.position import Position
+from durable.model.records import EntryKind, EntryStatus, FailedUndo, HistoryEntry
 from durable.runner.ambient import Identity, Positions
 from durable.runner.definitions import WorkflowDef
 from durable.runner.draws import Draws

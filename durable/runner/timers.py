@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from durable.clock import later, to_datetime
-from durable.codec import Codec
-from durable.records import HistoryEntry
+from durable.model.clock import later, to_datetime
+from durable.model.codec import Codec
+from durable.model.records import HistoryEntry
 from durable.runner.ambient import Ambient
 from durable.runner.fibers import WaitCondition
 from durable.runner.ops import Outcome, Returned, Timer

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from durable.errors import Cancelled, OperationMisused
-from durable.outcomes import failed_undo, report_undos
-from durable.position import undo_prefix
-from durable.records import FailedUndo
+from durable.model.error_codec import failed_undo, report_undos
+from durable.model.position import undo_prefix
+from durable.model.records import FailedUndo
 from durable.runner.combinators import Branch
 from durable.runner.definitions import ContinueRequested, Definition
 from durable.runner.fibers import Fiber, Group, groups_around

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from durable.records import EntryKind
+from durable.model.records import EntryKind
 from durable.runner.agenda import arranged, due_by, earliest
 from durable.runner.fibers import WaitCondition
 

@@ -6,8 +6,8 @@ pytest; nothing in durable imports this.
 """
 
 from durable.backends.histories import load_histories, save_histories
-from durable.backends.reader import export_histories
-from durable.records import WorkflowHistory
+from durable.backends.sqlite.reader import export_histories
+from durable.model.records import WorkflowHistory
 from durable.runner.replaying import Fit, ReplayResult
 from durable.testing.clock import ManualClock
 from durable.testing.replay import ReplayReport, check_replay

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import datetime, timedelta, timezone
 
-from durable.clock import SECOND, from_datetime, from_duration
+from durable.model.clock import SECOND, from_datetime, from_duration
 
 # An odd instant, so that code which reads the machine's clock by mistake is noticed.
 NOON = datetime(2031, 5, 17, 12, 0, tzinfo=timezone.utc)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from durable.backends.base import Backend, Batch, HistoryLength, Opened, PendingCount, Query, R, Workflows
 from durable.errors import StorageUnavailable
-from durable.records import HistoryEntry, WorkflowRecord
+from durable.model.records import HistoryEntry, WorkflowRecord
 
 T = TypeVar("T")
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import attrs
 
-from durable.codec import Codec
 from durable.errors import WrongType
-from durable.records import WorkflowHistory
-from durable.registry import Registry
+from durable.model.codec import Codec
+from durable.model.records import WorkflowHistory
+from durable.model.registry import Registry
 from durable.runner.definitions import REGISTRY, WorkflowDef
 from durable.runner.replaying import ReplayResult, replay
 

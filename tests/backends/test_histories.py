@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from durable.backends.histories import history_from_json, history_to_json, load_histories, save_histories
 from durable.errors import CodecError, StoreUnusable
-from durable.records import (
+from durable.model.records import (
     EntryKind,
     EntryStatus,
     HistoryEntry,

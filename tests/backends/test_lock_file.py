@@ -13,9 +13,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from durable.backends import owner, schema
 from durable.backends.base import Batch
-from durable.backends.sqlite import SqliteBackend
+from durable.backends.sqlite import SqliteBackend, owner, schema
 from durable.errors import StorageError, StoreInUse, StoreUnusable
 
 ROOT = pathlib.Path(schema.__file__).parents[2]

@@ -10,8 +10,8 @@ import pytest
 from sqlite_utils import Database
 
 from durable import Durable, Event, WorkflowEngine, WorkflowStatus, race, workflow
-from durable.backends import schema
-from durable.clock import SECOND
+from durable.backends.sqlite import schema
+from durable.model.clock import SECOND
 from tests.scenarios.kit import SOON
 
 go = Event[int]("positions.go")

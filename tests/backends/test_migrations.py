@@ -10,11 +10,10 @@ import pytest
 from sqlite_utils import Database
 
 from durable import Durable, Event, OnParentClose, WorkflowEngine, WorkflowStatus, publish, spawn, workflow
-from durable.backends import schema
 from durable.backends.base import Batch, Children, OpenPauses, ProgressOf, Schedules, Timers, WaitsOf, Workflows
-from durable.backends.sqlite import SqliteBackend
-from durable.clock import SECOND
-from durable.records import Question
+from durable.backends.sqlite import SqliteBackend, schema
+from durable.model.clock import SECOND
+from durable.model.records import Question
 from durable.testing.conformance.kit import by_place, wait
 from tests.scenarios.kit import SOON
 

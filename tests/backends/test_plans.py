@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from durable.backends import queries, schema
 from durable.backends.base import (
     Backgrounds,
     ChildIds,
@@ -34,7 +33,9 @@ from durable.backends.base import (
     WaitsOf,
     Workflows,
 )
-from durable.records import WorkflowStatus
+from durable.backends.sql import queries
+from durable.backends.sqlite import schema
+from durable.model.records import WorkflowStatus
 
 RUNNING, PARKED = WorkflowStatus.RUNNING, WorkflowStatus.PARKED
 

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from durable.backends import schema
 from durable.backends.base import Batch
-from durable.backends.reader import StoreReader, export_histories
-from durable.backends.sqlite import SqliteBackend
+from durable.backends.sqlite import SqliteBackend, schema
+from durable.backends.sqlite.reader import StoreReader, export_histories
 from durable.errors import CodecError, StorageUnavailable, StoreTooNew, StoreUnusable
-from durable.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord, WorkflowStatus
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord, WorkflowStatus
 from durable.testing.conformance.kit import workflow
 
 

@@ -12,7 +12,7 @@ import pytest
 from durable.backends.base import Batch, Timers, WaitsFor, Workflows
 from durable.backends.sqlite import SqliteBackend
 from durable.errors import CodecError, InvariantViolated, StorageUnavailable, StoreFenced
-from durable.records import ParkReason, SentEvent, WorkflowStatus
+from durable.model.records import ParkReason, SentEvent, WorkflowStatus
 from durable.testing.conformance.kit import by_key, by_place, entry, event, keys, wait, workflow
 
 

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from durable.backends import owner, schema
 from durable.backends.base import Batch, Opened
-from durable.backends.sqlite import SqliteBackend
+from durable.backends.sqlite import SqliteBackend, owner, schema
 from durable.errors import (
     InvalidValue,
     StorageError,

@@ -12,10 +12,9 @@ from contextlib import closing
 
 import pytest
 
-from durable.backends import filewatch, generation, owner, schema
 from durable.backends.base import Batch, Workflows
-from durable.backends.reader import StoreReader
-from durable.backends.sqlite import SqliteBackend
+from durable.backends.sqlite import SqliteBackend, filewatch, generation, owner, schema
+from durable.backends.sqlite.reader import StoreReader
 from durable.errors import StoreUnusable
 from durable.testing.conformance.kit import workflow
 

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from durable.backends.sqlite import SqliteBackend
-from durable.backends.stepmark import StepMark
+from durable.backends.sqlite.stepmark import StepMark
 
 
 def test_mark_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
     """What a process wrote last is read by the next one, however it died."""
     store = str(tmp_path / "store.db")
-    script = f"import os; from durable.backends.stepmark import StepMark; StepMark({store!r}).cell[0] = 77; os._exit(1)"
+    module = "durable.backends.sqlite.stepmark"
+    script = f"import os; from {module} import StepMark; StepMark({store!r}).cell[0] = 77; os._exit(1)"
     subprocess.run([sys.executable, "-c", script], check=False)
     mark = StepMark(store)
     assert mark.left == 77

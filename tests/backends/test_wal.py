@@ -10,8 +10,8 @@ import pytest
 
 from durable.backends.base import Batch
 from durable.backends.sqlite import SqliteBackend
-from durable.backends.wal import CHECKPOINT_FRAMES, Log
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.backends.sqlite.wal import CHECKPOINT_FRAMES, Log
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 
 FULL_LOG = CHECKPOINT_FRAMES * (4096 + 24)
 

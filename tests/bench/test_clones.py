@@ -12,7 +12,7 @@ import pytest
 from bench.clones import CannotClone, clone, scattered
 from bench.drivers.durable import STORE, go, sleeper, steps, waiter
 from durable import WorkflowEngine, WorkflowStatus
-from durable.clock import SECOND
+from durable.model.clock import SECOND
 
 COUNT = 20
 IDS = [scattered("copy-", number) for number in range(COUNT)]

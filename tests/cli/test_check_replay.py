@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from durable import Durable, Event, SyncWorkflowEngine, WorkflowStatus, sleep, workflow
-from durable.backends import schema
+from durable.backends.sqlite import schema
 from durable.cli import replay as command
 from durable.runner.definitions import REGISTRY
 from tests.cli.kit import Ran, run
@@ -188,7 +188,8 @@ def test_wrong_use_is_refused(check: Check, tmp_path: Path, name: str) -> None:
 def test_codec_is_the_one_that_is_named(check: Check) -> None:
     """`--codec` gives the replay the engine's own codec."""
     strict = (
-        "\nfrom durable import Codec\nfrom durable.converter import make_converter\nbroken = make_converter()\n"
+        "\nfrom durable import Codec\nfrom durable.model.shapes.converter import make_converter\n"
+        "broken = make_converter()\n"
         "broken.register_structure_hook(int, lambda data, _: data['no'])\nCODECS = [Codec(), Codec(broken)]\n"
         "usual, strange = CODECS\n"
     )

@@ -24,7 +24,7 @@ from durable import (
     removed,
     workflow,
 )
-from durable.records import EntryKind
+from durable.model.records import EntryKind
 from durable.runner.definitions import REGISTRY, WorkflowDef
 from durable.testing import Fit, check_replay, export_histories, load_histories, save_histories
 from tests.cli.kit import run

@@ -19,7 +19,7 @@ from durable import (
     sleep,
     workflow,
 )
-from durable.converter import make_converter
+from durable.model.shapes.converter import make_converter
 from durable.runner.definitions import REGISTRY, WorkflowDef
 from durable.testing import Fit, check_replay, export_histories, load_histories, save_histories
 from tests.scenarios.kit import waiting

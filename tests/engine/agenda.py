@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from durable.backends.base import Backend, Schedules, Workflows
-from durable.codec import Codec
 from durable.engine.operations import CreateSchedule
+from durable.model.codec import Codec
+from durable.model.schedule import CatchUp, Job, Overlap, Plan, ScheduleRecord, run_tag
 from durable.runner.definitions import WorkflowCall
-from durable.schedule import CatchUp, Job, Overlap, Plan, ScheduleRecord, run_tag
 
 _ALL = 1_000_000
 

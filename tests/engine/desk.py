@@ -26,23 +26,23 @@ from durable.backends.base import (
     Workflows,
 )
 from durable.backends.memory import MemoryBackend, MemoryStore
-from durable.clock import from_duration
-from durable.codec import Codec
 from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
-from durable.engine.decisions import decide_in, new_turn
-from durable.engine.journal import Tell
-from durable.engine.lists import answer_list
-from durable.engine.progress import last_seq
-from durable.engine.recovery import begin_trials, hold_trials, trials_begun
+from durable.engine.coordinator.decisions import decide_in, new_turn
+from durable.engine.decide.body import last_seq
+from durable.engine.decide.lists import answer_list
+from durable.engine.decide.recovery import begin_trials, hold_trials, trials_begun
+from durable.engine.operations.log_lines import Tell
+from durable.engine.operations.views import RecoveryReport
 from durable.engine.state.state import State
 from durable.engine.state.trials import is_over
-from durable.engine.views import RecoveryReport
 from durable.errors import DurableError
-from durable.letters import DeadLetter
-from durable.outcomes import pack_error, unpack_error
-from durable.records import DeliveryMode, EntryKind, EventWait, HistoryEntry, WorkflowRecord, WorkflowStatus
-from durable.registry import Registry
+from durable.model.clock import from_duration
+from durable.model.codec import Codec
+from durable.model.dead_letters import DeadLetter
+from durable.model.error_codec import pack_error, unpack_error
+from durable.model.records import DeliveryMode, EntryKind, EventWait, HistoryEntry, WorkflowRecord, WorkflowStatus
+from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowCall, WorkflowDef
 from durable.runner.events import Event, event_key
 from durable.testing.clock import ManualClock

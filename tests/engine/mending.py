@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 from durable.backends.base import Workflows
-from durable.engine.operations import DescribeWorkflow, RunActivity
-from durable.engine.repair_operations import ForkWorkflow, RepairWorkflow, RetryWorkflow
+from durable.engine.operations import DescribeWorkflow, ForkWorkflow, RepairWorkflow, RetryWorkflow, RunActivity
 from durable.errors import DurableError
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import ALL, Desk

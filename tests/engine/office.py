@@ -8,12 +8,12 @@ import attrs
 
 from durable.backends.base import Backend, Batch
 from durable.backends.memory import MemoryBackend, MemoryStore
-from durable.codec import Codec
 from durable.engine.config import EngineConfig
-from durable.engine.coordinator import Release, WorkflowStateCoordinator
-from durable.engine.inbox import Envelope
+from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.coordinator.inbox import Envelope
 from durable.engine.operations import Operation
-from durable.registry import Registry
+from durable.model.codec import Codec
+from durable.model.registry import Registry
 from durable.testing.clock import ManualClock
 from durable.testing.faults import FaultyBackend
 from tests.engine.flows import EVERY

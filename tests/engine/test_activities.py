@@ -18,9 +18,9 @@ from durable import (
     sleep,
     workflow,
 )
-from durable.clock import SECOND
 from durable.engine.config import EngineConfig
 from durable.engine.operations import StopActivity, WakeWorkflow
+from durable.model.clock import SECOND
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, Refused, sleeper, work, worker
 

@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from durable import EngineConfig, activity
-from durable.codec import Codec
-from durable.engine.activities import ActivityPool
-from durable.engine.bridge import LoopBridge
+from durable.engine.host.activities import ActivityPool
+from durable.engine.host.bridge import LoopBridge
 from durable.engine.operations import BeginAttempt, RecordActivity, RunActivity
+from durable.model.codec import Codec
 
 SOON = 10.0
 MANY = 20

@@ -21,8 +21,8 @@ from durable import (
     workflow,
 )
 from durable.engine.operations import RecoverWorkflows, TerminateWorkflow
-from durable.engine.views import RecoveryReport
-from durable.records import WorkflowRecord
+from durable.engine.operations.views import RecoveryReport
+from durable.model.records import WorkflowRecord
 from durable.runner.session import WorkflowSessionRunner
 from durable.testing.faults import SimCrash
 from tests.engine.desk import Desk

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from durable import WorkflowEngine
-from durable.engine.bridge import LoopBridge
+from durable.engine.host.bridge import LoopBridge
 from durable.errors import StoreUnusable
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="counts the files of this process in /proc")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from durable import Cancelled, Durable, EngineConfig, Event, WorkflowStatus, activity, gather, publish, spawn, workflow
-from durable.records import EntryKind
+from durable.model.records import EntryKind
 from tests.engine.desk import Desk, event_of
 
 ping, answer, go_on = Event[int]("ping"), Event[int]("answer"), Event[None]("go-on")

@@ -8,8 +8,7 @@ import pytest
 
 from durable import Durable, WorkflowStatus, gather, sleep, workflow
 from durable.engine.config import EngineConfig
-from durable.engine.operations import CancelWorkflow, TerminateWorkflow
-from durable.engine.repair_operations import RetryWorkflow
+from durable.engine.operations import CancelWorkflow, RetryWorkflow, TerminateWorkflow
 from durable.errors import WorkflowTerminated
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import Desk, event_of, refusal

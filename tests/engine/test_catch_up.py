@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from durable import CatchUp, Overlap
-from durable.clock import SECOND, to_datetime
 from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.operations import TickSchedule
+from durable.model.clock import SECOND, to_datetime
 from tests.engine.agenda import row, schedule_of, ticks
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, go, nothing, sleeper, waiter

@@ -8,8 +8,7 @@ from durable import Delivered, WorkflowNotFound, WorkflowStatus
 from durable.backends.base import Workflows
 from durable.backends.memory import MemoryBackend
 from durable.engine.config import EngineConfig
-from durable.engine.inbox import Envelope
-from durable.engine.mail_operations import RemoveLetter
+from durable.engine.coordinator.inbox import Envelope
 from durable.engine.operations import (
     AwaitEnd,
     CountWorkflows,
@@ -18,6 +17,7 @@ from durable.engine.operations import (
     ListWorkflows,
     RecordActivity,
     RecoverWorkflows,
+    RemoveLetter,
     ResumeWorkflow,
     RunActivity,
     StopActivity,

@@ -8,11 +8,11 @@ import pytest
 from durable import Durable, ParkReason, WorkflowStatus, race, sleep, workflow
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine.config import EngineConfig
-from durable.engine.decisions import new_turn
-from durable.engine.delivery import check_events
+from durable.engine.coordinator.decisions import new_turn
+from durable.engine.decide.events import check_events
 from durable.engine.operations import DescribeWorkflow, ResumeWorkflow, StopActivity, TerminateWorkflow
 from durable.errors import InvariantViolated
-from durable.records import HistoryEntry
+from durable.model.records import HistoryEntry
 from durable.testing.faults import FaultyBackend
 from tests.engine.desk import Desk, call_of, event_of
 from tests.engine.flows import EVERY, go, news, other, parent_of_waiter, sleeper, waiter, work, worker

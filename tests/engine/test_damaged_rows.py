@@ -19,7 +19,7 @@ from durable import (
 )
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine import operations as ops
-from durable.records import WorkflowRecord
+from durable.model.records import WorkflowRecord
 from tests.engine.desk import Desk, event_of, refusal
 from tests.engine.flows import EVERY, go, parent_of_waiter, waiter
 

@@ -6,8 +6,7 @@ import pytest
 
 from durable import DeadLetterNotFound, DeadLetterPolicy, Delivered, PendingEventsFull, Queued, WorkflowStatus
 from durable.engine.config import EngineConfig
-from durable.engine.mail_operations import ListLetters, RemoveLetter, ReplayLetter
-from durable.engine.operations import TerminateWorkflow
+from durable.engine.operations import ListLetters, RemoveLetter, ReplayLetter, TerminateWorkflow
 from durable.errors import WorkflowNotFound
 from tests.engine.desk import Desk, call_of, event_of, refusal
 from tests.engine.flows import EVERY, collector, go, late_waiter, nothing, other, sleeper, waiter, worker

@@ -11,10 +11,10 @@ import pytest
 import trio.testing
 
 from durable import EngineConfig, activity
-from durable.codec import Codec
-from durable.engine.activities import ActivityPool
-from durable.engine.bridge import LoopBridge
+from durable.engine.host.activities import ActivityPool
+from durable.engine.host.bridge import LoopBridge
 from durable.engine.operations import RunActivity
+from durable.model.codec import Codec
 
 pytestmark = pytest.mark.anyio
 SOON = 10.0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from durable import Durable, Event, WorkflowStatus, first_success, gather, race, settle, sleep, workflow
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, go, other, work

@@ -19,11 +19,9 @@ from durable import (
     workflow,
 )
 from durable.engine.config import EngineConfig
-from durable.engine.mail_operations import CheckWaits, RemoveEvent
-from durable.engine.messages import LookAgain
-from durable.engine.operations import Queued, SendEvent
-from durable.engine.repair_operations import ForkWorkflow
-from durable.registry import Registry
+from durable.engine.operations import CheckWaits, ForkWorkflow, Queued, RemoveEvent, SendEvent
+from durable.engine.operations.messages import LookAgain
+from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import Desk, event_of, refusal
 from tests.engine.flows import EVERY, go, news, reader, sleeper, waiter
@@ -70,7 +68,7 @@ def test_refused_types_are_shown_in_words() -> None:
         SendEvent(name="go", payload="[1]", payload_type=ParkReason),
     )
     assert [refusal(reply)[:3] for reply in replies] == [
-        (EventTypeMismatch, "go", "list[int]"), (EventTypeMismatch, "go", "durable.records.ParkReason"),
+        (EventTypeMismatch, "go", "list[int]"), (EventTypeMismatch, "go", "durable.model.records.ParkReason"),
     ]  # fmt: skip
 
 

@@ -22,8 +22,7 @@ from durable import (
     workflow,
 )
 from durable.engine.config import EngineConfig
-from durable.engine.mail_operations import ReplayLetter
-from durable.engine.operations import SendEvent
+from durable.engine.operations import ReplayLetter, SendEvent
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import Desk, call_of, event_of, refusal
 from tests.engine.flows import EVERY, both, collector, go, nothing, other, sleeper, steady, waiter, waits_for, work

@@ -9,7 +9,7 @@ import pytest
 from durable import Durable, EngineConfig, RetryAfter, race, sleep, workflow
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine import operations as ops
-from durable.records import WorkflowStatus
+from durable.model.records import WorkflowStatus
 from tests.engine.desk import Desk
 from tests.engine.flows import (
     EVERY,

@@ -12,9 +12,7 @@ from durable import Durable, ParkReason, WorkflowStatus, gather, workflow
 from durable.backends.base import Workflows
 from durable.backends.sqlite import SqliteBackend
 from durable.engine.config import EngineConfig
-from durable.engine.operations import DescribeWorkflow, ListWorkflows, TerminateWorkflow
-from durable.engine.repair_operations import RetryWorkflow
-from durable.engine.retention import ExpireWorkflows
+from durable.engine.operations import DescribeWorkflow, ExpireWorkflows, ListWorkflows, RetryWorkflow, TerminateWorkflow
 from tests.engine.desk import Desk, call_of
 from tests.engine.flows import EVERY, clean, go, waiter, work
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from durable import Break, Continue, Durable, Event, WorkflowStatus, gather, loop, workflow
-from durable.engine.operations import Operation
-from durable.engine.repair_operations import ForkWorkflow, RepairWorkflow, RetryWorkflow
-from durable.repair_errors import CannotFork, CannotRepair
+from durable.engine.operations import ForkWorkflow, Operation, RepairWorkflow, RetryWorkflow
+from durable.errors import CannotFork, CannotRepair
 from tests.engine.desk import Desk
 from tests.engine.flows import Refused, clean, work
 

@@ -31,7 +31,7 @@ from durable import (
 )
 from durable.backends.sqlite import SqliteBackend
 from durable.engine import operations as ops
-from durable.records import EntryKind
+from durable.model.records import EntryKind
 from durable.runner.definitions import WorkflowDef
 from tests.engine.asking import pauses, resume
 from tests.engine.desk import Desk

@@ -11,7 +11,7 @@ from durable import DeadLetterPolicy, Durable, EngineConfig, Event, gather, race
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine import operations as ops
 from durable.errors import CodecError, StorageUnavailable
-from durable.records import WorkflowRecord, WorkflowStatus
+from durable.model.records import WorkflowRecord, WorkflowStatus
 from durable.testing.faults import FaultyBackend
 from tests.engine.desk import Desk, call_of
 from tests.engine.flows import (

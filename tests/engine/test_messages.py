@@ -6,9 +6,9 @@ import typing
 
 import pytest
 
-from durable.engine import decisions
-from durable.engine.messages import ORDER, CancelChild, EventMoved, FireTimers, LookAgain, Message, Messages
-from durable.records import CancelCause, PendingEvent, WorkflowRecord, WorkflowStatus
+from durable.engine.coordinator import decisions
+from durable.engine.operations.messages import ORDER, CancelChild, EventMoved, FireTimers, LookAgain, Message, Messages
+from durable.model.records import CancelCause, PendingEvent, WorkflowRecord, WorkflowStatus
 
 PARENT = WorkflowRecord(
     key=1, id="w", name="w", version=1, status=WorkflowStatus.RUNNING, input="{}", start_digest="", created_at=0,

@@ -11,7 +11,7 @@ from durable import Break, Continue, Durable, gather, loop, pause, race, saga, w
 from durable.backends.base import Backend
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.backends.sqlite import SqliteBackend
-from durable.records import BY_NUMBER
+from durable.model.records import BY_NUMBER
 from durable.runner.definitions import WorkflowDef
 from tests.engine.asking import ids, resume
 from tests.engine.desk import Desk

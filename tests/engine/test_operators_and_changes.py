@@ -18,9 +18,8 @@ from durable import (
     uuid,
     workflow,
 )
-from durable.engine.operations import RunActivity
-from durable.engine.repair_operations import ForkWorkflow, RetryWorkflow
-from durable.repair_errors import CannotRetry
+from durable.engine.operations import ForkWorkflow, RetryWorkflow, RunActivity
+from durable.errors import CannotRetry
 from tests.engine.desk import Desk
 
 # Which code the process runs.

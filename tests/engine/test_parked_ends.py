@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from durable.engine.decide.queries import Pending
 from durable.engine.operations import AwaitEnd, Parked
-from durable.engine.questions import Pending
-from durable.records import WorkflowStatus
+from durable.model.records import WorkflowStatus
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, worker
 

@@ -9,7 +9,6 @@ import pytest
 
 from durable import Durable, Event, ParkReason, Queued, WorkflowStatus, gather, sleep, workflow
 from durable.backends.memory import MemoryBackend, MemoryStore
-from durable.codec import Codec
 from durable.engine.operations import (
     DescribeWorkflow,
     ResumeWorkflow,
@@ -18,6 +17,7 @@ from durable.engine.operations import (
     TerminateWorkflow,
 )
 from durable.errors import InvariantViolated, WorkflowTerminated
+from durable.model.codec import Codec
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import Desk, event_of, refusal
 from tests.engine.flows import EVERY, go, late_waiter, sleeper, waiter, work, worker

@@ -23,10 +23,10 @@ from durable import (
     workflow,
 )
 from durable.backends.memory import MemoryBackend, MemoryStore
-from durable.clock import to_datetime
 from durable.engine import operations as ops
 from durable.engine.operations import CancelPause, DescribeWorkflow, ResumePause
-from durable.records import HistoryEntry
+from durable.model.clock import to_datetime
+from durable.model.records import HistoryEntry
 from tests.engine.asking import FLOWS, TIGHT, asker, crowd, ids, loser, pauses, reply, resume, rounds
 from tests.engine.desk import Desk, refusal
 from tests.engine.flows import go, nothing

@@ -8,7 +8,7 @@ import pytest
 
 from durable import Durable, WorkflowNotFound, WorkflowStatus, gather, sleep, spawn, workflow
 from durable.backends.base import Workflows
-from durable.clock import to_datetime
+from durable.engine.decide.queries import Pending
 from durable.engine.operations import (
     AwaitEnd,
     CountWorkflows,
@@ -18,8 +18,8 @@ from durable.engine.operations import (
     PurgeWorkflows,
     ReadHistory,
 )
-from durable.engine.questions import Pending
-from durable.engine.views import WorkflowSummary
+from durable.engine.operations.views import WorkflowSummary
+from durable.model.clock import to_datetime
 from durable.testing.clock import NOON
 from tests.engine.desk import Desk, refusal
 from tests.engine.flows import EVERY, go, late_waiter, nothing, parent, parent_of_nothing, sleeper, waiter, work, worker

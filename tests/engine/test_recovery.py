@@ -7,7 +7,7 @@ import pytest
 from durable import Durable, ParkReason, TimedOut, WorkflowStatus, workflow
 from durable.engine.config import EngineConfig
 from durable.engine.operations import RecoverWorkflows, TerminateWorkflow
-from durable.engine.views import RecoveryReport
+from durable.engine.operations.views import RecoveryReport
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, late_waiter, sleeper, waiter, work, worker
 

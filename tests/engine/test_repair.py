@@ -27,8 +27,8 @@ from durable import (
     spawn,
     workflow,
 )
-from durable.engine.repair_operations import RepairWorkflow
-from durable.records import EntryKind
+from durable.engine.operations import RepairWorkflow
+from durable.model.records import EntryKind
 from durable.runner.definitions import WorkflowDef
 from tests.engine.asking import resume
 from tests.engine.desk import Desk

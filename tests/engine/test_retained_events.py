@@ -8,8 +8,7 @@ import pytest
 
 from durable import DeadLetterPolicy, DeadLetterReason, Event, WorkflowStatus
 from durable.engine.config import EngineConfig
-from durable.engine.mail_operations import ReplayLetter
-from durable.engine.operations import SendEvent, SweepEvents, TerminateWorkflow
+from durable.engine.operations import ReplayLetter, SendEvent, SweepEvents, TerminateWorkflow
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, go, news, other, reader, sleeper, waiter
 

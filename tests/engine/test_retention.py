@@ -6,8 +6,7 @@ from datetime import timedelta
 
 from durable.backends.memory import MemoryStore
 from durable.engine.config import EngineConfig
-from durable.engine.operations import CountWorkflows, FindWorkflow, PurgeWorkflows, TerminateWorkflow
-from durable.engine.retention import ExpireWorkflows
+from durable.engine.operations import CountWorkflows, ExpireWorkflows, FindWorkflow, PurgeWorkflows, TerminateWorkflow
 from tests.engine.desk import call_of
 from tests.engine.flows import waiter
 from tests.engine.office import Office

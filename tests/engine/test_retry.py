@@ -22,10 +22,8 @@ from durable import (
     sleep,
     workflow,
 )
-from durable.engine.mail_operations import ReplayLetter
-from durable.engine.operations import AwaitEnd, PurgeWorkflows, Queued
-from durable.engine.questions import Pending
-from durable.engine.repair_operations import RetryWorkflow
+from durable.engine.decide.queries import Pending
+from durable.engine.operations import AwaitEnd, PurgeWorkflows, Queued, ReplayLetter, RetryWorkflow
 from durable.runner.definitions import WorkflowDef
 from tests.engine.agenda import schedule_of
 from tests.engine.desk import Desk, event_of

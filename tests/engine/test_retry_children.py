@@ -16,7 +16,7 @@ from durable import (
     spawn,
     workflow,
 )
-from durable.outcomes import unpack_error
+from durable.model.error_codec import unpack_error
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, Refused, clean, go, news, reader, tidy, waiter, worker

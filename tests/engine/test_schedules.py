@@ -15,11 +15,11 @@ from durable import (
 )
 from durable.backends.base import Workflows
 from durable.backends.memory import MemoryBackend
-from durable.clock import SECOND
 from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.operations import Follow, ResumeWorkflow, TickSchedule, WakeWorkflow, when_due
-from durable.records import WorkflowRecord
+from durable.model.clock import SECOND
+from durable.model.records import WorkflowRecord
 from durable.testing.clock import NOON
 from tests.engine.agenda import row, schedule_of, ticks
 from tests.engine.desk import ALL, Desk

@@ -22,7 +22,7 @@ from durable import (
     spawn,
     workflow,
 )
-from durable.records import EntryKind
+from durable.model.records import EntryKind
 from tests.engine.desk import Desk
 
 ping, text = Event[int]("ping"), Event[str]("ping")

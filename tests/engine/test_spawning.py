@@ -25,7 +25,7 @@ from durable import (
     workflow,
 )
 from durable.backends.base import Workflows
-from durable.records import EntryKind
+from durable.model.records import EntryKind
 from tests.engine.desk import Desk, event_of
 from tests.engine.flows import EVERY, failing, go, nothing, other, rounds, waiter
 

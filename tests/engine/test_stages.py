@@ -13,7 +13,7 @@ import pytest
 from durable import Durable, DurableError, EngineClosed, StoreUnusable, WorkflowEngine, activity, gather, workflow
 from durable.backends.base import Batch, Opened, Query, Timers
 from durable.backends.memory import MemoryBackend
-from durable.engine.core import TRANSITIONS, Core, Stage
+from durable.engine.api.core import TRANSITIONS, Core, Stage
 from durable.errors import InvariantViolated, OperationMisused
 from tests.scenarios.kit import SOON, refusing
 

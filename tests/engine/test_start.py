@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from durable import Durable, InvalidValue, PayloadTooLarge, WorkflowStatus, now, sleep, workflow
-from durable.clock import SECOND
 from durable.engine.config import EngineConfig
 from durable.engine.operations import CancelWorkflow, DescribeWorkflow, ResumeWorkflow, TerminateWorkflow
 from durable.errors import DuplicateWorkflow
+from durable.model.clock import SECOND
 from tests.engine.desk import Desk, call_of, refusal
 from tests.engine.flows import EVERY, failing, go, late_waiter, nothing, waiter, worker
 

@@ -9,9 +9,7 @@ import pytest
 from durable import Durable, Event, WorkflowStatus, workflow
 from durable.backends.base import Taken
 from durable.backends.memory import MemoryBackend, MemoryStore
-from durable.engine.mail_operations import ListEvents, RemoveEvent
-from durable.engine.operations import SendEvent, SweepEvents
-from durable.engine.repair_operations import ForkWorkflow
+from durable.engine.operations import ForkWorkflow, ListEvents, RemoveEvent, SendEvent, SweepEvents
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, news, reader
 

@@ -11,7 +11,7 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from durable.engine.threads import DaemonThreads, make_threads
+from durable.engine.host.threads import DaemonThreads, make_threads
 
 pytestmark = pytest.mark.anyio
 SOON = 10.0

@@ -15,10 +15,10 @@ from durable import (
     sleep,
     workflow,
 )
-from durable.clock import to_datetime
 from durable.engine.operations import BeginAttempt, RecoverWorkflows
+from durable.engine.operations.views import RecoveryReport
 from durable.engine.state.trials import WINDOW
-from durable.engine.views import RecoveryReport
+from durable.model.clock import to_datetime
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, nothing, waiter, work, worker
 

@@ -17,9 +17,9 @@ from durable.errors import (
     OperationMisused,
     PayloadTooLarge,
 )
-from durable.outcomes import failed_undos
-from durable.records import EntryKind, EntryStatus, ParkReason, WorkflowStatus
-from durable.retry import Retry
+from durable.model.error_codec import failed_undos
+from durable.model.records import EntryKind, EntryStatus, ParkReason, WorkflowStatus
+from durable.model.retry import Retry
 from durable.runner.definitions import Durable, activity, workflow
 from durable.runner.events import Event
 from durable.runner.undo import saga

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from durable import Durable, EngineConfig, sleep, workflow
-from durable.engine.watchdog import Watchdog
+from durable.engine.host.watchdog import Watchdog
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, nothing, worker
 

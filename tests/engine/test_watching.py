@@ -18,7 +18,7 @@ from durable.engine.operations import (
     TerminateWorkflow,
 )
 from durable.errors import CodecError
-from durable.records import WorkflowRecord
+from durable.model.records import WorkflowRecord
 from durable.testing.faults import Fault, SimCrash
 from tests.engine.desk import call_of, event_of
 from tests.engine.flows import go, other, waiter, work

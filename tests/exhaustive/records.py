@@ -18,8 +18,8 @@ from durable.backends.base import (
     Workflows,
 )
 from durable.engine.operations import DescribeWorkflow
-from durable.outcomes import error_summary
-from durable.records import EntryKind, EntryStatus, HistoryEntry, PendingEvent, WorkflowRecord
+from durable.model.error_codec import error_summary
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry, PendingEvent, WorkflowRecord
 from durable.runner.past import Retried
 from tests.exhaustive.service import Service
 

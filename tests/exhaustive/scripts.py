@@ -8,14 +8,17 @@ from typing import Any
 import attrs
 
 from durable.engine import operations as ops
-from durable.engine.mail_operations import ListLetters, ReplayLetter
-from durable.engine.repair_operations import ForkWorkflow, RepairWorkflow, RetryWorkflow
-from durable.errors import DeadLetterNotFound, WorkflowAlreadyExists
-from durable.pause_errors import PauseAlreadyAnswered, PauseCancelled
-from durable.records import EntryKind
-from durable.repair_errors import CannotRetry
-from durable.schedule import CatchUp, Overlap
-from durable.schedule_errors import ScheduleNotFound
+from durable.engine.operations import ForkWorkflow, ListLetters, RepairWorkflow, ReplayLetter, RetryWorkflow
+from durable.errors import (
+    CannotRetry,
+    DeadLetterNotFound,
+    PauseAlreadyAnswered,
+    PauseCancelled,
+    ScheduleNotFound,
+    WorkflowAlreadyExists,
+)
+from durable.model.records import EntryKind
+from durable.model.schedule import CatchUp, Overlap
 from tests.engine.agenda import schedule_of
 from tests.engine.desk import call_of, event_of
 from tests.exhaustive import flows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from durable.engine.repair_operations import ForkWorkflow, RepairWorkflow, RetryWorkflow
+from durable.engine.operations import ForkWorkflow, RepairWorkflow, RetryWorkflow
 from tests.exhaustive import flows_of_changes as flows
 from tests.exhaustive.scripts import Deploy, Let, Mend, Script, Wait, go_of, start_of
 

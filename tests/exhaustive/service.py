@@ -11,18 +11,18 @@ from typing import Any
 
 import attrs
 
-from durable.clock import SECOND
-from durable.codec import Codec
 from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
-from durable.engine.coordinator import Release, WorkflowStateCoordinator
-from durable.engine.inbox import Envelope
+from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.coordinator.inbox import Envelope
 from durable.engine.state.trials import WINDOW
 from durable.errors import StorageUnavailable
-from durable.outcomes import pack_error
-from durable.position import place
-from durable.records import EntryKind, EntryStatus, HistoryEntry
-from durable.registry import Registry
+from durable.model.clock import SECOND
+from durable.model.codec import Codec
+from durable.model.error_codec import pack_error
+from durable.model.position import place
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
 from durable.runner.ops import IN_ACTIVITY
 from durable.runner.past import effective

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
-from durable.engine import forking, retrying
-from durable.engine.retrying import _Plan
-from durable.engine.turn import Turn
+from durable.engine.decide.turn import Turn
+from durable.engine.repair import fork, retry
+from durable.engine.repair.retry import _Plan
 from durable.errors import CodecError
-from durable.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord
 from durable.runner import past
 from durable.runner.fibers import WaitCondition
 from durable.runner.past import Retried
@@ -36,7 +36,7 @@ def failed_step_not_void(planter: Planter) -> None:
     def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
         return HistoryEntry(seq, "", EntryKind.RETRIED, "retry", EntryStatus.OK, Retried([], 0).text(), now)
 
-    planter.replace(retrying, _retried)
+    planter.replace(retry, _retried)
 
 
 def failed_child_left_behind(planter: Planter) -> None:
@@ -45,19 +45,19 @@ def failed_child_left_behind(planter: Planter) -> None:
     def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> None:
         pass
 
-    planter.replace(retrying, _plan_child)
+    planter.replace(retry, _plan_child)
 
 
 def cancelled_sibling_left_behind(planter: Planter) -> None:
     """A child that was stopped because its parent had failed begins anew."""
 
-    carry_out = retrying._carry_out
+    carry_out = retry._carry_out
 
     def _carry_out(turn: Turn, plan: _Plan) -> None:
         plan.restarted.clear()
         carry_out(turn, plan)
 
-    planter.replace(retrying, _carry_out)
+    planter.replace(retry, _carry_out)
 
 
 def time_that_it_lay_failed_counts(planter: Planter) -> None:
@@ -91,13 +91,13 @@ def _effective(planter: Planter, change: Callable[[Iterable[HistoryEntry]], list
 
 def fork_knows_one_thing_too_many(planter: Planter) -> None:
     """A fork has learnt what the other had learnt before the position, and not what it learnt there."""
-    before = forking._before
+    before = fork._before
 
     def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] | None:
         found = before(recorded, position)
         return None if found is None else recorded[: len(found) + 1]
 
-    planter.replace(forking, _before)
+    planter.replace(fork, _before)
 
 
 def wrong_name_passed_over(planter: Planter) -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from durable import CatchUp, Overlap, PauseExpired, WorkflowStatus, WorkflowTerminated
-from durable.backends import mail_rows, rows, schedules
-from durable.backends.schema import SCHEMA_VERSION
-from durable.ids import digest
-from durable.letters import DeadLetter, DeadLetterReason
-from durable.outcomes import pack_error
-from durable.position import branch_label, child_id, place
-from durable.records import (
+from durable.backends.sql import mail_rows, rows, schedule_rows
+from durable.backends.sqlite.schema import SCHEMA_VERSION
+from durable.model.dead_letters import DeadLetter, DeadLetterReason
+from durable.model.error_codec import pack_error
+from durable.model.ids import digest
+from durable.model.position import branch_label, child_id, place
+from durable.model.records import (
     BY_KEY,
     CancelCause,
     DeliveryMode,
@@ -36,8 +36,8 @@ from durable.records import (
     TakenBroadcast,
     WorkflowRecord,
 )
+from durable.model.schedule import Job, Plan, ScheduleRecord
 from durable.runner.past import Forked, Repair, Retried, RoundState
-from durable.schedule import Job, Plan, ScheduleRecord
 from tests.formats.flows import Declined
 
 GOLDEN = Path(__file__).with_name("golden.json")
@@ -91,7 +91,7 @@ def formats() -> dict[str, Any]:
         "taken": mail_rows.taken_row(TakenBroadcast(workflow_key=7, name="paid", event_key="k", serial=9)),
         "sent": rows.sent_row(SentEvent(event_id="e-1", digest="0a1b", reply='{"to":["w"]}', at=5)),
         "progress": rows.progress_row(Progress(workflow_key=7, round=1, seq=2, value="5", at=6)),
-        "schedule": schedules.schedule_row(SCHEDULE),
+        "schedule": schedule_rows.schedule_row(SCHEDULE),
         "errors": [
             error_text(PauseExpired("w", "0")),
             error_text(WorkflowTerminated("w", WorkflowStatus.FAILED)),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import durable
-from durable.stored_names import stored_class, stored_name
+from durable.model.exceptions.stored_names import stored_class, stored_name
 
 # A line for each class: the name under which it is stored, and the path that earlier stores have. Lines are only added.
 LINES = Path(__file__).with_name("names.txt").read_text().splitlines()

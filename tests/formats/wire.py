@@ -37,13 +37,12 @@ from durable import (
     WorkflowTerminated,
 )
 from durable.backends.base import Background, Workflows
-from durable.engine import mail_operations as mail
 from durable.engine import operations as ops
-from durable.engine import repair_operations as repair
+from durable.engine.operations import events, repairs
 from durable.engine.remote import wire
-from durable.letters import DeadLetter, DeadLetterReason
-from durable.records import EntryKind, EntryStatus, Progress
-from durable.schedule import Job, Plan
+from durable.model.dead_letters import DeadLetter, DeadLetterReason
+from durable.model.records import EntryKind, EntryStatus, Progress
+from durable.model.schedule import Job, Plan
 from tests.formats.golden import SCHEDULE, WORKFLOW
 
 GOLDEN = Path(__file__).with_name("wire.json")
@@ -101,9 +100,9 @@ EXAMPLES: tuple[tuple[ops.Operation[Any], tuple[Any, ...]], ...] = (
     (ops.ReadHistory("w"), ([ENTRY],)),
     (ops.DescribeWorkflow("w"), (DESCRIPTION,)),
     (ops.PurgeWorkflows(9), (3,)),
-    (repair.RetryWorkflow("w"), (CannotRetry("w", "why"), None)),
-    (repair.ForkWorkflow("w", "4.left.0", "f"), (WorkflowAlreadyExists("f", "checkout"), None)),
-    (repair.RepairWorkflow("w", "0", "77", "why", "int"), (CannotRepair("w", "0", "why"), None)),
+    (repairs.RetryWorkflow("w"), (CannotRetry("w", "why"), None)),
+    (repairs.ForkWorkflow("w", "4.left.0", "f"), (WorkflowAlreadyExists("f", "checkout"), None)),
+    (repairs.RepairWorkflow("w", "0", "77", "why", "int"), (CannotRepair("w", "0", "why"), None)),
     (ops.ListPauses(workflow_id="w", name="checkout", after=0, limit=9), ([PAUSE],)),
     (ops.ResumePause("w", "0", '{"ok":true}', "Decision"), (CodecError("pause: answer", "why"), None)),
     (ops.CancelPause("w", "0", "why"), (PauseExpired("w", "0"), None)),
@@ -113,11 +112,11 @@ EXAMPLES: tuple[tuple[ops.Operation[Any], tuple[Any, ...]], ...] = (
     (ops.TriggerSchedule("nightly", "now"), (WORKFLOW,)),
     (ops.DeleteSchedule("nightly"), (None,)),
     (ops.ListSchedules("daily", 9), ([SCHEDULE],)),
-    (mail.ListEvents(name="paid", to="w", after=0, limit=9), ([PENDING],)),
-    (mail.RemoveEvent(1), (None,)),
-    (mail.ListLetters(0, 9), ([LETTER],)),
-    (mail.ReplayLetter(1, "w"), (Delivered(("w",)), Queued())),
-    (mail.RemoveLetter(1), (None,)),
+    (events.ListEvents(name="paid", to="w", after=0, limit=9), ([PENDING],)),
+    (events.RemoveEvent(1), (None,)),
+    (events.ListLetters(0, 9), ([LETTER],)),
+    (events.ReplayLetter(1, "w"), (Delivered(("w",)), Queued())),
+    (events.RemoveLetter(1), (None,)),
 )
 
 

@@ -18,9 +18,9 @@ from uuid import UUID
 
 import pydantic
 
-from durable.codec import Codec
 from durable.errors import CodecError
-from durable.outcomes import error_summary, pack_error, unpack_error
+from durable.model.codec import Codec
+from durable.model.error_codec import error_summary, pack_error, unpack_error
 from tests.fuzz.flows import Line, Order, Size, an_order
 from tests.fuzz.hook import Hook
 from tests.fuzz.mutations import mutate

@@ -32,7 +32,7 @@ from durable import (
     spawn,
     workflow,
 )
-from durable.clock import Clock
+from durable.model.clock import Clock
 
 # One for all engines of the process: making converters compiles code, reading stored texts must not.
 CODEC = Codec()

@@ -47,7 +47,7 @@ WHOLE: tuple[str | bytes, ...] = (
     '{"":""}',
     '{"a":1,"a":2}',
     '{"$codec":99,"value":1}',
-    '{"$type":"durable.codec.v2","value":{"$type":"Order","value":{}}}',
+    '{"$type":"durable.model.codec.v2","value":{"$type":"Order","value":{}}}',
     *(json.dumps({"$type": name, "value": [f"touch {MARK}"]}) for name in HARMFUL),
     *(
         json.dumps({"type": name, "args": [f"touch {MARK}"], "message": "", "traceback": ""})

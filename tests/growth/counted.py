@@ -17,13 +17,13 @@ import attrs
 from durable import Call, Durable, Event, WorkflowDef, activity, sleep, workflow
 from durable.backends.base import Batch
 from durable.backends.sqlite import SqliteBackend
-from durable.codec import Codec
 from durable.engine.config import EngineConfig
-from durable.engine.coordinator import Release, WorkflowStateCoordinator
-from durable.engine.inbox import Envelope
+from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.coordinator.inbox import Envelope
 from durable.engine.operations import Operation, RecordActivity, RunActivity, StartWorkflow
-from durable.records import HistoryEntry
-from durable.registry import Registry
+from durable.model.codec import Codec
+from durable.model.records import HistoryEntry
+from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowCall
 from durable.testing.clock import ManualClock
 

@@ -13,7 +13,7 @@ import pytest
 
 from durable import Durable, Retry, activity, fan_out, gather, pause, race, sleep, workflow
 from durable.engine.operations import RecordActivity
-from durable.outcomes import pack_error
+from durable.model.error_codec import pack_error
 from tests.growth import counted
 from tests.growth.counted import Counted, one, step
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from durable.engine import progress
+from durable.engine.decide import body
+from durable.engine.decide.turn import Turn
 from durable.engine.state.bodies import Loaded
-from durable.engine.turn import Turn
-from durable.records import EntryKind, HistoryEntry, WorkflowRecord
+from durable.model.records import EntryKind, HistoryEntry, WorkflowRecord
 from durable.runner import changes
 from durable.runner.ambient import Ambient, ambient
 from durable.runner.changes import Removed
@@ -27,13 +27,13 @@ from tests.planted.planting import Planter, bug
 @bug("I25", "I5", "I24")
 def answer_not_recorded(planter: Planter) -> None:
     """What `patched` has answered stands for this run, also after a restart."""
-    look_after = progress._look_after_history
+    look_after = body._look_after_history
 
     def _look_after_history(turn: Turn, loaded: Loaded) -> None:
         loaded.session.answers = ()
         look_after(turn, loaded)
 
-    planter.replace(progress, _look_after_history)
+    planter.replace(body, _look_after_history)
 
 
 @bug("I25", "I5", "I24")
@@ -95,13 +95,13 @@ def _rebuilding(planter: Planter, is_first: Any) -> None:
     def rebuild(
         turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]
     ) -> tuple[WorkflowSessionRunner, SessionResult]:
-        session = progress._session(turn, record)
+        session = body._session(turn, record)
         begins = not history and (is_first(turn, record) or is_first_run(record, history))
         turn.state.mark[0] = record.key
         turn.state.watch.enter(record, session)
         return session, session.start() if begins else session.replay(history)
 
-    planter.replace(progress, rebuild)
+    planter.replace(body, rebuild)
 
 
 @bug("I24", "I9", "I25", seed=1893)

@@ -7,19 +7,20 @@ from typing import Any
 import attrs
 
 from durable.backends.base import Children
-from durable.engine import kinship, lifecycle, progress, publishing, spawning
-from durable.engine.coordinator import Release, WorkflowStateCoordinator
-from durable.engine.decisions import WAIT_KINDS, new_turn
-from durable.engine.inbox import Envelope
-from durable.engine.kinship import END
-from durable.engine.messages import CancelChild, LookAgain, Messages
+from durable.engine.coordinator.callers import Observers
+from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.coordinator.decisions import WAIT_KINDS, new_turn
+from durable.engine.coordinator.inbox import Envelope
+from durable.engine.decide import body, children, kinship, published
+from durable.engine.decide import start as start_decisions
+from durable.engine.decide.kinship import END
+from durable.engine.decide.turn import Turn
 from durable.engine.operations import Follow, ResumeWorkflow
+from durable.engine.operations.messages import CancelChild, LookAgain, Messages
 from durable.engine.state import family
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.state import State
-from durable.engine.turn import Turn
-from durable.engine.watching import Observers
-from durable.records import CancelCause, EntryKind, EntryStatus, OnParentClose, Progress, WorkflowRecord
+from durable.model.records import CancelCause, EntryKind, EntryStatus, OnParentClose, Progress, WorkflowRecord
 from durable.runner.fibers import WaitCondition
 from durable.runner.results import SessionResult
 from durable.runner.session import WorkflowSessionRunner
@@ -69,13 +70,13 @@ def spawner_woken_in_another_commit(planter: Planter) -> None:
 @bug("I6", "I20", "I29", seed=1)
 def wait_for_a_child_not_noted(planter: Planter) -> None:
     """Who waits for the end of a spawned child is noted durably, so that its end finds the wait."""
-    note = progress.register
+    note = body.register
 
     def register(turn: Turn, loaded: Loaded, position: str, *, name: str, event_key: str, **more: Any) -> None:
         if name != END:
             note(turn, loaded, position, name=name, event_key=event_key, **more)
 
-    planter.replace(progress, register)
+    planter.replace(body, register)
 
 
 @bug("I6", "I7", "I18", "I20", seed=1)
@@ -89,9 +90,9 @@ def result_told_before_the_end(planter: Planter) -> None:
     """The result of a spawned child is how it ended."""
 
     def check_result(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-        progress.feed(turn, loaded, wait, EntryStatus.OK, "[]")
+        body.feed(turn, loaded, wait, EntryStatus.OK, "[]")
 
-    planter.replace(spawning, check_result)
+    planter.replace(children, check_result)
 
 
 # --- the end of a parent --------------------------------------------------------------------------------------------
@@ -132,7 +133,7 @@ def child_of_this_batch_goes_on(planter: Planter) -> None:
 @bug("I21", seed=1)
 def kept_child_cancelled(planter: Planter) -> None:
     """A child that was spawned to be kept goes on when its parent has ended."""
-    start = lifecycle.register_workflow
+    start = start_decisions.register_workflow
 
     def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) -> None:
         for id in kept.get(record.key, ()):
@@ -150,7 +151,7 @@ def kept_child_cancelled(planter: Planter) -> None:
     close = kinship.close_children
     kept: dict[int, list[str]] = {}
     planter.replace(kinship, close_children)
-    planter.replace(lifecycle, register_workflow)
+    planter.replace(start_decisions, register_workflow)
 
 
 @bug("I21", seed=1)
@@ -158,9 +159,9 @@ def cancel_of_a_child_answered_and_not_done(planter: Planter) -> None:
     """A parent that is told that its child is being cancelled is told the truth."""
 
     def check_cancel_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-        progress.feed(turn, loaded, wait, EntryStatus.OK, "true")
+        body.feed(turn, loaded, wait, EntryStatus.OK, "true")
 
-    planter.replace(spawning, check_cancel_child)
+    planter.replace(children, check_cancel_child)
 
 
 @bug("I20", seed=1)
@@ -168,9 +169,9 @@ def spawned_without_a_start(planter: Planter) -> None:
     """The start of a spawned child is durable with the step that spawns it."""
 
     def check_spawn(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-        progress.feed(turn, loaded, wait, EntryStatus.OK, '"nobody"')
+        body.feed(turn, loaded, wait, EntryStatus.OK, '"nobody"')
 
-    planter.replace(spawning, check_spawn)
+    planter.replace(children, check_spawn)
 
 
 # --- progress -------------------------------------------------------------------------------------------------------
@@ -183,7 +184,7 @@ def progress_published_again_by_replay(planter: Planter) -> None:
     def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
         pass
 
-    planter.replace(publishing, forget_known)
+    planter.replace(published, forget_known)
 
 
 @bug("I32", seed=1)
@@ -196,7 +197,7 @@ def progress_older_after_a_restart(planter: Planter) -> None:
             # As new as can be by its number, and yet the value of long ago.
             session.published = (known.seq + 1, '[0,0,"begin"]')
 
-    planter.replace(publishing, forget_known)
+    planter.replace(published, forget_known)
 
 
 @bug("I32", seed=1)
@@ -206,14 +207,14 @@ def progress_of_a_first_step_lost(planter: Planter) -> None:
     def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
         session.published = None
 
-    planter.replace(publishing, forget_known)
+    planter.replace(published, forget_known)
 
 
 @bug("I32", seed=1)
 def progress_one_step_behind(planter: Planter) -> None:
     """Progress is stored with its step."""
     late: dict[int, Progress] = {}
-    store = publishing.store_progress
+    store = published.store_progress
 
     def store_progress(turn: Turn, loaded: Loaded, result: SessionResult) -> SessionResult:
         result = store(turn, loaded, result)
@@ -223,7 +224,7 @@ def progress_one_step_behind(planter: Planter) -> None:
             turn.state.batch.progress_put[key] = before
         return result
 
-    planter.replace(publishing, store_progress)
+    planter.replace(published, store_progress)
 
 
 # --- watching -------------------------------------------------------------------------------------------------------

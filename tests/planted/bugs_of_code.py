@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from durable.engine import endings, lifecycle, progress, recovery
-from durable.engine.endings import mark_finished
+from durable.engine.decide import body, endings, recovery
+from durable.engine.decide import cancel as cancel_decisions
+from durable.engine.decide.endings import mark_finished
+from durable.engine.decide.turn import Turn
+from durable.engine.operations.views import RecoveryReport
 from durable.engine.state.workflows import Workflows
-from durable.engine.turn import Turn
-from durable.engine.views import RecoveryReport
 from durable.errors import UnknownWorkflow
-from durable.outcomes import pack_error
-from durable.records import CancelCause, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.model.error_codec import pack_error
+from durable.model.records import CancelCause, ParkReason, WorkflowRecord, WorkflowStatus
 from tests.planted.planting import Planter, bug
 
 
 @bug("I21", "I31", seed=905)
 def cancel_without_code_ends_at_once(planter: Planter) -> None:
     """A cancel of what cannot run waits for the code: it may owe undos."""
-    cancel = lifecycle.cancel_workflow
+    cancel = cancel_decisions.cancel_workflow
 
     def cancel_workflow(
         turn: Turn, record: WorkflowRecord, reason: str | None, cause: CancelCause = CancelCause.REQUESTED
@@ -29,7 +30,7 @@ def cancel_without_code_ends_at_once(planter: Planter) -> None:
             return True
         return cancel(turn, record, reason, cause)
 
-    planter.replace(lifecycle, cancel_workflow)
+    planter.replace(cancel_decisions, cancel_workflow)
 
 
 @bug("I21", seed=905)
@@ -90,7 +91,7 @@ def missing_code_forgives_crashes(planter: Planter) -> None:
 @bug("I6", "I22", "I29", "I25")
 def unparked_in_memory_only(planter: Planter) -> None:
     """Who goes on when the code is back is stored as one that goes on."""
-    rebuild = progress.load
+    rebuild = body.load
 
     def load(turn: Turn, record: WorkflowRecord) -> Any:
         loaded = rebuild(turn, record)
@@ -98,4 +99,4 @@ def unparked_in_memory_only(planter: Planter) -> None:
             turn.state.batch.workflows_changed.pop(record.key, None)
         return loaded
 
-    planter.replace(progress, load)
+    planter.replace(body, load)

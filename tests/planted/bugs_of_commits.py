@@ -10,20 +10,20 @@ import attrs
 
 from durable.backends.base import MARK_CELLS, Batch
 from durable.backends.memory import MemoryStore
-from durable.engine import progress, recovery
-from durable.engine.coordinator import Release, WorkflowStateCoordinator
-from durable.engine.inbox import Envelope
+from durable.engine.coordinator.callers import Observers, Watchers
+from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.coordinator.inbox import Envelope
+from durable.engine.decide import body, recovery
+from durable.engine.decide.turn import Turn
 from durable.engine.operations import Effect, Ended
+from durable.engine.operations.views import RecoveryReport
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.deaths import Death
 from durable.engine.state.state import State
 from durable.engine.state.timers import TimerWindow
 from durable.engine.state.trials import Trials
-from durable.engine.turn import Turn
-from durable.engine.views import RecoveryReport
-from durable.engine.watching import Observers, Watchers
 from durable.errors import StorageUnavailable
-from durable.records import HistoryEntry, WorkflowRecord
+from durable.model.records import HistoryEntry, WorkflowRecord
 from tests.planted.planting import Planter, bug
 
 # --- commit, then release -------------------------------------------------------------------------------------------
@@ -244,8 +244,8 @@ def body_not_marked(planter: Planter) -> None:
         finally:
             turn.state.mark = marked
 
-    feed = progress._feed
-    planter.replace(progress, _feed)
+    feed = body._feed
+    planter.replace(body, _feed)
 
 
 @bug("I29", "I22", seed=1)

@@ -9,22 +9,16 @@ import attrs
 
 from durable.backends.base import Batch
 from durable.backends.memory import MemoryStore
-from durable.engine import delivery, endings, progress, sending
-from durable.engine.messages import EventMoved
+from durable.engine.decide import body, endings, sending
+from durable.engine.decide import events as events_decisions
+from durable.engine.decide.turn import Turn
+from durable.engine.operations.messages import EventMoved
 from durable.engine.state.archive import Archive
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.postbox import Postbox
 from durable.engine.state.waits import Waits
-from durable.engine.turn import Turn
 from durable.errors import CodecError
-from durable.records import (
-    DeliveryMode,
-    EventWait,
-    PendingEvent,
-    SentEvent,
-    WorkflowRecord,
-    WorkflowStatus,
-)
+from durable.model.records import DeliveryMode, EventWait, PendingEvent, SentEvent, WorkflowRecord, WorkflowStatus
 from durable.runner.fibers import WaitCondition
 from tests.planted.planting import Planter, bug
 
@@ -36,7 +30,7 @@ def pending_events_not_looked_for(planter: Planter) -> None:
     def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         pass
 
-    planter.replace(delivery, check_events)
+    planter.replace(events_decisions, check_events)
 
 
 @bug("I18")
@@ -46,7 +40,7 @@ def waiters_not_looked_for(planter: Planter) -> None:
     def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...]:
         return ()
 
-    planter.replace(delivery, offer)
+    planter.replace(events_decisions, offer)
 
 
 @bug("I16")
@@ -67,9 +61,9 @@ def event_delivered_and_kept(planter: Planter) -> None:
     """An event is taken once."""
 
     def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
-        return delivery._take(turn, loaded, wait, event)
+        return events_decisions._take(turn, loaded, wait, event)
 
-    planter.replace(delivery, _take_pending)
+    planter.replace(events_decisions, _take_pending)
 
 
 @bug("I16")
@@ -80,7 +74,7 @@ def event_dropped_and_not_fed(planter: Planter) -> None:
         turn.state.post.drop_event(event)
         return True
 
-    planter.replace(delivery, _take_pending)
+    planter.replace(events_decisions, _take_pending)
 
 
 @bug("I17")
@@ -103,11 +97,11 @@ def queue_before_the_mailbox(planter: Planter) -> None:
         for target in (None, loaded.record.key):
             seen = turn.state.archive.seen(loaded.record, row.name, row.event_key)
             for event in turn.state.post.events_for(row.name, row.event_key, target, seen=seen):
-                if delivery._fits(loaded.record, row, event) and not delivery.is_expired(turn, event):
-                    delivery._take_pending(turn, loaded, wait, event)
+                if events_decisions._fits(loaded.record, row, event) and not events_decisions.is_expired(turn, event):
+                    events_decisions._take_pending(turn, loaded, wait, event)
                     return
 
-    planter.replace(delivery, check_events)
+    planter.replace(events_decisions, check_events)
 
 
 @bug("I16", seed=110)
@@ -123,7 +117,7 @@ def broadcast_taken_twice(planter: Planter) -> None:
 @bug("I16")
 def broadcast_consumed(planter: Planter) -> None:
     """A broadcast stays for those who come later."""
-    take = delivery._take
+    take = events_decisions._take
 
     def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
         answer = take(turn, loaded, wait, event)
@@ -131,7 +125,7 @@ def broadcast_consumed(planter: Planter) -> None:
             turn.state.post.drop_event(kept)
         return answer
 
-    planter.replace(delivery, _take)
+    planter.replace(events_decisions, _take)
 
 
 @bug("I16")
@@ -141,7 +135,7 @@ def expired_event_delivered(planter: Planter) -> None:
     def is_expired(turn: Turn, event: PendingEvent) -> bool:
         return False
 
-    planter.replace(delivery, is_expired)
+    planter.replace(events_decisions, is_expired)
 
 
 @bug("I18", "I16", seed=1)
@@ -151,29 +145,29 @@ def expires_too_early(planter: Planter) -> None:
     def is_expired(turn: Turn, event: PendingEvent) -> bool:
         return event.expires_at is not None
 
-    planter.replace(delivery, is_expired)
+    planter.replace(events_decisions, is_expired)
 
 
 @bug("I18", seed=1)
 def event_from_before_the_wait(planter: Planter) -> None:
     """A wait that asks for events sent after it began takes no older one."""
-    bound = delivery._after
+    bound = events_decisions._after
 
     def _after(record: WorkflowRecord, row: EventWait) -> int:
         return 0 if row.mode is DeliveryMode.AFTER_WAIT else bound(record, row)
 
-    planter.replace(delivery, _after)
+    planter.replace(events_decisions, _after)
 
 
 @bug("I18", seed=3)
 def event_from_before_the_workflow(planter: Planter) -> None:
     """A wait that asks for events sent after its workflow was created takes no older one."""
-    bound = delivery._after
+    bound = events_decisions._after
 
     def _after(record: WorkflowRecord, row: EventWait) -> int:
         return 0 if row.mode is DeliveryMode.AFTER_CREATE else bound(record, row)
 
-    planter.replace(delivery, _after)
+    planter.replace(events_decisions, _after)
 
 
 @bug("I16")
@@ -204,7 +198,7 @@ def mail_before_the_start_lost(planter: Planter) -> None:
     def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
         return 0
 
-    planter.replace(delivery, adopt_mail)
+    planter.replace(events_decisions, adopt_mail)
 
 
 @bug("I16", seed=1)
@@ -274,19 +268,19 @@ def resolved_wait_stays_registered(planter: Planter) -> None:
     def _forget(turn: Turn, loaded: Loaded, position: str) -> None:
         loaded.rows.pop(position, None)
 
-    planter.replace(progress, _forget)
+    planter.replace(body, _forget)
 
 
 @bug("I18", seed=6)
 def waits_number_drawn_again(planter: Planter) -> None:
     """Who has waited longest is served first, also after its body was rebuilt."""
-    keep = progress.register_event
+    keep = body.register_event
 
     def register_event(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         loaded.rows.pop(wait.position, None)
         keep(turn, loaded, wait)
 
-    planter.replace(progress, register_event)
+    planter.replace(body, register_event)
 
 
 @bug("I17", seed=167)

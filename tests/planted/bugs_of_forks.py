@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from durable.engine import forking
-from durable.engine.trial import Tried
-from durable.engine.turn import Turn
-from durable.records import HistoryEntry, WorkflowRecord
+from durable.engine.decide.dry_run import Tried
+from durable.engine.decide.turn import Turn
+from durable.engine.repair import fork
+from durable.model.records import HistoryEntry, WorkflowRecord
 from durable.runner.undo import Owed
 from tests.planted.planting import Planter, bug
 
@@ -15,25 +15,25 @@ from tests.planted.planting import Planter, bug
 @bug("I36")
 def fork_copies_too_much(planter: Planter) -> None:
     """The step at which a workflow is forked is done again, and nothing of it is copied."""
-    before = forking._before
+    before = fork._before
 
     def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] | None:
         copied = before(recorded, position)
         return None if copied is None else recorded[: len(copied) + 1]
 
-    planter.replace(forking, _before)
+    planter.replace(fork, _before)
 
 
 @bug("I36")
 def fork_copies_too_little(planter: Planter) -> None:
     """Everything before the step at which a workflow is forked is copied, and not done again."""
-    before = forking._before
+    before = fork._before
 
     def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] | None:
         copied = before(recorded, position)
         return None if copied is None else copied[:-1]
 
-    planter.replace(forking, _before)
+    planter.replace(fork, _before)
 
 
 @bug("I36")
@@ -43,4 +43,4 @@ def fork_behind_what_was_undone(planter: Planter) -> None:
     def _undone_since(turn: Turn, source: WorkflowRecord, cut: Sequence[HistoryEntry], tried: Tried) -> Owed | None:
         return None
 
-    planter.replace(forking, _undone_since)
+    planter.replace(fork, _undone_since)

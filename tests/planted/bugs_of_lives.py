@@ -7,17 +7,20 @@ from typing import Any
 
 import attrs
 
-from durable import position
-from durable.clock import SECOND
-from durable.engine import decisions, describing, endings, kinship, lifecycle, progress
-from durable.engine.messages import CancelChild, LookAgain, Messages
+from durable.engine.coordinator import decisions
+from durable.engine.decide import body, children, description, endings, kinship
+from durable.engine.decide import cancel as cancel_decisions
+from durable.engine.decide import start as start_decisions
+from durable.engine.decide.turn import Turn
 from durable.engine.operations import DescribeWorkflow, Follow, ResumeWorkflow, StartWorkflow, TerminateWorkflow
+from durable.engine.operations.messages import CancelChild, LookAgain, Messages
+from durable.engine.operations.views import Description
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.chronicle import Chronicle
 from durable.engine.state.state import State
-from durable.engine.turn import Turn
-from durable.engine.views import Description
-from durable.records import ParkReason, WorkflowRecord, WorkflowStatus
+from durable.model import position
+from durable.model.clock import SECOND
+from durable.model.records import ParkReason, WorkflowRecord, WorkflowStatus
 from durable.runner.definitions import WorkflowCall
 from durable.runner.fibers import WaitCondition
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult
@@ -29,12 +32,12 @@ from tests.planted.planting import Planter, bug
 @bug("I2", seed=1)
 def another_start_under_one_id(planter: Planter) -> None:
     """An id that is taken is refused to another program."""
-    start = lifecycle.decide_start_workflow
+    start = start_decisions.decide_start_workflow
 
     def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
         return turn.state.find(op.id) or start(turn, op)
 
-    planter.replace(lifecycle, decide_start_workflow)
+    planter.replace(start_decisions, decide_start_workflow)
 
 
 @bug("engine", seed=64)
@@ -50,12 +53,12 @@ def start_not_looked_up(planter: Planter) -> None:
 @bug("I19", seed=1)
 def delay_of_a_start_ignored(planter: Planter) -> None:
     """A delayed start begins after its delay."""
-    start = lifecycle.decide_start_workflow
+    start = start_decisions.decide_start_workflow
 
     def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
         return start(turn, attrs.evolve(op, delay=0))
 
-    planter.replace(lifecycle, decide_start_workflow)
+    planter.replace(start_decisions, decide_start_workflow)
 
 
 # --- children -------------------------------------------------------------------------------------------------------
@@ -132,13 +135,13 @@ def child_unheard_after_continuing(planter: Planter) -> None:
 @bug("I20", "I25", seed=1)
 def failed_child_succeeds(planter: Planter) -> None:
     """What a parent learns is how its child has ended."""
-    hand_over = lifecycle.hand_over_child
+    hand_over = children.hand_over_child
 
     def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: WorkflowRecord) -> None:
         ended = attrs.evolve(child, status=WorkflowStatus.SUCCEEDED)
         hand_over(turn, loaded, wait, ended)
 
-    planter.replace(lifecycle, hand_over_child)
+    planter.replace(children, hand_over_child)
 
 
 @bug("I20", seed=3)
@@ -157,7 +160,7 @@ def child_not_cancelled_with_its_parent(planter: Planter) -> None:
 @bug("I18", seed=5)
 def next_round_keeps_waits(planter: Planter) -> None:
     """The waits of a round end with it."""
-    go_on = progress.advance
+    go_on = body.advance
 
     def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         if isinstance(result, ContinueAs):
@@ -165,7 +168,7 @@ def next_round_keeps_waits(planter: Planter) -> None:
         else:
             go_on(turn, loaded, result)
 
-    planter.replace(progress, advance)
+    planter.replace(body, advance)
 
 
 @bug("engine", "I25")
@@ -196,7 +199,7 @@ def next_round_never_begins(planter: Planter) -> None:
 @bug("I21", seed=16)
 def cancellation_in_memory_only(planter: Planter) -> None:
     """A cancellation that was acknowledged survives a restart."""
-    cancel = lifecycle.cancel_workflow
+    cancel = cancel_decisions.cancel_workflow
 
     def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None, *cause: Any) -> bool:
         answer = cancel(turn, record, reason, *cause)
@@ -205,7 +208,7 @@ def cancellation_in_memory_only(planter: Planter) -> None:
             turn.state.workflows._put(current.with_status(current.status, cancel_requested=False), current)
         return answer
 
-    planter.replace(lifecycle, cancel_workflow)
+    planter.replace(cancel_decisions, cancel_workflow)
 
 
 @bug("I5", "I21", seed=1)
@@ -226,13 +229,13 @@ def cancelled_body_goes_on(planter: Planter) -> None:
     def feed_cancel(turn: Turn, loaded: Loaded) -> None:
         pass
 
-    planter.replace(progress, feed_cancel)
+    planter.replace(body, feed_cancel)
 
 
 @bug("I21", "I31", seed=200)
 def cancel_ends_what_is_parked(planter: Planter) -> None:
     """What a workflow owes is undone although its body cannot run when it is cancelled."""
-    cancel = lifecycle.cancel_workflow
+    cancel = cancel_decisions.cancel_workflow
 
     def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None, *cause: Any) -> bool:
         if record.status is WorkflowStatus.PARKED:
@@ -240,24 +243,24 @@ def cancel_ends_what_is_parked(planter: Planter) -> None:
             return True
         return cancel(turn, record, reason, *cause)
 
-    planter.replace(lifecycle, cancel_workflow)
+    planter.replace(cancel_decisions, cancel_workflow)
 
 
 @bug("I21")
 def second_cancel_is_ignored(planter: Planter) -> None:
     """Every cancel that is accepted is raised in the body, not only the first one."""
-    cancel = lifecycle.cancel_workflow
+    cancel = cancel_decisions.cancel_workflow
 
     def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None, *cause: Any) -> bool:
         return True if record.cancel_requested else cancel(turn, record, reason, *cause)
 
-    planter.replace(lifecycle, cancel_workflow)
+    planter.replace(cancel_decisions, cancel_workflow)
 
 
 @bug("I25")
 def describe_parks(planter: Planter) -> None:
     """Whoever looks at a workflow changes nothing."""
-    describe = describing.decide_describe_workflow
+    describe = description.decide_describe_workflow
 
     def decide_describe_workflow(turn: Turn, op: DescribeWorkflow) -> Description:
         record = turn.state.record(op.id)
@@ -265,7 +268,7 @@ def describe_parks(planter: Planter) -> None:
             endings.park(turn, record, ParkReason.UNKNOWN_CODE, "not in memory")
         return describe(turn, op)
 
-    planter.replace(describing, decide_describe_workflow)
+    planter.replace(description, decide_describe_workflow)
 
 
 @bug("I21", seed=10)
@@ -275,13 +278,13 @@ def cancel_answered_and_not_done(planter: Planter) -> None:
     def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:
         return True
 
-    planter.replace(lifecycle, decide_terminate_workflow)
+    planter.replace(cancel_decisions, decide_terminate_workflow)
 
 
 @bug("I5", seed=13)
 def end_changed_again(planter: Planter) -> None:
     """The end of a workflow is the end: also terminating it changes nothing."""
-    terminate = lifecycle.decide_terminate_workflow
+    terminate = cancel_decisions.decide_terminate_workflow
 
     def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:
         record = turn.state.record(op.id)
@@ -291,7 +294,7 @@ def end_changed_again(planter: Planter) -> None:
         turn.state.batch.workflows_changed[record.key] = ended
         return True
 
-    planter.replace(lifecycle, decide_terminate_workflow)
+    planter.replace(cancel_decisions, decide_terminate_workflow)
 
 
 @bug("I5")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from durable.engine import progress
+from durable.engine.decide import body
+from durable.engine.decide.turn import Turn
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.chronicle import Chronicle
-from durable.engine.turn import Turn
-from durable.records import HistoryEntry
+from durable.model.records import HistoryEntry
 from durable.runner import determinism, interpreter, loops, timers
 from durable.runner.ambient import Ambient
 from durable.runner.draws import Draws
@@ -231,14 +231,14 @@ def next_round_trimmed_by_the_last(planter: Planter) -> None:
 @bug("I33")
 def some_rounds_stay_for_ever(planter: Planter) -> None:
     """What nobody needs any more goes in the commit of the step that has made it so."""
-    look_after = progress._look_after_history
+    look_after = body._look_after_history
 
     def _look_after_history(turn: Turn, loaded: Loaded) -> None:
         if loaded.session.trimmed and loaded.seq % 2:
             loaded.session.trimmed = frozenset()
         look_after(turn, loaded)
 
-    planter.replace(progress, _look_after_history)
+    planter.replace(body, _look_after_history)
 
 
 # --- draws ----------------------------------------------------------------------------------------------------------

@@ -6,16 +6,17 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from durable.clock import SECOND, from_duration
-from durable.engine import burial, delivery, pending, sending
 from durable.engine.config import EngineConfig
-from durable.engine.endings import park
-from durable.engine.messages import EventMoved
+from durable.engine.decide import dead_letters, kept_events, sending
+from durable.engine.decide import events as events_decisions
+from durable.engine.decide.endings import park
+from durable.engine.decide.turn import Turn
 from durable.engine.operations import SweepEvents
+from durable.engine.operations.messages import EventMoved
 from durable.engine.state.bodies import Loaded
-from durable.engine.turn import Turn
 from durable.errors import CodecError
-from durable.records import EventWait, ParkReason, PendingEvent, WorkflowRecord
+from durable.model.clock import SECOND, from_duration
+from durable.model.records import EventWait, ParkReason, PendingEvent, WorkflowRecord
 from durable.runner.fibers import WaitCondition
 from tests.planted.planting import Planter, bug
 
@@ -23,7 +24,7 @@ from tests.planted.planting import Planter, bug
 @bug("I16", "I18")
 def adopted_mail_never_expires(planter: Planter) -> None:
     """Mail that was sent before its workflow began expires when its sender said."""
-    adopt = delivery.adopt_mail
+    adopt = events_decisions.adopt_mail
 
     def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
         count = adopt(turn, record)
@@ -31,7 +32,7 @@ def adopted_mail_never_expires(planter: Planter) -> None:
             turn.state.batch.events_put[event.serial] = attrs.evolve(event, expires_at=None)
         return count
 
-    planter.replace(delivery, adopt_mail)
+    planter.replace(events_decisions, adopt_mail)
 
 
 @bug("I16", "I18")
@@ -48,7 +49,7 @@ def moved_mail_never_expires(planter: Planter) -> None:
 @bug("I25")
 def unreadable_event_parks_its_waiter(planter: Planter) -> None:
     """Who cannot read an event keeps waiting, and is not set aside."""
-    take = delivery._take
+    take = events_decisions._take
 
     def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
         answer = take(turn, loaded, wait, event)
@@ -57,7 +58,7 @@ def unreadable_event_parks_its_waiter(planter: Planter) -> None:
             return False
         return answer
 
-    planter.replace(delivery, _take)
+    planter.replace(events_decisions, _take)
 
 
 @bug("I16", "I18")
@@ -67,25 +68,25 @@ def unreadable_event_dropped(planter: Planter) -> None:
     def bury_unreadable(turn: Turn, record: WorkflowRecord, row: EventWait, event: PendingEvent, problem: str) -> None:
         pass
 
-    planter.replace(burial, bury_unreadable)
+    planter.replace(dead_letters, bury_unreadable)
 
 
 @bug("I18", "I16", "I17")
 def unreadable_event_stops_the_line(planter: Planter) -> None:
     """What lies behind an event that nobody can read still arrives."""
-    take = delivery._take_first
+    take = events_decisions._take_first
 
     def _take_first(turn: Turn, loaded: Loaded, wait: WaitCondition, events: Iterable[PendingEvent]) -> bool:
         first = next(iter(events), None)
         return first is not None and take(turn, loaded, wait, [first])
 
-    planter.replace(delivery, _take_first)
+    planter.replace(events_decisions, _take_first)
 
 
 @bug("I16", "I18")
 def unreadable_event_buried_and_kept(planter: Planter) -> None:
     """An event that its waiter cannot read is a letter, and pending no more."""
-    take = delivery._take_pending
+    take = events_decisions._take_pending
 
     def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
         answer = take(turn, loaded, wait, event)
@@ -93,7 +94,7 @@ def unreadable_event_buried_and_kept(planter: Planter) -> None:
             turn.state.post.put_event(event)
         return answer
 
-    planter.replace(delivery, _take_pending)
+    planter.replace(events_decisions, _take_pending)
 
 
 @bug("I16")
@@ -103,13 +104,13 @@ def forgotten_mail_dropped(planter: Planter) -> None:
     def bury_forgotten(turn: Turn, events: Sequence[PendingEvent]) -> None:
         pass
 
-    planter.replace(burial, bury_forgotten)
+    planter.replace(dead_letters, bury_forgotten)
 
 
 @bug("I16")
 def mail_kept_too_briefly(planter: Planter) -> None:
     """Mail for an id that is not started is kept for as long as the options say, and so are the ids of its senders."""
-    sweep = pending.decide_sweep_events
+    sweep = kept_events.decide_sweep_events
 
     def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
         state = turn.state
@@ -121,7 +122,7 @@ def mail_kept_too_briefly(planter: Planter) -> None:
         finally:
             state.config = whole
 
-    planter.replace(pending, decide_sweep_events)
+    planter.replace(kept_events, decide_sweep_events)
 
 
 @bug("I29")
@@ -131,4 +132,4 @@ def old_mail_never_swept(planter: Planter) -> None:
     def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
         return 0
 
-    planter.replace(pending, decide_sweep_events)
+    planter.replace(kept_events, decide_sweep_events)

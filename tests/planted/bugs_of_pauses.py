@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from durable.engine import lists, pauses, progress
-from durable.engine.decisions import WAIT_KINDS
-from durable.engine.lists import Reading
+from durable.engine.coordinator.decisions import WAIT_KINDS
+from durable.engine.decide import body, lists, pauses
+from durable.engine.decide.lists import Reading
+from durable.engine.decide.turn import Turn
 from durable.engine.operations import CancelPause, ListPauses, ResumePause
 from durable.engine.state.bodies import Loaded
-from durable.engine.turn import Turn
-from durable.errors import DurableError
-from durable.outcomes import pack_error
-from durable.pause_errors import PauseAlreadyAnswered, PauseExpired
-from durable.position import place
-from durable.records import EntryKind, EntryStatus, EventWait, OpenPause, Question, WorkflowRecord
+from durable.errors import DurableError, PauseAlreadyAnswered, PauseExpired
+from durable.model.error_codec import pack_error
+from durable.model.position import place
+from durable.model.records import EntryKind, EntryStatus, EventWait, OpenPause, Question, WorkflowRecord
 from durable.runner.fibers import WaitCondition
 from durable.runner.pauses import PauseOp
 from durable.runner.waits import Waits
@@ -87,7 +86,7 @@ def second_answer_acknowledged(planter: Planter) -> None:
             refused: DurableError | None = found
             return refused
         loaded, wait = found
-        progress.feed(turn, loaded, wait, EntryStatus.OK, op.answer)
+        body.feed(turn, loaded, wait, EntryStatus.OK, op.answer)
         return None
 
     planter.replace(pauses, _refusal)
@@ -118,7 +117,7 @@ def taken_back_taken_for_an_answer(planter: Planter) -> None:
         if isinstance(found, DurableError):
             return found
         loaded, wait = found
-        progress.feed(turn, loaded, wait, EntryStatus.OK, "[0]")
+        body.feed(turn, loaded, wait, EntryStatus.OK, "[0]")
         return None
 
     planter.replace(pauses, decide_cancel_pause)
@@ -164,7 +163,7 @@ def cancelled_pause_has_expired(planter: Planter) -> None:
         if isinstance(found, DurableError):
             return found
         loaded, wait = found
-        progress.feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(PauseExpired(op.workflow_id, op.pause_id)))
+        body.feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(PauseExpired(op.workflow_id, op.pause_id)))
         return None
 
     planter.replace(pauses, decide_cancel_pause)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from durable.engine import retrying
-from durable.engine.progress import last_seq
-from durable.engine.repair_operations import RetryWorkflow
-from durable.engine.turn import Turn
+from durable.engine.decide.body import last_seq
+from durable.engine.decide.turn import Turn
+from durable.engine.operations import RetryWorkflow
+from durable.engine.repair import retry
 from durable.errors import DurableError
-from durable.records import HistoryEntry, WorkflowRecord, WorkflowStatus
+from durable.model.records import HistoryEntry, WorkflowRecord, WorkflowStatus
 from durable.runner.past import NOTES, Past, Retried
 from tests.planted.planting import Planter, bug
 
@@ -18,26 +18,26 @@ from tests.planted.planting import Planter, bug
 @bug("I35")
 def retry_keeps_the_failure(planter: Planter) -> None:
     """The step whose error ended the workflow begins anew."""
-    note = retrying._retried
+    note = retry._retried
 
     def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
         whole = note(record, learnt, seq, now)
         return whole._replace(outcome=Retried(Retried.of(whole).entries[-1:], 0).text())
 
-    planter.replace(retrying, _retried)
+    planter.replace(retry, _retried)
 
 
 @bug("I35", seed=67)
 def retry_voids_a_step_that_was_done(planter: Planter) -> None:
     """What was done before the failure stays recorded and is not done again."""
-    note = retrying._retried
+    note = retry._retried
 
     def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
         whole = note(record, learnt, seq, now)
         void = {entry.seq for entry in learnt[-2:]} | set(Retried.of(whole).entries)
         return whole._replace(outcome=Retried(sorted(void), 0).text())
 
-    planter.replace(retrying, _retried)
+    planter.replace(retry, _retried)
 
 
 @bug("I35")
@@ -47,16 +47,16 @@ def retry_after_undos(planter: Planter) -> None:
     def _plan(turn: Turn, record: WorkflowRecord) -> Any:
         history = turn.state.chronicle.of(record.key)
         learnt = [entry for entry in Past(history).entries if entry.kind not in NOTES]
-        note = retrying._retried(record, learnt, last_seq(history) + 1, turn.now)
-        return retrying._Plan(record, note)
+        note = retry._retried(record, learnt, last_seq(history) + 1, turn.now)
+        return retry._Plan(record, note)
 
-    planter.replace(retrying, _plan)
+    planter.replace(retry, _plan)
 
 
 @bug("I5")
 def retry_of_what_was_cancelled(planter: Planter) -> None:
     """Only what has failed or is parked goes on."""
-    decide = retrying.decide_retry_workflow
+    decide = retry.decide_retry_workflow
 
     def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
         record = turn.state.record(op.id)
@@ -65,13 +65,13 @@ def retry_of_what_was_cancelled(planter: Planter) -> None:
             return None
         return decide(turn, op)
 
-    planter.replace(retrying, decide_retry_workflow)
+    planter.replace(retry, decide_retry_workflow)
 
 
 @bug("I5", "I1", "I6")
 def retry_forgotten_by_the_store(planter: Planter) -> None:
     """A retry that was accepted is stored with its note."""
-    carry_out = retrying._carry_out
+    carry_out = retry._carry_out
 
     def _carry_out(turn: Turn, plan: Any) -> None:
         carry_out(turn, plan)
@@ -80,4 +80,4 @@ def retry_forgotten_by_the_store(planter: Planter) -> None:
                 turn.state.batch.workflows_changed.pop(key, None)
                 break
 
-    planter.replace(retrying, _carry_out)
+    planter.replace(retry, _carry_out)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import attrs
 
 from durable.backends.base import Batch
-from durable.backends.memory_schedules import MemorySchedules
-from durable.engine import schedules
+from durable.backends.memory.schedules import MemorySchedules
+from durable.engine.decide import schedules
+from durable.engine.decide.turn import Turn
 from durable.engine.operations import PauseSchedule, ResumeSchedule, TickSchedule
 from durable.engine.state.timetable import Timetable
-from durable.engine.turn import Turn
-from durable.records import WorkflowRecord
-from durable.schedule import CatchUp, ScheduleRecord, run_id
+from durable.model.records import WorkflowRecord
+from durable.model.schedule import CatchUp, ScheduleRecord, run_id
 from tests.planted.planting import Planter, bug
 
 _tick, _work_off, _leave_out = schedules._tick, schedules._work_off, schedules._leave_out_missed

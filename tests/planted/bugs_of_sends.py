@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import attrs
 
-from durable.engine import sending
-from durable.engine.delivery import accept, send
+from durable.engine.decide import sending
+from durable.engine.decide.body import feed
+from durable.engine.decide.events import accept, send
+from durable.engine.decide.sending import operation_of
+from durable.engine.decide.turn import Turn
 from durable.engine.operations import Follow, SendEvent
-from durable.engine.progress import feed
-from durable.engine.sending import operation_of
 from durable.engine.state.bodies import Loaded
-from durable.engine.turn import Turn
-from durable.records import EntryStatus
+from durable.model.records import EntryStatus
 from durable.runner.events import EventSend
 from durable.runner.fibers import WaitCondition
 from tests.planted.planting import Planter, bug

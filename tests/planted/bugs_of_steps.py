@@ -10,18 +10,18 @@ from typing import Any
 
 import attrs
 
-from durable import retry
-from durable.clock import SECOND
-from durable.engine import lifecycle, progress
-from durable.engine.coordinator import Release, WorkflowStateCoordinator
-from durable.engine.decisions import WAIT_KINDS
+from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.coordinator.decisions import WAIT_KINDS
+from durable.engine.decide import activities, body
+from durable.engine.decide.turn import Turn
 from durable.engine.operations import Effect, RecordActivity, RunActivity, StopActivity
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.timers import TimerWindow
 from durable.engine.state.workflows import Workflows
-from durable.engine.turn import Turn
-from durable.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord
-from durable.retry import Retry
+from durable.model import retry
+from durable.model.clock import SECOND
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord
+from durable.model.retry import Retry
 from durable.runner import determinism
 from durable.runner.ambient import ambient
 from durable.runner.fibers import WaitCondition
@@ -49,7 +49,7 @@ def beginning_moved(planter: Planter) -> None:
 @bug("I12", seed=5)
 def attempt_number_forgotten(planter: Planter) -> None:
     """The late answer of an earlier attempt or round changes nothing."""
-    record = lifecycle.decide_record_activity
+    record = activities.decide_record_activity
 
     def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
         flight = turn.state.in_flight.get(op.key, {}).get(op.position)
@@ -57,13 +57,13 @@ def attempt_number_forgotten(planter: Planter) -> None:
             op.round, op.attempt = flight
             record(turn, op)
 
-    planter.replace(lifecycle, decide_record_activity)
+    planter.replace(activities, decide_record_activity)
 
 
 @bug("I8", "I25", "I12")
 def answer_recorded_twice(planter: Planter) -> None:
     """An answer that arrives twice is recorded once."""
-    record = lifecycle.decide_record_activity
+    record = activities.decide_record_activity
 
     def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
         loaded = turn.state.loaded.get(op.key)
@@ -77,13 +77,13 @@ def answer_recorded_twice(planter: Planter) -> None:
         )
         turn.state.batch.history.add(op.key, entry)
 
-    planter.replace(lifecycle, decide_record_activity)
+    planter.replace(activities, decide_record_activity)
 
 
 @bug("I22", "I29", seed=4)
 def answer_to_an_absent_body_dropped(planter: Planter) -> None:
     """An answer counts, whether its workflow is in memory or not."""
-    record = lifecycle.decide_record_activity
+    record = activities.decide_record_activity
 
     def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
         if op.key in turn.state.loaded:
@@ -91,7 +91,7 @@ def answer_to_an_absent_body_dropped(planter: Planter) -> None:
         else:
             turn.state.in_flight.get(op.key, {}).pop(op.position, None)
 
-    planter.replace(lifecycle, decide_record_activity)
+    planter.replace(activities, decide_record_activity)
 
 
 # --- attempts -------------------------------------------------------------------------------------------------------
@@ -105,23 +105,23 @@ def retries_counted_in_memory(planter: Planter) -> None:
         wait.attempt += 1
         wait.retry_at = turn.now + delay
         loaded.session.waits.timed[wait.position] = wait
-        progress.dispatch(turn, loaded, wait)
-        progress.settle(turn, loaded)
+        body.dispatch(turn, loaded, wait)
+        body.settle(turn, loaded)
 
-    planter.replace(progress, feed_retry)
+    planter.replace(body, feed_retry)
 
 
 @bug("I11")
 def retried_before_its_time(planter: Planter) -> None:
     """The next attempt begins after its delay."""
-    run = progress.dispatch
+    run = body.dispatch
 
     def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         retry_at, wait.retry_at = wait.retry_at, None
         run(turn, loaded, wait)
         wait.retry_at = retry_at
 
-    planter.replace(progress, dispatch)
+    planter.replace(body, dispatch)
 
 
 @bug("I11", seed=1)
@@ -150,13 +150,13 @@ def one_attempt_too_few(planter: Planter) -> None:
 @bug("I9", "I10", "I11", seed=2)
 def run_again_while_it_runs(planter: Planter) -> None:
     """What is in flight is not run again."""
-    run = progress.dispatch
+    run = body.dispatch
 
     def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         turn.state.in_flight.get(loaded.record.key, {}).pop(wait.position, None)
         run(turn, loaded, wait)
 
-    planter.replace(progress, dispatch)
+    planter.replace(body, dispatch)
 
 
 @bug("I9", seed=2)
@@ -192,7 +192,7 @@ def stop_never_sent(planter: Planter) -> None:
 @bug("I22", "I29")
 def run_never_sent(planter: Planter) -> None:
     """Every attempt that is decided is made: here those of bodies that were rebuilt are not."""
-    rebuild = progress.load
+    rebuild = body.load
 
     def load(turn: Turn, record: Any) -> Loaded | None:
         is_there = record.key in turn.state.loaded
@@ -203,7 +203,7 @@ def run_never_sent(planter: Planter) -> None:
             turn.effects[before:] = kept
         return loaded
 
-    planter.replace(progress, load)
+    planter.replace(body, load)
 
 
 # --- replay ---------------------------------------------------------------------------------------------------------
@@ -277,9 +277,9 @@ def time_runs_back(planter: Planter) -> None:
 
     def feed(turn: Turn, loaded: Loaded, wait: WaitCondition, status: EntryStatus, outcome: str, **value: Any) -> bool:
         entry = HistoryEntry(loaded.seq + 1, wait.position, wait.kind, wait.name, status, outcome, turn.now)
-        return progress._feed(turn, loaded, entry, value.get("value", progress._UNREAD))
+        return body._feed(turn, loaded, entry, value.get("value", body._UNREAD))
 
-    planter.replace(progress, feed)
+    planter.replace(body, feed)
 
 
 @bug("I5", "I19")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from durable import position
 from durable.errors import Cancelled
-from durable.records import HistoryEntry
+from durable.model import position
+from durable.model.records import HistoryEntry
 from durable.runner import undo
 from durable.runner.fibers import Fiber, Group
 from durable.runner.ops import Raised

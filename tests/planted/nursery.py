@@ -13,8 +13,8 @@ import sys
 import traceback
 from pathlib import Path
 
-from durable.testing.simulation.scenario import make_scenario
-from durable.testing.simulation.shrink import failure
+from simulation.scenario import make_scenario
+from simulation.shrink import failure
 from tests.planted.planting import BUDGET, BUGS
 
 # Importing them fills the table.

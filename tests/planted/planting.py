@@ -13,8 +13,9 @@ from typing import Any
 
 import attrs
 
-from durable.engine import decisions, lists
-from durable.records import EntryKind
+from durable.engine.coordinator import decisions
+from durable.engine.decide import lists
+from durable.model.records import EntryKind
 from durable.runner.kinds import KINDS
 
 # Seeds that a bug may take to be noticed, from the one that noticed it first: programs and dice change now and then.
@@ -42,7 +43,7 @@ class Planter:
         self._replace_in_rows(old, new)
 
     def _replace_imported(self, old: Any, new: Any) -> None:
-        modules = [module for name, module in sys.modules.items() if name.startswith("durable.")]
+        modules = [module for name, module in sys.modules.items() if name.startswith(("durable.", "simulation."))]
         for module in modules:
             for name in [name for name, value in vars(module).items() if value is old]:
                 self._set(module, name, new)

@@ -13,10 +13,10 @@ from typing import Any
 import attrs
 import pytest
 
-from durable.engine.coordinator import WorkflowStateCoordinator
-from durable.testing.simulation.runs import run_seeds
-from durable.testing.simulation.scenario import make_scenario
-from durable.testing.simulation.shrink import failure
+from durable.engine.coordinator.coordinator import WorkflowStateCoordinator
+from simulation.runs import run_seeds
+from simulation.scenario import make_scenario
+from simulation.shrink import failure
 from tests.planted import nursery
 from tests.planted.planting import BUGS, Bug, Planter
 

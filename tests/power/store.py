@@ -21,7 +21,7 @@ import attrs
 
 from durable.backends.base import Batch, Opened
 from durable.backends.sqlite import SqliteBackend
-from durable.backends.wal import Log
+from durable.backends.sqlite.wal import Log
 from tests.power.disk import Act, DiaryVFS, Write
 
 _numbers = itertools.count()

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import attrs
 
-from durable.position import place
+from durable.model.position import place
 from tests.processes.worker import expected
 
 WORKER = Path(__file__).with_name("worker.py")

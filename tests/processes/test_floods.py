@@ -24,7 +24,7 @@ from durable import (
 )
 from durable.backends.base import Batch
 from durable.backends.sqlite import SqliteBackend
-from durable.records import WorkflowRecord
+from durable.model.records import WorkflowRecord
 from durable.testing.clock import NOON, ManualClock
 from tests.scenarios.kit import SOON, query
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from durable import Delivered, Durable, EngineConfig, Queued, workflow
-from durable.engine.inbox import Envelope
+from durable.engine.coordinator.inbox import Envelope
 from durable.engine.operations import Operation, RecordActivity
 from tests.engine.desk import call_of, event_of
 from tests.engine.flows import go, hesitant, sleeper, work

@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from durable import CannotRetry, Durable, WorkflowAlreadyExists, WorkflowStatus, gather, workflow
-from durable.engine.operations import CancelWorkflow, RunActivity, StopActivity, TerminateWorkflow, WakeWorkflow
-from durable.engine.repair_operations import ForkWorkflow, RepairWorkflow, RetryWorkflow
+from durable.engine.operations import (
+    CancelWorkflow,
+    ForkWorkflow,
+    RepairWorkflow,
+    RetryWorkflow,
+    RunActivity,
+    StopActivity,
+    TerminateWorkflow,
+    WakeWorkflow,
+)
 from durable.errors import WorkflowTerminated
 from tests.engine.desk import Desk, call_of, event_of, refusal
 from tests.engine.flows import EVERY, Refused, go, patient, waiter, work, worker

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from durable.clock import SECOND, from_datetime, to_datetime
-from durable.codec import Codec
 from durable.errors import OperationMisused
-from durable.outcomes import pack_error
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.clock import SECOND, from_datetime, to_datetime
+from durable.model.codec import Codec
+from durable.model.error_codec import pack_error
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.ambient import Identity
 from durable.runner.definitions import Durable, WorkflowDef, activity, workflow
 from durable.runner.events import Event

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.definitions import WorkflowDef
 from durable.runner.fibers import WaitCondition
 from durable.runner.results import SessionResult, Suspended

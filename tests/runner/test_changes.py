@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from durable.errors import Cancelled, HistoryDiverged, InvalidValue, OperationMisused, WrongType
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.changes import patched, removed
 from durable.runner.combinators import gather, race
 from durable.runner.definitions import Durable, workflow

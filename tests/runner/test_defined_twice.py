@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from durable.errors import DuplicateWorkflow
-from durable.registration_errors import DuplicateActivity
+from durable.errors import DuplicateActivity, DuplicateWorkflow
 
 HEADER = "from durable import activity, sleep, workflow\n"
 ACTIVITY = "@activity{options}\ndef {name}(order: str) -> int:\n    return 1\n\n"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from durable.clock import SECOND
 from durable.errors import DuplicateWorkflow, InvalidValue, WrongType
-from durable.records import DeliveryMode
-from durable.retry import Retry
+from durable.model.clock import SECOND
+from durable.model.records import DeliveryMode
+from durable.model.retry import Retry
 from durable.runner.combinators import gather
 from durable.runner.definitions import REGISTRY, ActivityCall, Durable, WorkflowDef, activity, call, workflow
 from durable.runner.events import Event, event_key

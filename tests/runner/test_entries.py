@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from durable.errors import ActivityFailed, ChildWorkflowFailed, CodecError, HistoryDiverged
-from durable.outcomes import pack_error
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.error_codec import pack_error
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.combinators import gather
 from durable.runner.definitions import Durable, WorkflowDef, workflow
 from durable.runner.determinism import now

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from durable.errors import Cancelled, InvalidValue, OperationMisused, WrongType
-from durable.records import HistoryEntry
+from durable.model.records import HistoryEntry
 from durable.runner.combinators import fan_out, gather, race, settle
 from durable.runner.definitions import Durable, workflow
 from durable.runner.ops import Returned, sleep

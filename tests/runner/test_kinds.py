@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.children import spawn
 from durable.runner.definitions import Durable, workflow
 from durable.runner.kinds import KINDS

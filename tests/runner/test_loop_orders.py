@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from durable.errors import TimedOut
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.combinators import fan_out, gather, race, settle
 from durable.runner.definitions import Durable, WorkflowDef, workflow
 from durable.runner.determinism import random, uuid

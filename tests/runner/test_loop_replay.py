@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from durable.errors import CodecError, HistoryDiverged, TimedOut
-from durable.records import HistoryEntry
+from durable.model.records import HistoryEntry
 from durable.runner.combinators import fan_out, gather, race
 from durable.runner.definitions import Durable, WorkflowDef, workflow
 from durable.runner.determinism import now, random, uuid

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from durable.clock import SECOND
 from durable.errors import Cancelled
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.clock import SECOND
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.combinators import gather, race
 from durable.runner.definitions import Durable, activity, workflow
 from durable.runner.loops import Break, Continue, loop

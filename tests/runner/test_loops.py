@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from durable.errors import CodecError, InvalidValue, OperationMisused, WrongType
-from durable.records import EntryStatus
+from durable.model.records import EntryStatus
 from durable.runner.definitions import Durable, workflow
 from durable.runner.loops import Break, Continue, Course, loop
 from durable.runner.ops import Op, sleep

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from durable.clock import LATEST, from_datetime, from_duration
 from durable.errors import CodecError, InvalidValue, OperationMisused, TimedOut, WrongType
+from durable.model.clock import LATEST, from_datetime, from_duration
 from durable.runner.combinators import gather
 from durable.runner.definitions import Durable, activity, workflow
 from durable.runner.ops import Op, sleep

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from durable.clock import LATEST, SECOND
 from durable.errors import CodecError, TimedOut
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.clock import LATEST, SECOND
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.changes import removed
 from durable.runner.combinators import gather
 from durable.runner.definitions import Durable, workflow

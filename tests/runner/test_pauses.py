@@ -10,11 +10,19 @@ from typing import Any
 import attrs
 import pytest
 
-from durable.clock import SECOND
-from durable.errors import Cancelled, CodecError, HistoryDiverged, InvalidValue, TimedOut, WrongType
-from durable.outcomes import pack_error
-from durable.pause_errors import PauseCancelled, PauseExpired
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.errors import (
+    Cancelled,
+    CodecError,
+    HistoryDiverged,
+    InvalidValue,
+    PauseCancelled,
+    PauseExpired,
+    TimedOut,
+    WrongType,
+)
+from durable.model.clock import SECOND
+from durable.model.error_codec import pack_error
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.combinators import gather, race
 from durable.runner.definitions import Durable, WorkflowDef, workflow
 from durable.runner.ops import sleep

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from durable.position import branch_label
+from durable.model.position import branch_label
 from durable.runner.combinators import first_success, race
 from durable.runner.definitions import Durable, workflow
 from durable.runner.ops import sleep

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from durable.errors import ActivityFailed
-from durable.limit_errors import HelpersTooDeep, TooDeepHere
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.errors import ActivityFailed, HelpersTooDeep, TooDeepHere
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.combinators import settle
 from durable.runner.definitions import Durable, workflow
 from durable.runner.ops import Raised

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from durable.errors import Cancelled, TimedOut
-from durable.records import EntryKind, HistoryEntry
+from durable.model.records import EntryKind, HistoryEntry
 from durable.runner.combinators import gather, race
 from durable.runner.definitions import Durable, WorkflowDef, workflow
 from durable.runner.determinism import now, random, uuid

@@ -8,8 +8,8 @@ import attrs
 import pytest
 
 from durable.errors import InvariantViolated
-from durable.records import HistoryEntry, ParkReason, WorkflowHistory, WorkflowRecord, WorkflowStatus
-from durable.registry import Registry
+from durable.model.records import HistoryEntry, ParkReason, WorkflowHistory, WorkflowRecord, WorkflowStatus
+from durable.model.registry import Registry
 from durable.runner.definitions import Durable, WorkflowDef, workflow
 from durable.runner.ops import sleep
 from durable.runner.replaying import Fit, ReplayResult, replay

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from durable.errors import Cancelled, OperationMisused, TimedOut
-from durable.outcomes import failed_undos
+from durable.model.error_codec import failed_undos
 from durable.runner.combinators import gather, race
 from durable.runner.definitions import Durable, WorkflowDef, activity, workflow
 from durable.runner.ops import sleep

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from durable.errors import Cancelled, ChildWorkflowFailed, InvalidValue, OperationMisused, TimedOut
-from durable.outcomes import pack_error, unpack_error
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.error_codec import pack_error, unpack_error
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.combinators import AllFailed, Outcome, Won, first_success, gather, race, settle
 from durable.runner.definitions import Durable, WorkflowDef, workflow
 from durable.runner.ops import Raised, Returned, sleep

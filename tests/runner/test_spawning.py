@@ -15,7 +15,7 @@ from durable.errors import (
     TimedOut,
     WrongType,
 )
-from durable.records import EntryKind, EntryStatus, HistoryEntry
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.children import ChildHandle, Spawn, spawn
 from durable.runner.combinators import gather, race
 from durable.runner.definitions import Durable, WorkflowDef, workflow

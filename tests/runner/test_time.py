@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from durable.clock import LATEST
+from durable.model.clock import LATEST
 from durable.runner.combinators import gather
 from durable.runner.definitions import Durable, WorkflowDef, workflow
 from durable.runner.determinism import now

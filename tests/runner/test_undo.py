@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from durable.errors import Cancelled, OperationMisused, WrongType
-from durable.outcomes import failed_undos, pack_error
+from durable.model.error_codec import failed_undos, pack_error
 from durable.runner.combinators import gather, race
 from durable.runner.definitions import Durable, WorkflowDef, activity, call, workflow
 from durable.runner.ops import sleep

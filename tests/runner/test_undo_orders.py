@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from durable.errors import Cancelled
-from durable.records import EntryStatus
+from durable.model.records import EntryStatus
 from durable.runner.combinators import gather, race
 from durable.runner.definitions import Durable, activity, workflow
 from durable.runner.ops import sleep

@@ -25,7 +25,7 @@ from durable import (
     activity,
     workflow,
 )
-from durable.backends.copying import Copies
+from durable.backends.sqlite.copying import Copies
 from tests.scenarios.kit import SOON, query, waiting
 
 pytestmark = pytest.mark.anyio

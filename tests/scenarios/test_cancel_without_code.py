@@ -17,7 +17,7 @@ from durable import (
     spawn,
     workflow,
 )
-from durable.records import OnParentClose
+from durable.model.records import OnParentClose
 from tests.scenarios.kit import SOON, Store, waiting
 
 pytestmark = pytest.mark.anyio

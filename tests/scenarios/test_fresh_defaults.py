@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from durable import Durable, Retry, WorkflowEngine, activity, activity_info, workflow
-from durable.codec import Codec
+from durable.model.codec import Codec
 from tests.scenarios.kit import Store
 
 pytestmark = pytest.mark.anyio

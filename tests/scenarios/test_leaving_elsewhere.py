@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from durable import Durable, EngineClosed, EngineConfig, Event, OperationMisused, WorkflowEngine, activity, workflow
-from durable.engine.activities import ActivityPool
+from durable.engine.host.activities import ActivityPool
 from tests.scenarios.kit import SOON, refusing
 
 pytestmark = pytest.mark.anyio

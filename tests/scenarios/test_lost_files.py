@@ -14,9 +14,9 @@ import pytest
 
 from durable import Durable, EngineConfig, Event, StoreUnusable, WorkflowEngine, workflow
 from durable.backends.sqlite import SqliteBackend
-from durable.codec import Codec
-from durable.engine.coordinator import WorkflowStateCoordinator
-from durable.registry import Registry
+from durable.engine.coordinator.coordinator import WorkflowStateCoordinator
+from durable.model.codec import Codec
+from durable.model.registry import Registry
 from durable.testing.clock import ManualClock
 from tests.scenarios.kit import query
 

@@ -22,8 +22,8 @@ from durable import (
     WorkflowStatus,
     workflow,
 )
-from durable.backends import schema
-from durable.clock import SECOND
+from durable.backends.sqlite import schema
+from durable.model.clock import SECOND
 from tests.scenarios.kit import SOON, Store
 
 numbers = Event[int]("poison.paid")

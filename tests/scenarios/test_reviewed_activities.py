@@ -30,9 +30,9 @@ from durable import (
     gather,
     workflow,
 )
-from durable.engine import activities
-from durable.engine.activities import ActivityPool
-from durable.engine.bridge import LoopBridge
+from durable.engine.host import activities
+from durable.engine.host.activities import ActivityPool
+from durable.engine.host.bridge import LoopBridge
 from durable.engine.operations import BeginAttempt, RecordActivity, RunActivity, SendEvent, StopActivity
 from tests.scenarios.kit import SOON
 

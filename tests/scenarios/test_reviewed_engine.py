@@ -25,7 +25,7 @@ from durable import (
 from durable.backends.base import Opened
 from durable.backends.memory import MemoryBackend
 from durable.backends.sqlite import SqliteBackend
-from durable.engine.watchdog import Watchdog
+from durable.engine.host.watchdog import Watchdog
 from durable.testing.clock import ManualClock
 from durable.testing.faults import Fault, FaultyBackend
 from tests.scenarios.kit import SOON, Store, move, refusing, waiting

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from durable import Durable, EngineConfig, WorkflowEngine, sleep, workflow
-from durable.engine.watchdog import Watchdog
+from durable.engine.host.watchdog import Watchdog
 from durable.testing.clock import ManualClock
 from durable.testing.conformance.kit import workflow as record_of
 from tests.scenarios.kit import SOON

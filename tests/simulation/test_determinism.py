@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from durable.testing.simulation.scenario import make_scenario, scenario_from_text, scenario_to_text
-from durable.testing.simulation.world import simulate
+from simulation.scenario import make_scenario, scenario_from_text, scenario_to_text
+from simulation.world import simulate
 
 
 def _fingerprint(seed: int) -> str:
@@ -25,7 +25,7 @@ def test_seed_gives_the_same_trace_again(seed: int) -> None:
 
 def test_trace_does_not_depend_on_the_process() -> None:
     """Processes that order their sets differently leave the same trace."""
-    command = [sys.executable, "-m", "durable.testing.simulation", "--seed", "4"]
+    command = [sys.executable, "-m", "simulation", "--seed", "4"]
     found = {
         subprocess.run(
             command, env=os.environ | {"PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True

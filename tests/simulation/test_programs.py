@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from durable.records import WorkflowStatus
-from durable.testing.simulation.kinds import KINDS, is_unreadable, payload_of
-from durable.testing.simulation.rows import ROWS, errors, fits
-from durable.testing.simulation.scenario import Scenario, Trouble, Verb, make_scenario
-from durable.testing.simulation.steps import Step, read
-from durable.testing.simulation.world import World, simulate
+from durable.model.records import WorkflowStatus
+from simulation.kinds import KINDS, is_unreadable, payload_of
+from simulation.rows import ROWS, errors, fits
+from simulation.scenario import Scenario, Trouble, Verb, make_scenario
+from simulation.steps import Step, read
+from simulation.world import World, simulate
 
 SCENARIOS = [make_scenario(seed) for seed in range(60)]
 

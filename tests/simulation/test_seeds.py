@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from durable.testing.simulation.runs import run_seeds
+from simulation.runs import run_seeds
 
 # What `make test` runs: chunks of seeds, and what each must come to at least.
 CHUNKS, SEEDS = 8, 500
@@ -18,7 +18,7 @@ TRANSITIONS, OPERATIONS, CRASHES = 125_000, 62_500, 1_250
 # It leaves without clearing up: throwing ten thousand dead engines away takes a tenth of the time.
 _SCRIPT = """
 import json, os, sys, attrs
-from durable.testing.simulation.runs import run_seeds
+from simulation.runs import run_seeds
 runs = run_seeds(range(int(sys.argv[1]), int(sys.argv[2])))
 failures = {seed: str(violation) for seed, violation in runs.failures.items()}
 figures = {**attrs.asdict(runs.figures), "transitions": runs.figures.transitions}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from durable.engine.state.archive import Archive
-from durable.testing.simulation import __main__ as command
-from durable.testing.simulation.scenario import Scenario, Verb, make_scenario, scenario_to_text
-from durable.testing.simulation.shrink import failure, shrink
+from simulation import __main__ as command
+from simulation.scenario import Scenario, Verb, make_scenario, scenario_to_text
+from simulation.shrink import failure, shrink
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_command_tells_how_to_repeat_a_failure(tmp_path: Path, capsys: pytest.Ca
     assert command.main(["--scenario", str(file)]) == 1
     said = capsys.readouterr().out
     assert "VIOLATION I16" in said
-    assert f"python -m durable.testing.simulation --scenario {file}" in said
+    assert f"python -m simulation --scenario {file}" in said
 
 
 @pytest.mark.timeout(120)

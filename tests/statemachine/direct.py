@@ -7,10 +7,10 @@ from typing import Any
 from durable import DeadLetterPolicy, DurableError, EngineConfig
 from durable.backends.base import Letters, Workflows
 from durable.backends.memory import MemoryBackend, MemoryStore
-from durable.clock import SECOND, from_duration
 from durable.engine import operations as ops
-from durable.engine.mail_operations import RemoveLetter, ReplayLetter
-from durable.records import WorkflowStatus
+from durable.engine.operations import RemoveLetter, ReplayLetter
+from durable.model.clock import SECOND, from_duration
+from durable.model.records import WorkflowStatus
 from durable.testing.faults import FaultyBackend
 from tests.exhaustive.service import CODEC, Service
 from tests.statemachine.program import EVENTS, Broken, program

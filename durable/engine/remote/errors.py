@@ -12,11 +12,10 @@ from typing import Any
 import attrs
 from cattrs import Converter
 
-from durable.errors import Cancelled, RetryAfter, WorkflowTerminated
-from durable.outcomes import error_summary, pack_error
-from durable.remote_errors import RemoteError
-from durable.statuses import WorkflowStatus
-from durable.stored_names import own_class
+from durable.errors import Cancelled, RemoteError, RetryAfter, WorkflowTerminated
+from durable.model.error_codec import error_summary, pack_error
+from durable.model.exceptions.stored_names import own_class
+from durable.model.statuses import WorkflowStatus
 
 # The fields of those that are not attrs classes, as their constructors take them.
 _FIELDS: dict[type[BaseException], dict[str, Any]] = {

@@ -15,14 +15,14 @@ from typing import Any
 
 import attrs
 
-from durable.codec import Arguments, Codec, decoded
 from durable.engine.operations import CreateSchedule, Operation, SendEvent, StartWorkflow
 from durable.engine.remote.wire import Form, read_operation
 from durable.errors import InvalidValue
-from durable.ids import check_reason, check_text
-from durable.registry import Registry
+from durable.model.codec import Arguments, Codec, decoded
+from durable.model.ids import check_reason, check_text
+from durable.model.registry import Registry
+from durable.model.schedule import Plan, check_name
 from durable.runner.definitions import WorkflowDef
-from durable.schedule import Plan, check_name
 
 LIMIT_MAX = 1_000
 # Texts that are JSON, and as long as `max_payload_bytes` allows. They are checked where their type is known.

@@ -15,17 +15,13 @@ from cattrs.cols import is_namedtuple, namedtuple_dict_structure_factory, namedt
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 from msgspec.json import decode, encode
 
-from durable.converter import Misfit, make_converter
-from durable.engine import mail_operations as mail
 from durable.engine import operations as ops
-from durable.engine import repair_operations as repair
-from durable.engine.recovery_operations import ReadRecovery, RecoverNext
+from durable.engine.operations import ExpireWorkflows, ReadRecovery, RecoverNext, events, own, repairs
 from durable.engine.remote import errors
-from durable.engine.retention import ExpireWorkflows
-from durable.errors import CodecError
-from durable.remote_errors import NotSupported
-from durable.sameness import show
-from durable.version import VERSION
+from durable.errors import CodecError, NotSupported
+from durable.model.shapes.converter import Misfit, make_converter
+from durable.model.shapes.sameness import show
+from durable.model.version import VERSION
 
 Form = dict[str, Any]
 A = TypeVar("A")
@@ -45,9 +41,9 @@ OPERATIONS: Mapping[str, type[ops.Operation[Any]]] = {
     "read_history": ops.ReadHistory,
     "describe_workflow": ops.DescribeWorkflow,
     "purge_workflows": ops.PurgeWorkflows,
-    "retry_workflow": repair.RetryWorkflow,
-    "fork_workflow": repair.ForkWorkflow,
-    "repair_workflow": repair.RepairWorkflow,
+    "retry_workflow": repairs.RetryWorkflow,
+    "fork_workflow": repairs.ForkWorkflow,
+    "repair_workflow": repairs.RepairWorkflow,
     "list_pauses": ops.ListPauses,
     "resume_pause": ops.ResumePause,
     "cancel_pause": ops.CancelPause,
@@ -57,11 +53,11 @@ OPERATIONS: Mapping[str, type[ops.Operation[Any]]] = {
     "trigger_schedule": ops.TriggerSchedule,
     "delete_schedule": ops.DeleteSchedule,
     "list_schedules": ops.ListSchedules,
-    "list_events": mail.ListEvents,
-    "remove_event": mail.RemoveEvent,
-    "list_letters": mail.ListLetters,
-    "replay_letter": mail.ReplayLetter,
-    "remove_letter": mail.RemoveLetter,
+    "list_events": events.ListEvents,
+    "remove_event": events.RemoveEvent,
+    "list_letters": events.ListLetters,
+    "replay_letter": events.ReplayLetter,
+    "remove_letter": events.RemoveLetter,
 }
 # What only an engine asks of itself. It never travels.
 OWN: frozenset[type[ops.Operation[Any]]] = frozenset(
@@ -75,7 +71,7 @@ OWN: frozenset[type[ops.Operation[Any]]] = frozenset(
         ops.SweepEvents,
         ReadRecovery,
         RecoverNext,
-        mail.CheckWaits,
+        own.CheckWaits,
         ExpireWorkflows,
     }
 )

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from durable.backends.base import Backend, Batch, Letters, Sent, Taken
-from durable.letters import DeadLetter
-from durable.records import PendingEvent, SentEvent, TakenBroadcast, WorkflowRecord
+from durable.model.dead_letters import DeadLetter
+from durable.model.records import PendingEvent, SentEvent, TakenBroadcast, WorkflowRecord
 
 # Higher than any serial.
 _NEVER = 1 << 62

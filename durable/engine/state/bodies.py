@@ -6,7 +6,7 @@ from typing import Protocol
 
 import attrs
 
-from durable.records import EventWait, WorkflowRecord
+from durable.model.records import EventWait, WorkflowRecord
 from durable.runner.session import WorkflowSessionRunner
 
 # An activity that was handed to the loop: the round and attempt it was decided for. A plain pair of numbers, which the

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from durable.backends.base import Backend, Batch, HistoryLength, ProgressOf
-from durable.records import HistoryEntry, Progress
+from durable.model.records import HistoryEntry, Progress
 
 
 class Chronicle:

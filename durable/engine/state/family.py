@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from durable.backends.base import ChildIds, Children
 from durable.engine.state.state import State
-from durable.records import WorkflowRecord
+from durable.model.records import WorkflowRecord
 
 
 def living_children(state: State, parent_key: int) -> list[WorkflowRecord]:

@@ -19,7 +19,7 @@ from durable.backends.base import (
     PendingCount,
     PendingEvents,
 )
-from durable.records import PendingEvent
+from durable.model.records import PendingEvent
 
 _PAGE = 100
 # A wait takes one event, so the first page is short.

@@ -10,9 +10,9 @@ from typing import Any
 
 from durable.backends.base import MARK_CELLS, Backend, Batch, Mark, TakenIds, Timers
 from durable.backends.base import Workflows as WorkflowsPage
-from durable.codec import Codec
 from durable.engine.config import EngineConfig
-from durable.engine.messages import AtWait
+from durable.engine.operations.messages import AtWait
+from durable.engine.operations.views import RecoveryReport
 from durable.engine.state.archive import Archive
 from durable.engine.state.bodies import Flight, Loaded, Unwatched, Watch
 from durable.engine.state.chronicle import Chronicle
@@ -23,10 +23,10 @@ from durable.engine.state.timetable import Timetable
 from durable.engine.state.trials import Trials
 from durable.engine.state.waits import Waits
 from durable.engine.state.workflows import Workflows
-from durable.engine.views import RecoveryReport
 from durable.errors import CodecError, WorkflowNotFound
-from durable.records import WorkflowRecord, WorkflowStatus
-from durable.registry import Registry
+from durable.model.codec import Codec
+from durable.model.records import WorkflowRecord, WorkflowStatus
+from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
 
 # How many ended workflows are kept in memory at most.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sortedcontainers import SortedList
 
-from durable.clock import EARLIEST
+from durable.model.clock import EARLIEST
 
 
 class TimerWindow:

@@ -9,9 +9,9 @@ import attrs
 
 from durable.backends.base import Backend, Batch, Schedules
 from durable.engine.state.timers import TimerWindow
-from durable.records import WorkflowRecord
-from durable.schedule import ScheduleRecord, schedule_of
-from durable.schedule_errors import ScheduleNotFound
+from durable.errors import ScheduleNotFound
+from durable.model.records import WorkflowRecord
+from durable.model.schedule import ScheduleRecord, schedule_of
 
 
 class Timetable:

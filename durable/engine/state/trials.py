@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import attrs
 
 from durable.backends.base import Batch
-from durable.clock import LATEST, SECOND
+from durable.model.clock import LATEST, SECOND
 
 # How long after its beginning an activity answers for the death of the process. Short enough that the last of three
 # groups runs again within a second of the start.

@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from durable.backends.base import Backend, Batch, WaitsFor, WaitsOf
-from durable.records import EventWait
+from durable.model.records import EventWait
 
 _PAGE = 100
 # The cache of types is emptied when it is full.

@@ -14,7 +14,7 @@ from durable.engine.state.bodies import Loaded
 from durable.engine.state.chronicle import Chronicle
 from durable.engine.state.timers import TimerWindow
 from durable.errors import InvariantViolated
-from durable.records import BY_KEY, CancelCause, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.model.records import BY_KEY, CancelCause, ParkReason, WorkflowRecord, WorkflowStatus
 
 # Bound once: on Python 3.11 an attribute of an enum costs as much as a call, and every step asks for these.
 _RUNNING, _SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from durable.backends.base import Background, Backgrounds, ChildIds, Children, HistoryLength, ProgressOf
-from durable.records import OnParentClose, Progress, WorkflowRecord, WorkflowStatus
+from durable.model.records import OnParentClose, Progress, WorkflowRecord, WorkflowStatus
 from durable.testing.conformance.kit import BackendFactory, Check, Store, by_key, entry, keys, same, workflow
 
 KEEP, CANCEL = OnParentClose.KEEP, OnParentClose.CANCEL

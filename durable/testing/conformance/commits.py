@@ -22,9 +22,9 @@ from durable.backends.base import (
     Workflows,
 )
 from durable.errors import InvariantViolated, StoreFenced
-from durable.letters import DeadLetter
-from durable.records import Progress, Question, SentEvent, TakenBroadcast
-from durable.schedule import Job, Plan, ScheduleRecord
+from durable.model.dead_letters import DeadLetter
+from durable.model.records import Progress, Question, SentEvent, TakenBroadcast
+from durable.model.schedule import Job, Plan, ScheduleRecord
 from durable.testing.conformance.kit import (
     ALL,
     BackendFactory,

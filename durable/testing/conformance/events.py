@@ -16,8 +16,8 @@ from durable.backends.base import (
     WaitsFor,
     WaitsOf,
 )
-from durable.letters import DeadLetter, DeadLetterReason
-from durable.records import DeliveryMode, EventWait, PendingEvent, SentEvent, TakenBroadcast, WorkflowStatus
+from durable.model.dead_letters import DeadLetter, DeadLetterReason
+from durable.model.records import DeliveryMode, EventWait, PendingEvent, SentEvent, TakenBroadcast, WorkflowStatus
 from durable.testing.conformance.kit import (
     ALL,
     BackendFactory,

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from durable.backends.base import Backend, Batch, Opened
-from durable.records import (
+from durable.model.records import (
     EntryKind,
     EntryStatus,
     EventWait,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from durable.backends.base import OpenPauses, WaitsFor, WaitsOf
-from durable.records import EventWait, OpenPause, Question, WorkflowStatus
+from durable.model.records import EventWait, OpenPause, Question, WorkflowStatus
 from durable.testing.conformance.kit import ALL, BackendFactory, Check, Store, by_key, by_place, same, wait, workflow
 
 _SURE = Question('"sure?"', "bool")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from durable.backends.base import Schedules, Timers
-from durable.clock import SECOND
-from durable.schedule import CatchUp, Job, Overlap, Plan, ScheduleRecord
+from durable.model.clock import SECOND
+from durable.model.schedule import CatchUp, Job, Overlap, Plan, ScheduleRecord
 from durable.testing.conformance.kit import ALL, BackendFactory, Check, Store, by_key, same, workflow
 
 

@@ -6,7 +6,7 @@ import attrs
 
 from durable.backends.base import EventsFor, Mailbox, PendingEvents, TakenIds, Timers, WaitsFor, WaitsOf, Workflows
 from durable.errors import InvariantViolated
-from durable.records import (
+from durable.model.records import (
     CancelCause,
     EntryKind,
     EntryStatus,

@@ -27,7 +27,7 @@ from durable import (
 from durable.engine.operations import CreateSchedule, StartWorkflow
 from durable.engine.remote import wire
 from durable.engine.remote.receiving import receive
-from durable.registry import Registry
+from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
 from tests.engine.agenda import row, schedule_of
 from tests.engine.desk import Desk, call_of, event_of

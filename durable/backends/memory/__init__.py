@@ -1,0 +1,8 @@
+"""The store in memory."""
+
+from durable.backends.memory.store import MemoryBackend, MemoryStore
+
+__all__ = [
+    "MemoryBackend",
+    "MemoryStore",
+]

@@ -1,0 +1,1 @@
+"""What stores that speak SQL share."""

@@ -1,0 +1,162 @@
+"""A workflow whose row cannot be read, shown with what can be.
+
+It is PARKED as UNREADABLE, and its detail names the columns: so people find it in lists, can look at it and can end it.
+Once the row is put right by hand it is read as it is. Knows rows and records; must not know connections.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any, TypeGuard
+
+import attrs
+from msgspec.json import encode
+
+from durable.backends.base import Query, R, Workflows
+from durable.backends.sql import rows
+from durable.backends.sql.tables import Row
+from durable.errors import CodecError
+from durable.model.records import CancelCause, OnParentClose, ParkReason, WorkflowRecord, WorkflowStatus
+
+# What stands in for a column that cannot be read.
+_STAND_IN = rows.workflow_row(
+    WorkflowRecord(key=0, id="?", name="?", status=WorkflowStatus.PARKED, input="{}", created_at=0, start_at=0)
+)
+_COLUMNS = ", ".join(f"{column} = ?" for column in rows.WORKFLOW.columns)
+# Writes a whole row: the parameters of its insert, and the key once more.
+MEND = f"UPDATE workflow SET {_COLUMNS} WHERE key = ?"
+# What tells how a workflow ended, and who may still ask. Where one of them is damaged, nobody knows the end.
+_ENDING = {"status", "finished_at", "result", "error", "parent_key", "parent_place"}
+
+
+# --- finding them -------------------------------------------------------------------------------------------------
+
+
+def _is_strange(column: str, kind: type[enum.Enum]) -> str:
+    return f"{column} NOT IN ({', '.join(repr(member.value) for member in kind)})"
+
+
+_ENUMS = {
+    "status": WorkflowStatus,
+    "park_reason": ParkReason,
+    "on_parent_close": OnParentClose,
+    "cancel_cause": CancelCause,
+}
+# As we write them. A list of other things between two texts would take too long to find.
+_TAGS = (
+    "tags <> '[]' AND (tags NOT GLOB '[[]\"*\"]' OR instr(tags, '\"\"') OR instr(tags, '\\u') OR NOT json_valid(tags))"
+)
+_SELECT = f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE "
+# Every damaged row that SQL can tell, and a few sound ones: old cursors are read to be sure.
+_SUSPICIOUS = _SELECT + " OR ".join(
+    [
+        *rows.WORKFLOW.strange(),
+        *(_is_strange(column, kind) for column, kind in _ENUMS.items()),
+        _TAGS,
+        "cursors <> '[]'",
+        # The part after the round, if there is one, and the round.
+        "substr(parent_place, instr(parent_place, ':') + 1) = ''",
+        "substr(parent_place, instr(parent_place, ':') + 1) GLOB '*[^0-9A-Za-z_.%~]*'",
+        "substr(parent_place, 1, instr(parent_place, ':') - 1) GLOB '*[^0-9]*' AND instr(parent_place, ':')",
+    ]
+)
+_KNOWN = f"{_SELECT}key IN (SELECT value FROM json_each(:keys))"
+
+
+class Damage:
+    """The keys of the workflows whose rows cannot be read, as far as anybody has looked."""
+
+    def __init__(self) -> None:
+        self.keys: set[int] = set()
+        self._has_looked = False
+
+    def record(self, row: Row) -> WorkflowRecord:
+        """The record of a row, damaged or not. Raises `CodecError` if not even its id can be read."""
+        record = workflow_of(row)
+        if record.is_damaged:
+            self.keys.add(record.key)
+        elif self.keys:
+            self.keys.discard(record.key)
+        return record
+
+    def for_query(self, query: object, read: Callable[[str, dict[str, Any]], list[Row]]) -> set[int]:
+        """The keys that matter to a question: none, unless it goes by the status that people are shown.
+
+        Rows that were damaged are looked at again, because they may be mended. The first question for what is parked
+        looks at every row. Damage that is done later, and text that is not UTF-8, is found when its row is read for
+        another reason.
+        """
+        if not is_by_shown_status(query):
+            return set()
+        looks_at_all = not self._has_looked and WorkflowStatus.PARKED in query.statuses
+        if not looks_at_all and not self.keys:
+            return self.keys
+        suspicious = read(_KNOWN, {"keys": encode(sorted(self.keys)).decode()})
+        if looks_at_all:
+            suspicious += read(_SUSPICIOUS, {})
+            self._has_looked = True
+        self.keys.clear()
+        for row in suspicious:
+            try:
+                self.record(row)
+            except CodecError:
+                # Without an id there is nothing to show; the store logs it when it is read.
+                continue
+        return self.keys
+
+
+def is_by_shown_status(query: object) -> TypeGuard[Workflows]:
+    """Whether a question picks workflows by the status that people are shown."""
+    return isinstance(query, Workflows) and query.as_shown and bool(query.statuses)
+
+
+def fitting(query: Query[R], found: list[R]) -> list[R]:
+    """What was found, without workflows whose damage was found, or mended, only when they were read."""
+    if not is_by_shown_status(query):
+        return found
+    return [one for one in found if isinstance(one, WorkflowRecord) and one.status in query.statuses]
+
+
+# --- showing one --------------------------------------------------------------------------------------------------
+
+
+def workflow_of(row: Row) -> WorkflowRecord:
+    """The record of a row, also of one that is damaged. Raises `CodecError` if not even its id can be read."""
+    try:
+        return rows.WORKFLOW.record(row)
+    except CodecError as error:
+        return _parked(row, error)
+
+
+def _parked(row: Row, error: CodecError) -> WorkflowRecord:
+    sound = list(_STAND_IN)
+    problems: dict[str, str] = {}
+    for place, column in enumerate(rows.WORKFLOW.columns):
+        # Each column by itself, in a row that is sound otherwise.
+        probe = (*_STAND_IN[:place], row[place], *_STAND_IN[place + 1 :])
+        try:
+            rows.WORKFLOW.record(probe)
+        except CodecError as problem:
+            if column in ("key", "id"):
+                raise error from None
+            problems[column] = problem.problem
+        else:
+            sound[place] = row[place]
+    what = ", ".join(f"{column} ({problem})" for column, problem in problems.items())
+    detail = f"its row cannot be read: {what}; put it right in the store, or terminate the workflow"
+    legible = rows.WORKFLOW.record(tuple(sound))
+    has_ended = legible.status.is_terminal and legible.finished_at is not None and _ENDING.isdisjoint(problems)
+    return attrs.evolve(
+        legible,
+        status=WorkflowStatus.PARKED,
+        park_reason=ParkReason.UNREADABLE,
+        park_detail=detail,
+        # Parking takes the deadline away, and what has not ended has no end.
+        wake_at=None,
+        finished_at=None,
+        result=None,
+        error=None,
+        is_damaged=True,
+        mended=legible if has_ended else None,
+    )

@@ -1,0 +1,355 @@
+"""The questions of `backends.base` as SQL.
+
+Knows the tables and which index answers what; `tests/backends/test_plans.py` holds the plans. Must not know
+connections. Every value is a bound parameter; only names and statuses of our own stand in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, cast
+
+import attrs
+from msgspec.json import encode
+
+from durable.backends.base import (
+    Backgrounds,
+    ChildIds,
+    Children,
+    EventsFor,
+    HistoryLength,
+    Letters,
+    Mailbox,
+    OpenPauses,
+    PendingCount,
+    PendingEvents,
+    ProgressOf,
+    Query,
+    R,
+    Schedules,
+    Sent,
+    StaleEvents,
+    Suspects,
+    Taken,
+    TakenIds,
+    Timers,
+    WaitsFor,
+    WaitsOf,
+    Workflows,
+)
+from durable.backends.sql import mail_rows, rows, schedule_rows
+from durable.backends.sql.indexes import INDEXED_STATUSES, IS_TIED, status_is
+from durable.backends.sql.tables import Table
+from durable.backends.sql.view_queries import BACKGROUND, BACKGROUNDS_SQL, CHILD_IDS_SQL, HISTORY_LENGTH_SQL
+from durable.errors import InvariantViolated
+from durable.model.records import WorkflowStatus
+
+Params = dict[str, Any]
+
+
+@attrs.frozen
+class Select:
+    """A statement whose `:limit` is bound by whoever runs it, and what its rows are."""
+
+    table: Table[Any]
+    sql: str
+    params: Params
+    # None: all of them.
+    limit: int | None
+
+
+def select(query: Query[R], damaged: Collection[int] = ()) -> Select:
+    """The statement for a question. Raises `InvariantViolated` for one that no store knows.
+
+    `damaged` are the keys of workflows that are shown as parked, whatever their rows say.
+    """
+    if damaged and isinstance(query, Workflows):
+        return _workflows(query, damaged)
+    make = _SELECTS.get(type(query))
+    if make is None:
+        raise InvariantViolated(f"no store can answer {type(query).__name__}")
+    return make(query)
+
+
+def count(query: Workflows | PendingCount | HistoryLength, damaged: Collection[int] = ()) -> tuple[str, Params]:
+    """The statement that counts the rows of a question; a limit and a cursor do not count."""
+    if isinstance(query, HistoryLength):
+        return HISTORY_LENGTH_SQL, {"workflow": query.workflow_key}
+    if isinstance(query, PendingCount):
+        return _pending_count(query)
+    source, _, terms, params = _workflow_filter(query)
+    # OR and not IN: SQLite does not see that an IN lies within the condition of the partial index.
+    arms = [[*terms, f"({' OR '.join(map(status_is, query.statuses))})"] if query.statuses else terms]
+    if query.statuses and damaged:
+        arms = _as_shown(query, arms, terms, damaged, params)
+    counts = [f"SELECT count(*) FROM {source}{_where(arm)}" for arm in arms]
+    return counts[0] if len(counts) == 1 else f"SELECT {' + '.join(f'({one})' for one in counts)}", params
+
+
+def _as_shown(
+    query: Workflows, arms: list[list[str]], terms: list[str], damaged: Collection[int], params: Params
+) -> list[list[str]]:
+    """The arms without the damaged workflows, and one more for these where parked ones are asked for."""
+    params["damaged"] = encode(sorted(damaged)).decode()
+    keys = "(SELECT value FROM json_each(:damaged))"
+    shown = [[*arm, f"w.key NOT IN {keys}"] for arm in arms]
+    return [*shown, [*terms, f"w.key IN {keys}"]] if WorkflowStatus.PARKED in query.statuses else shown
+
+
+def _pending_count(query: PendingCount) -> tuple[str, Params]:
+    params: Params = {}
+    if query.name is not None:
+        # The two NULLs are the condition of the index.
+        term = "name = :name AND taken = :taken AND target IS NULL AND unstarted IS NULL"
+        params = {"name": query.name, "taken": int(query.taken)}
+    elif query.target is not None:
+        term, params = "target = :target", {"target": query.target}
+    elif query.unstarted is not None:
+        term, params = "unstarted = :unstarted", {"unstarted": query.unstarted}
+    else:
+        term = "unstarted IS NOT NULL"
+    return f"SELECT count(*) FROM pending_event WHERE {term}", params
+
+
+def _where(terms: list[str]) -> str:
+    return f" WHERE {' AND '.join(terms)}" if terms else ""
+
+
+def _workflow_filter(query: Workflows) -> tuple[str, str, list[str], Params]:
+    """Where the rows come from, the column that orders them, and the filters, all but the statuses."""
+    source, key = "workflow AS w", "w.key"
+    terms: list[str] = []
+    params: Params = {}
+    if query.tag is not None:
+        # CROSS JOIN fixes the order: through the tag's rows, which lie in key order, to their workflows.
+        source, key = "workflow_tag AS t CROSS JOIN workflow AS w ON w.key = t.workflow", "t.workflow"
+        terms.append("t.tag = :tag")
+        params["tag"] = query.tag
+    if query.name is not None:
+        terms.append("w.name = :name")
+        params["name"] = query.name
+    if query.created_since is not None:
+        terms.append("w.created_at >= :created_since")
+        params["created_since"] = query.created_since
+    if query.finished_before is not None:
+        terms.append("w.finished_at < :finished_before")
+        params["finished_before"] = query.finished_before
+    return source, key, terms, params
+
+
+def _workflows(query: Workflows, damaged: Collection[int] = ()) -> Select:
+    source, key, terms, params = _workflow_filter(query)
+    if query.after is not None:
+        terms.append(f"{key} {'<' if query.newest_first else '>'} :after")
+        params["after"] = query.after
+    wanted = dict.fromkeys(query.statuses)
+    if wanted and wanted.keys() <= set(INDEXED_STATUSES):
+        # One arm per index range; SQLite merges them by key as it goes. An OR would collect and sort them all.
+        arms = [[*terms, status_is(status)] for status in wanted]
+    elif wanted:
+        # One walk in key order. Arms would each search the whole table for their own status.
+        arms = [[*terms, f"({' OR '.join(map(status_is, wanted))})"]]
+    else:
+        arms = [terms]
+    if wanted and damaged:
+        arms = _as_shown(query, arms, terms, damaged, params)
+    columns = rows.WORKFLOW.select("w.")
+    sql = " UNION ALL ".join(f"SELECT {columns} FROM {source}{_where(arm)}" for arm in arms)
+    # In a compound the order names a column of the result; alone it must name the table's, to follow its index.
+    order = key if len(arms) == 1 else "key"
+    sql += f" ORDER BY {order}{' DESC' if query.newest_first else ''} LIMIT :limit"
+    return Select(rows.WORKFLOW, sql, params, query.limit)
+
+
+def _taken_ids(query: TakenIds) -> Select:
+    # CROSS JOIN: for each id one search of the index, and never the other way round.
+    sql = "SELECT w.id FROM json_each(:ids) AS asked CROSS JOIN workflow AS w ON w.id = asked.value LIMIT :limit"
+    return Select(rows.ID, sql, {"ids": encode(query.ids).decode()}, None)
+
+
+def _timers(query: Timers) -> Select:
+    terms, params = ["wake_at IS NOT NULL"], {}
+    if query.after is not None:
+        # One arm for the rest of that instant, one for the later ones: both begin in the index where they must.
+        terms = ["wake_at = :wake_at AND key > :key", "wake_at > :wake_at"]
+        params = {"wake_at": query.after[0], "key": query.after[1]}
+    arms = (f"SELECT wake_at, key FROM {table} WHERE {term}" for table in ("workflow", "schedule") for term in terms)
+    sql = " UNION ALL ".join(arms)
+    return Select(rows.TIMER, f"{sql} ORDER BY wake_at, key LIMIT :limit", params, query.limit)
+
+
+def _waits_of(query: WaitsOf) -> Select:
+    sql = f"SELECT {rows.WAIT.select()} FROM event_wait WHERE workflow = :workflow ORDER BY position LIMIT :limit"
+    return Select(rows.WAIT, sql, {"workflow": query.workflow_key}, None)
+
+
+def _waits_for(query: WaitsFor) -> Select:
+    sql = (
+        f"SELECT {rows.WAIT.select()} FROM event_wait WHERE name = :name AND event_key = :event_key "
+        "AND serial > :after ORDER BY serial LIMIT :limit"
+    )
+    params = {"name": query.name, "event_key": query.event_key, "after": query.after_serial}
+    return Select(rows.WAIT, sql, params, query.limit)
+
+
+def _open_pauses(query: OpenPauses) -> Select:
+    terms = ["e.name = ''", "e.event_key = ''", "e.serial > :after"]
+    params: Params = {"after": query.after}
+    if query.workflow_key is not None:
+        # The unary plus: by its own few rows, and not by those of all pauses.
+        terms = ["e.workflow = :workflow", *(f"+{term}" for term in terms)]
+        params["workflow"] = query.workflow_key
+    if query.name is not None:
+        terms.append("w.name = :name")
+        params["name"] = query.name
+    # CROSS JOIN fixes the order: through the pauses, which lie in order of their numbers, to their workflows.
+    source = "event_wait AS e CROSS JOIN workflow AS w ON w.key = e.workflow"
+    columns = f"{rows.WAIT.select('e.')}, w.id, w.name, w.round, w.status"
+    sql = f"SELECT {columns} FROM {source}{_where(terms)} ORDER BY e.serial LIMIT :limit"
+    return Select(rows.PAUSE, sql, params, query.limit)
+
+
+def _events_for(query: EventsFor) -> Select:
+    sql = (
+        # IS and not =: the untargeted queue has NULL here.
+        f"SELECT {rows.EVENT.select()} FROM pending_event WHERE name = :name AND event_key = :event_key "
+        "AND target IS :target AND unstarted IS NULL AND consume = :consume AND serial > :after "
+        "ORDER BY serial LIMIT :limit"
+    )
+    params = {
+        "name": query.name,
+        "event_key": query.event_key,
+        "target": query.target,
+        "consume": int(query.consume),
+        "after": query.after_serial,
+    }
+    return Select(rows.EVENT, sql, params, query.limit)
+
+
+def _pending_events(query: PendingEvents) -> Select:
+    if query.serial is not None:
+        sql = f"SELECT {rows.EVENT.select()} FROM pending_event WHERE serial = :serial LIMIT :limit"
+        return Select(rows.EVENT, sql, {"serial": query.serial}, query.limit)
+    wanted = {"target": query.target, "unstarted": query.unstarted, "name": query.name}
+    params: Params = {column: value for column, value in wanted.items() if value is not None}
+    terms = [f"{column} = :{column}" for column in params]
+    if "name" in params:
+        # The unary plus: in the order of the page, and not by an index that would have to be sorted.
+        terms[-1] = f"+{terms[-1]}"
+    terms.append("serial > :after")
+    if query.valid_at is not None:
+        terms.append("(expires_at IS NULL OR expires_at > :valid_at)")
+        params["valid_at"] = query.valid_at
+    sql = f"SELECT {rows.EVENT.select()} FROM pending_event{_where(terms)} ORDER BY serial LIMIT :limit"
+    return Select(rows.EVENT, sql, {**params, "after": query.after}, query.limit)
+
+
+def _taken(query: Taken) -> Select:
+    wanted = {"workflow": query.workflow_key, "name": query.name, "event_key": query.event_key}
+    params: Params = {column: value for column, value in wanted.items() if value is not None}
+    terms = [f"{column} = :{column}" for column in params]
+    sql = f"SELECT {mail_rows.TAKEN.select()} FROM broadcast_taken{_where(terms)} LIMIT :limit"
+    return Select(mail_rows.TAKEN, sql, params, None)
+
+
+def _mailbox(query: Mailbox) -> Select:
+    column, value = ("unstarted", query.unstarted) if query.target is None else ("target", query.target)
+    sql = f"SELECT {rows.EVENT.select()} FROM pending_event WHERE {column} = :box ORDER BY serial LIMIT :limit"
+    return Select(rows.EVENT, sql, {"box": value}, query.limit)
+
+
+def _stale_events(query: StaleEvents) -> Select:
+    # Each arm takes its own few by its own index; an OR over both would walk the whole table on every sweep.
+    sql = (
+        f"SELECT {rows.EVENT.select()} FROM pending_event WHERE serial IN ("
+        "SELECT serial FROM (SELECT serial FROM pending_event WHERE expires_at <= :expired_at "
+        "ORDER BY expires_at LIMIT :limit) "
+        "UNION SELECT serial FROM (SELECT serial FROM pending_event WHERE target IS NULL AND since < :since_before "
+        "ORDER BY since LIMIT :limit)"
+        ") ORDER BY serial LIMIT :limit"
+    )
+    params = {"expired_at": query.expired_at, "since_before": query.since_before}
+    return Select(rows.EVENT, sql, params, query.limit)
+
+
+def _letters(query: Letters) -> Select:
+    columns = mail_rows.LETTER.select()
+    if query.died_before is not None:
+        sql = f"SELECT {columns} FROM dead_letter WHERE died_at < :before ORDER BY died_at LIMIT :limit"
+        return Select(mail_rows.LETTER, sql, {"before": query.died_before}, query.limit)
+    term, value = ("id > :id", query.after) if query.id is None else ("id = :id", query.id)
+    sql = f"SELECT {columns} FROM dead_letter WHERE {term} ORDER BY id LIMIT :limit"
+    return Select(mail_rows.LETTER, sql, {"id": value}, query.limit)
+
+
+def _sent(query: Sent) -> Select:
+    terms: list[str] = []
+    params: Params = {}
+    if query.event_id is not None:
+        terms.append("event_id = :event_id")
+        params["event_id"] = query.event_id
+    if query.before is not None:
+        terms.append("at < :before")
+        params["before"] = query.before
+    sql = f"SELECT {rows.SENT.select()} FROM sent_event{_where(terms)} ORDER BY at, event_id LIMIT :limit"
+    return Select(rows.SENT, sql, params, query.limit)
+
+
+def _children(query: Children) -> Select:
+    columns = rows.WORKFLOW.select()
+    # Told which index: the one of all children would lead through those that have ended, too.
+    source = "workflow INDEXED BY workflow_child"
+    sql = f"SELECT {columns} FROM {source} WHERE parent_key = :parent AND {IS_TIED} ORDER BY key LIMIT :limit"
+    return Select(rows.WORKFLOW, sql, {"parent": query.parent_key}, None)
+
+
+def _child_ids(query: ChildIds) -> Select:
+    return Select(rows.ID, CHILD_IDS_SQL, {"parent": query.parent_key}, query.limit)
+
+
+def _backgrounds(query: Backgrounds) -> Select:
+    return Select(BACKGROUND, BACKGROUNDS_SQL, {"keys": encode(query.workflow_keys).decode()}, None)
+
+
+def _progress_of(query: ProgressOf) -> Select:
+    sql = f"SELECT {rows.PROGRESS.select()} FROM progress WHERE workflow = :workflow LIMIT :limit"
+    return Select(rows.PROGRESS, sql, {"workflow": query.workflow_key}, None)
+
+
+def _schedules(query: Schedules) -> Select:
+    wanted = {"name = :name": query.name, "key = :key": query.key, "name > :after": query.after}
+    terms = [term for term, value in wanted.items() if value is not None]
+    sql = f"SELECT {schedule_rows.SCHEDULE.select()} FROM schedule{_where(terms)} ORDER BY name LIMIT :limit"
+    params = {"name": query.name, "key": query.key, "after": query.after}
+    return Select(schedule_rows.SCHEDULE, sql, params, query.limit)
+
+
+def _suspects(_query: Suspects) -> Select:
+    return Select(rows.SUSPECT, f"SELECT {rows.SUSPECT.select()} FROM suspect ORDER BY workflow LIMIT :limit", {}, None)
+
+
+# The key of each row is the type that its function takes; the cast says so once.
+_SELECTS = cast(
+    dict[type[Query[Any]], Callable[[Query[Any]], Select]],
+    {
+        Workflows: _workflows,
+        TakenIds: _taken_ids,
+        Timers: _timers,
+        WaitsOf: _waits_of,
+        WaitsFor: _waits_for,
+        OpenPauses: _open_pauses,
+        EventsFor: _events_for,
+        PendingEvents: _pending_events,
+        Taken: _taken,
+        Mailbox: _mailbox,
+        StaleEvents: _stale_events,
+        Letters: _letters,
+        Sent: _sent,
+        Children: _children,
+        ChildIds: _child_ids,
+        Backgrounds: _backgrounds,
+        ProgressOf: _progress_of,
+        Schedules: _schedules,
+        Suspects: _suspects,
+    },
+)

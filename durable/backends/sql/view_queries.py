@@ -1,0 +1,21 @@
+"""What people look at, in SQL: the questions that only views ask."""
+
+from __future__ import annotations
+
+from durable.backends.base import Background
+from durable.backends.sql.tables import Row, Table
+
+
+def _background(row: Row) -> Background:
+    key, parent_id, progress = row
+    return Background(key, parent_id, progress)
+
+
+BACKGROUND = Table("workflow", "key:count id:text? value:text?", ("key",), _background)
+# CROSS JOIN: for each key one search, and never the other way round.
+BACKGROUNDS_SQL = (
+    "SELECT w.key, p.id, g.value FROM json_each(:keys) AS asked CROSS JOIN workflow AS w ON w.key = asked.value "
+    "LEFT JOIN workflow AS p ON p.key = w.parent_key LEFT JOIN progress AS g ON g.workflow = w.key LIMIT :limit"
+)
+CHILD_IDS_SQL = "SELECT id FROM workflow WHERE parent_key = :parent ORDER BY key DESC LIMIT :limit"
+HISTORY_LENGTH_SQL = "SELECT count(*) FROM history WHERE workflow = :workflow"

@@ -1,0 +1,127 @@
+"""One batch as SQL: what it drops, then what it puts, in the caller's transaction.
+
+Knows the tables and the fields of a batch. Must not know when a transaction begins or ends, nor what an error means.
+"""
+
+from __future__ import annotations
+
+import operator
+import sqlite3
+
+from durable.backends.base import Batch
+from durable.backends.sql import damaged, mail_rows, rows, schedule_rows
+from durable.errors import InvariantViolated
+
+_INSERT_TAG = "INSERT INTO workflow_tag (tag, workflow) VALUES (?, ?)"
+_INSERT_WORKFLOW = rows.WORKFLOW.insert()
+_INSERT_HISTORY = rows.HISTORY.insert()
+_PUT_WAIT = rows.WAIT.insert("INSERT OR REPLACE", without=rows.QUESTION)
+_PUT_PAUSE = rows.WAIT.insert("INSERT OR REPLACE")
+_PUT_EVENT = rows.EVENT.insert("INSERT OR REPLACE")
+_PUT_LETTER = mail_rows.LETTER.insert("INSERT OR REPLACE")
+_PUT_TAKEN = mail_rows.TAKEN.insert("INSERT OR REPLACE")
+_PUT_SENT = rows.SENT.insert("INSERT OR REPLACE")
+_PUT_PROGRESS = rows.PROGRESS.insert("INSERT OR REPLACE")
+_PUT_SUSPECT = rows.SUSPECT.insert("INSERT OR REPLACE")
+_PUT_SCHEDULE = schedule_rows.SCHEDULE.insert("INSERT OR REPLACE")
+
+
+# For people who watch a row. Nobody here reads it, so whatever it holds must not make a commit fail.
+_REVISION = f"revision = (ifnull(revision, 0) + 1) & {(1 << 62) - 1}"
+# A column that is set anew, and stays as it is, still costs its time, and that of its index.
+_CHANGE_WORKFLOW = f"UPDATE workflow SET {', '.join(f'{one} = ?' for one in rows.CHANGING)}, {_REVISION} WHERE key = ?"
+
+
+# What changes when a workflow begins again, and the key last. Without numbers: to some Pythons ?1 is a name.
+_KEPT = {"key", "id", "created_at", "parent_key", "parent_place", "on_parent_close", "tags"}
+_RESTARTING = [column for column in rows.WORKFLOW.columns if column not in _KEPT]
+_RESTART_WORKFLOW = f"UPDATE workflow SET {', '.join(f'{one} = ?' for one in _RESTARTING)}, {_REVISION} WHERE key = ?"
+_restart_row = operator.itemgetter(*map(rows.WORKFLOW.columns.index, [*_RESTARTING, "key"]))
+
+_PURGE = (
+    "DELETE FROM workflow WHERE key = ?",
+    "DELETE FROM history WHERE workflow = ?",
+    "DELETE FROM event_wait WHERE workflow = ?",
+    "DELETE FROM pending_event WHERE target = ?",
+    "DELETE FROM workflow_tag WHERE workflow = ?",
+    "DELETE FROM progress WHERE workflow = ?",
+    "DELETE FROM suspect WHERE workflow = ?",
+    "DELETE FROM broadcast_taken WHERE workflow = ?",
+)
+
+
+def drop(connection: sqlite3.Connection, batch: Batch) -> None:
+    """Delete what a batch drops; before anything is put."""
+    run = connection.executemany
+    if batch.workflows_purged:
+        keys = [(key,) for key in batch.workflows_purged]
+        for statement in _PURGE:
+            run(statement, keys)
+    if batch.restarted:
+        run("DELETE FROM history WHERE workflow = ?", [(key,) for key in batch.restarted])
+    if batch.waits_dropped:
+        run("DELETE FROM event_wait WHERE workflow = ? AND position = ?", batch.waits_dropped)
+    if batch.events_dropped:
+        run("DELETE FROM pending_event WHERE serial = ?", [(serial,) for serial in batch.events_dropped])
+    if batch.letters_dropped:
+        run("DELETE FROM dead_letter WHERE id = ?", [(id,) for id in batch.letters_dropped])
+    if batch.taken_cleared:
+        run("DELETE FROM broadcast_taken WHERE workflow = ?", [(key,) for key in batch.taken_cleared])
+    if batch.taken_swept:
+        swept = [(*place, serial) for place, serial in batch.taken_swept.items()]
+        run("DELETE FROM broadcast_taken WHERE name = ? AND event_key = ? AND serial < ?", swept)
+    if batch.sent_dropped:
+        run("DELETE FROM sent_event WHERE event_id = ?", [(event_id,) for event_id in batch.sent_dropped])
+    if batch.schedules_dropped:
+        run("DELETE FROM schedule WHERE key = ?", [(key,) for key in batch.schedules_dropped])
+    if batch.suspects_dropped:
+        run("DELETE FROM suspect WHERE workflow = ?", [(key,) for key in batch.suspects_dropped])
+
+
+def put(connection: sqlite3.Connection, batch: Batch, damaged_keys: set[int]) -> None:
+    """Write what a batch puts. Rows of damaged workflows that change are written whole."""
+    run = connection.executemany
+    if batch.workflows_new:
+        run(_INSERT_WORKFLOW, [rows.workflow_row(record) for record in batch.workflows_new.values()])
+        tagged = [(key, record.tags) for key, record in batch.workflows_new.items() if record.tags]
+        if tagged:
+            run(_INSERT_TAG, [(tag, key) for key, tags in tagged for tag in dict.fromkeys(tags)])
+    if batch.workflows_changed:
+        _update_workflows(connection, batch, damaged_keys)
+    if batch.history:
+        run(_INSERT_HISTORY, rows.history_rows(batch.history))
+    if batch.history_trimmed:
+        run("DELETE FROM history WHERE workflow = ? AND seq = ?", batch.history_trimmed)
+    if batch.waits_put:
+        waits = batch.waits_put.values()
+        run(_PUT_WAIT, [rows.wait_row(wait) for wait in waits if wait.question is None])
+        run(_PUT_PAUSE, rows.pause_rows(waits))
+    if batch.events_put:
+        run(_PUT_EVENT, [rows.event_row(event) for event in batch.events_put.values()])
+    if batch.letters_put:
+        run(_PUT_LETTER, [mail_rows.letter_row(letter) for letter in batch.letters_put.values()])
+    if batch.taken_put:
+        run(_PUT_TAKEN, [mail_rows.taken_row(taken) for taken in batch.taken_put.values()])
+    if batch.sent_put:
+        run(_PUT_SENT, [rows.sent_row(sent) for sent in batch.sent_put.values()])
+    if batch.progress_put:
+        run(_PUT_PROGRESS, [rows.progress_row(one) for one in batch.progress_put.values()])
+    if batch.schedules_put:
+        run(_PUT_SCHEDULE, [schedule_rows.schedule_row(one) for one in batch.schedules_put.values()])
+    if batch.suspects_put:
+        run(_PUT_SUSPECT, batch.suspects_put.items())
+
+
+def _update_workflows(connection: sqlite3.Connection, batch: Batch, damaged_keys: set[int]) -> None:
+    if damaged_keys and not damaged_keys.isdisjoint(batch.workflows_changed):
+        mended = [one for key, one in batch.workflows_changed.items() if key in damaged_keys]
+        connection.executemany(damaged.MEND, [(*rows.workflow_row(record), record.key) for record in mended])
+    changed, anew = batch.workflows_changed.values(), batch.restarted
+    going_on = [rows.change_row(record) for record in changed if record.key not in anew]
+    count = connection.executemany(_CHANGE_WORKFLOW, going_on).rowcount if going_on else 0
+    if anew:
+        begun = [_restart_row(rows.workflow_row(record)) for record in changed if record.key in anew]
+        count += connection.executemany(_RESTART_WORKFLOW, begun).rowcount if begun else 0
+    # An update of a row that is not there says nothing by itself, and the change would be lost.
+    if count != len(changed):
+        raise InvariantViolated("a batch changes a workflow that is not stored")

@@ -1,0 +1,7 @@
+"""The store in a SQLite file."""
+
+from durable.backends.sqlite.store import SqliteBackend
+
+__all__ = [
+    "SqliteBackend",
+]

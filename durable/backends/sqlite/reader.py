@@ -1,0 +1,209 @@
+"""Looks into a store file without opening it as a store: beside a running engine, and without leaving a trace.
+
+Takes no lock, migrates nothing and writes nothing; a file that needs either is refused. Knows the connection and how
+to read one workflow as it is at one moment. Must not know what its readers are looking for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import pathlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from durable.backends.sql import indexes, rows
+from durable.backends.sqlite import generation, owner, schema, storefile
+from durable.errors import CodecError, StorageUnavailable, StoreInUse, StoreUnusable
+from durable.model.records import WorkflowHistory, WorkflowStatus
+
+_log = logging.getLogger("durable")
+T = TypeVar("T")
+# What tells whether a file is still the same: its number, size and time of change, and whether it has a WAL.
+Marks = tuple[int, int, int, bool]
+
+# Few at a time, because the statement that finds them is one look at the store: a long one would keep the engine's WAL
+# from being cut back.
+_PAGE = 500
+# How often a closed file may change under our eyes before we give up.
+_TRIES = 10
+_UNFINISHED = f"({' OR '.join(indexes.status_is(one) for one in WorkflowStatus if not one.is_terminal)})"
+_WORKFLOW = f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE key = ? AND {_UNFINISHED}"
+_HISTORY = f"SELECT {rows.HISTORY.select()} FROM history WHERE workflow = ? ORDER BY seq"
+
+
+class StoreReader:
+    """The unfinished workflows of a SQLite store. Use it as `with StoreReader("orders.db") as reader`.
+
+    Raises `StoreUnusable` or `StoreTooNew` for a file that is no store of this version, `StorageUnavailable` for one
+    that cannot be read now.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fsdecode(path)
+        self._real = os.path.realpath(self._path)
+        if not os.path.isfile(self._real):
+            raise StoreUnusable(self._path, "there is no such file")
+        self._connection: sqlite3.Connection | None = None
+        self._is_immutable = False
+        self._seen: Marks | None = None
+
+    def __enter__(self) -> Self:
+        # The first look opens and checks the file.
+        self._look(id)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file; harmless when repeated."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def keys(self, name: str | None = None) -> Iterator[int]:
+        """The keys of all unfinished workflows, the oldest first; a page at a time."""
+        more = "" if name is None else " AND name = :name"
+        sql = f"SELECT key FROM workflow WHERE key > :after AND {_UNFINISHED}{more} ORDER BY key LIMIT {_PAGE}"
+        page: list[tuple[int]] = [(0,)]
+        while page:
+            params = {"after": page[-1][0], "name": name}
+            page = self._look(functools.partial(_rows, sql=sql, params=params))
+            yield from (key for (key,) in page)
+
+    def read(self, key: int) -> WorkflowHistory | None:
+        """A workflow and its history, both of the same moment; None if it has ended meanwhile.
+
+        Raises `CodecError` if the workflow itself cannot be read.
+        """
+        found = self._look(functools.partial(_read, key=key))
+        if found is None:
+            return None
+        row, entries = found
+        record = rows.WORKFLOW.record(row)
+        try:
+            return WorkflowHistory(record, tuple(map(rows.HISTORY.record, entries)))
+        except CodecError as error:
+            return WorkflowHistory(record, damage=str(error))
+
+    # --- the connection -------------------------------------------------------------------------------------------
+
+    def _look(self, question: Callable[[sqlite3.Connection], T]) -> T:
+        """Ask the store something, at one moment of it.
+
+        A file that was closed in order has no WAL, and must be opened as immutable: otherwise SQLite would create one.
+        Such a file is read without any lock, so an engine that opens it meanwhile goes unnoticed by SQLite. It is
+        noticed here, and the question is asked again.
+        """
+        for _ in range(_TRIES):
+            before = self._marks()
+            if self._is_immutable and before != self._seen:
+                self.close()
+            try:
+                answer = question(self._connected(before))
+            except sqlite3.Error as error:
+                if self._is_settled(before):
+                    raise storefile.refusal(self._path, error) from error
+            else:
+                if self._is_settled(before):
+                    return answer
+        raise StorageUnavailable(f"{self._path}: it changes all the time; try again")
+
+    def _is_settled(self, before: Marks) -> bool:
+        """Whether an answer holds: nobody can have changed the file while it was given."""
+        return not self._is_immutable or self._marks() == before
+
+    def _marks(self) -> Marks:
+        try:
+            found = os.stat(self._real)
+        except OSError as error:
+            raise StoreUnusable(self._path, f"it cannot be looked at: {error.strerror}") from error
+        try:
+            has_wal = os.stat(f"{self._real}-wal").st_size > 0
+        except OSError:
+            has_wal = False
+        return found.st_ino, found.st_size, found.st_mtime_ns, has_wal
+
+    def _connected(self, marks: Marks) -> sqlite3.Connection:
+        if self._connection is None:
+            self._seen = marks
+            has_wal = marks[-1]
+            if has_wal:
+                self._check_log()
+            uri = f"{pathlib.Path(self._real).as_uri()}?mode=ro{'' if has_wal else '&immutable=1'}"
+            self._is_immutable = not has_wal
+            connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=5.0)
+            try:
+                connection.text_factory = _text_or_bytes
+                self._check(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _check_log(self) -> None:
+        # An engine of this process has checked that itself, and would lose its locks if we opened and closed the file.
+        with contextlib.suppress(StoreInUse), owner.unowned(self._real):
+            generation.check_log(self._path, self._real)
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        schema.check(connection, self._path)
+        if not schema.is_current(connection):
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            problem = f"it has schema version {version}, this durable reads {schema.SCHEMA_VERSION}"
+            raise StoreUnusable(self._path, f"{problem}; check it with the durable that wrote it, or a migrated copy")
+
+
+def export_histories(
+    path: str | os.PathLike[str], *, name: str | None = None, limit: int | None = None
+) -> Iterator[WorkflowHistory]:
+    """The unfinished workflows of a store file with their histories, the oldest first, one at a time.
+
+    The file is only read, and an engine may be at work on it. A workflow whose rows are damaged is logged and left
+    out. Raises `StoreUnusable`, `StoreTooNew` or `StorageUnavailable`.
+    """
+    count = 0
+    with StoreReader(path) as reader:
+        for key in reader.keys(name):
+            if limit is not None and count >= limit:
+                return
+            try:
+                history = reader.read(key)
+                problem = None if history is None else history.damage
+            except CodecError as error:
+                history, problem = None, str(error)
+            if problem is not None:
+                _log.error("%s: a workflow cannot be read and is left out: %s", path, problem)
+            elif history is not None:
+                count += 1
+                yield history
+
+
+def _rows(connection: sqlite3.Connection, sql: str, params: dict[str, Any]) -> list[Any]:
+    return connection.execute(sql, params).fetchall()
+
+
+def _read(connection: sqlite3.Connection, key: int) -> tuple[Any, list[Any]] | None:
+    # One transaction: between two statements a workflow could continue as something else, with another history.
+    connection.execute("BEGIN")
+    try:
+        row = connection.execute(_WORKFLOW, (key,)).fetchone()
+        return None if row is None else (row, connection.execute(_HISTORY, (key,)).fetchall())
+    finally:
+        connection.execute("COMMIT")
+
+
+def _text_or_bytes(raw: bytes) -> str | bytes:
+    """Damaged text is told from the rest when the row is turned into a record."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw

@@ -1,0 +1,323 @@
+"""The store in a SQLite file, for one engine on one machine.
+
+Knows the connection: how it is opened, what one transaction holds and what SQLite's errors mean. Must not know why
+anything is stored or read; it has no clock and no policy. The SQL of reads is in `queries`, the shape of rows in
+`rows`, the tables in `schema`, the checks of the file in `storefile`, its lock in `owner`.
+
+SQLite before 3.51.3 can corrupt a WAL file when two connections write or checkpoint at the same moment ("WAL-reset"),
+and common Pythons bundle such versions. So exactly one connection writes and checkpoints, this one; whoever else looks
+at the file must open it with mode=ro.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, TypeVar, cast
+
+import attrs
+
+from durable.backends.base import Batch, HistoryLength, Opened, PendingCount, Query, R, Workflows
+from durable.backends.sql import damaged, queries, rows, writing
+from durable.backends.sql.tables import Row, Table
+from durable.backends.sqlite import generation, opening, owner, schema, storefile, vacuum
+from durable.backends.sqlite.copying import Copies
+from durable.backends.sqlite.filewatch import FileWatch
+from durable.backends.sqlite.stepmark import StepMark
+from durable.backends.sqlite.vacuum import Shrinking
+from durable.backends.sqlite.wal import Log
+from durable.errors import (
+    CodecError,
+    EngineClosed,
+    InvalidValue,
+    InvariantViolated,
+    StoreFenced,
+    StoreInUse,
+    StoreUnusable,
+    WrongType,
+)
+from durable.model.records import HistoryEntry, WorkflowRecord
+
+_log = logging.getLogger("durable")
+T = TypeVar("T")
+# Every so many commits the backend looks whether its files are still there.
+_LOOK_EVERY = 10
+
+# What a commit can meet only through a bug of ours: a key that exists, a value that no column takes.
+_BUGS = (
+    sqlite3.IntegrityError,
+    sqlite3.ProgrammingError,
+    sqlite3.InterfaceError,
+    sqlite3.DataError,
+    OverflowError,
+    UnicodeEncodeError,
+)
+
+# The number must follow the last one of this incarnation. The serial never goes back: a key given out twice would mix
+# up two workflows.
+_BY = {column: f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE {column} = ?" for column in ("id", "key")}
+_HISTORY = f"SELECT {rows.HISTORY.select()} FROM history WHERE workflow = ? ORDER BY seq"
+_FENCE = "UPDATE meta SET batch = ?, serial = max(serial, ?), clean = ? WHERE id = 1 AND incarnation = ? AND batch = ?"
+
+
+def _check_options(path: object, synchronous: object, busy_timeout: float) -> None:
+    """Raises `WrongType` or `InvalidValue`."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise WrongType("path", f"must be a path, not {type(path).__name__}")
+    if synchronous not in ("FULL", "NORMAL"):
+        raise InvalidValue("synchronous", f"must be 'FULL' or 'NORMAL', not {synchronous!r}")
+    if not 0 <= busy_timeout <= 3600 or math.isnan(busy_timeout):
+        raise InvalidValue("busy_timeout", f"must be 0 to 3600 seconds, not {busy_timeout}")
+
+
+class SqliteBackend:
+    """A store in one SQLite file. `synchronous="FULL"` survives a power cut, "NORMAL" only the end of the process.
+
+    `vacuum=True` rewrites a file of an earlier version when it is opened, so that it can become smaller again.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        synchronous: Literal["FULL", "NORMAL"] = "FULL",
+        busy_timeout: float = 5.0,
+        vacuum: bool = False,
+    ) -> None:
+        _check_options(path, synchronous, busy_timeout)
+        self._path = os.fsdecode(path)
+        self._synchronous, self._busy_timeout = synchronous, busy_timeout
+        self._must_vacuum = vacuum
+        self._incarnation = ""
+        self._connection: sqlite3.Connection | None = None
+        self._owner: owner.Owner | None = None
+        self._mark: StepMark | None = None
+        self._log = Log(self._path)
+        self._watch: FileWatch | None = None
+        self._copies: Copies | None = None
+        self._shrinking = Shrinking()
+        self._commits = 0
+        self._told: set[str] = set()
+        self._damage = damaged.Damage()
+
+    def __repr__(self) -> str:
+        return f"SqliteBackend({self._path!r})"
+
+    # --- open and close -------------------------------------------------------------------------------------------
+
+    def open(self, incarnation: str) -> Opened:
+        if self._connection is not None:
+            raise StoreInUse(self._path, f"another engine in this process, {os.getpid()}")
+        real = storefile.check(self._path)
+        self._owner = owner.take(real)
+        try:
+            self._connection = self._connect(real)
+            self._log = Log(real)
+            opened = self._take(self._connection, incarnation)
+            self._mark = StepMark(real)
+            self._watch = FileWatch(self._path, real, self._owner, self._connection)
+            self._copies = Copies(real)
+        except sqlite3.Error as error:
+            self.close()
+            raise storefile.refusal(self._path, error) from error
+        except BaseException:
+            self.close()
+            raise
+        self._incarnation = incarnation
+        return attrs.evolve(opened, marked=self._mark.left, mark=self._mark.cell)
+
+    def _connect(self, real: str) -> sqlite3.Connection:
+        """The one connection. A method, so that tests of power loss can put a disk that forgets under it."""
+        return sqlite3.connect(
+            real, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+
+    def _take(self, connection: sqlite3.Connection, incarnation: str) -> Opened:
+        # Again, now that nobody else can change it: the first look was before the lock.
+        schema.check(connection, self._path)
+        opening.prepare(connection, self._path, self._synchronous)
+        assert self._owner is not None
+        if self._must_vacuum:
+            vacuum.convert(connection, self._owner)
+        number = generation.announce(connection, self._owner, incarnation)
+        connection.execute("BEGIN IMMEDIATE")
+        if not schema.is_current(connection):
+            schema.migrate(connection)
+        row = connection.execute("SELECT serial, clean FROM meta WHERE id = 1").fetchone()
+        if row is None:
+            raise StoreUnusable(self._path, "it was altered by hand: the row of the table meta is missing")
+        # Not clean from the first moment on: an engine may die of what it loads before it commits anything.
+        connection.execute("UPDATE meta SET incarnation = ?, batch = 0, clean = 0 WHERE id = 1", (incarnation,))
+        connection.execute(f"PRAGMA schema_version = {number}")
+        connection.execute("COMMIT")
+        # Now, so that the file itself has the new generation.
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        return Opened(serial=row[0], clean=bool(row[1]))
+
+    def close(self) -> None:
+        if self._copies is not None:
+            self._copies.end()
+        connection, self._connection = self._connection, None
+        watch, self._watch = self._watch, None
+        if connection is not None:
+            opening.close(connection, watch)
+        if self._mark is not None:
+            self._mark.close()
+        # Last, so that the next owner finds no connection of ours at work.
+        held, self._owner = self._owner, None
+        if held is not None:
+            held.release()
+
+    # --- write ----------------------------------------------------------------------------------------------------
+
+    def commit(self, batch: Batch) -> None:
+        connection = self._taken()
+        fence = (batch.number, batch.serial, int(batch.clean_stop), self._incarnation, batch.number - 1)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            self._log.lay_out()
+            if connection.execute(_FENCE, fence).rowcount != 1:
+                raise StoreFenced(self._path)
+            writing.drop(connection, batch)
+            writing.put(connection, batch, self._damage.keys)
+            connection.execute("COMMIT")
+            self._commits += 1
+            if not self._commits % _LOOK_EVERY and self._watch is not None:
+                self._watch.look()
+        except BaseException:
+            # Only what goes wrong goes through there: the way in and out takes longer than many a statement.
+            with self._translated():
+                raise
+
+    def check(self) -> None:
+        if self._watch is not None:
+            self._watch.check()
+
+    def limit_wait(self, seconds: float) -> None:
+        with self._translated() as connection:
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * min(seconds, self._busy_timeout))}")
+
+    def shrink(self) -> bool:
+        with self._translated() as connection:
+            return self._shrinking.step(connection)
+
+    def backup(self, target: str, *, overwrite: bool, is_stopped: Callable[[], bool]) -> None:
+        if self._copies is None:
+            raise EngineClosed
+        self._copies.make(target, overwrite=overwrite, is_stopped=is_stopped)
+
+    def last_batch(self) -> int:
+        with self._translated() as connection:
+            sql = "SELECT batch FROM meta WHERE id = 1 AND incarnation = ?"
+            row = connection.execute(sql, (self._incarnation,)).fetchone()
+        if row is None:
+            raise StoreFenced(self._path)
+        return cast(int, row[0])
+
+    # --- read -----------------------------------------------------------------------------------------------------
+
+    def workflow(self, id: str) -> WorkflowRecord | None:
+        return self._workflow("id", id)
+
+    def workflow_by_key(self, key: int) -> WorkflowRecord | None:
+        return self._workflow("key", key)
+
+    def history(self, key: int) -> list[HistoryEntry]:
+        return [rows.HISTORY.record(row) for row in self._rows(_HISTORY, (key,))]
+
+    def find(self, query: Query[R]) -> Sequence[R]:
+        select = queries.select(query, self._damage.for_query(query, self._rows))
+        if select.limit is None:
+            return self._readable(select.table, self._rows(select.sql, {**select.params, "limit": -1}))
+        fetch = select.limit
+        while True:
+            found = self._rows(select.sql, {**select.params, "limit": fetch})
+            good = damaged.fitting(query, self._readable(select.table, found))
+            if len(good) >= select.limit or len(found) < fetch:
+                return good[: select.limit]
+            # Rows were left out. A page must not come out short for that: its reader would take it for the last.
+            fetch *= 2
+
+    def count(self, query: Workflows | PendingCount | HistoryLength) -> int:
+        sql, params = queries.count(query, self._damage.for_query(query, self._rows))
+        return cast(int, self._rows(sql, params)[0][0])
+
+    def _workflow(self, column: str, value: str | int) -> WorkflowRecord | None:
+        found = self._rows(_BY[column], (value,))
+        return self._record(rows.WORKFLOW, found[0]) if found else None
+
+    def _rows(self, sql: str, params: queries.Params | Row) -> list[Row]:
+        if self._connection is not None:
+            # The short way first: what goes wrong is asked once more below, where errors are told in our words.
+            try:
+                return self._connection.execute(sql, params).fetchall()
+            except sqlite3.Error:
+                pass
+        with self._translated() as connection:
+            try:
+                return connection.execute(sql, params).fetchall()
+            except sqlite3.OperationalError as error:
+                if "decode to UTF-8" not in str(error):
+                    raise
+            # Damaged text in one row must not hide the others, nor look like a store that may come back.
+            connection.text_factory = _text_or_bytes
+            try:
+                return connection.execute(sql, params).fetchall()
+            finally:
+                connection.text_factory = str
+
+    def _readable(self, table: Table[T], found: Iterable[Row]) -> list[T]:
+        """The records of the rows that hold one. The others stay where they are and are logged, each once."""
+        records: list[T] = []
+        for row in found:
+            try:
+                records.append(self._record(table, row))
+            except CodecError as error:
+                self._tell("a row cannot be read and is left out", error.where, error.problem)
+        return records
+
+    def _record(self, table: Table[T], row: Row) -> T:
+        """The record of a row; of a workflow also one that is damaged. Raises `CodecError`."""
+        if table is not rows.WORKFLOW:
+            return table.record(row)
+        record = self._damage.record(row)
+        if record.is_damaged:
+            self._tell("a workflow is parked", f"{table.name} {record.id}", record.park_detail)
+        return cast(T, record)
+
+    def _tell(self, what: str, where: str, problem: object) -> None:
+        if where not in self._told:
+            self._told.add(where)
+            _log.error("%s: %s: %s: %s", self._path, what, where, problem)
+
+    def _taken(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise InvariantViolated(f"{self!r} is used while it is not open")
+        return self._connection
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[sqlite3.Connection]:
+        """The connection; no transaction and no bare error of SQLite gets out of this block."""
+        connection = self._taken()
+        try:
+            yield connection
+        except _BUGS as error:
+            opening.roll_back(connection)
+            raise InvariantViolated(f"{self._path}: {error}") from error
+        except sqlite3.Error as error:
+            opening.roll_back(connection)
+            raise storefile.trouble(self._path, error) from error
+        except BaseException:
+            opening.roll_back(connection)
+            raise
+
+
+def _text_or_bytes(raw: bytes) -> str | bytes:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw

@@ -1,0 +1,30 @@
+"""`engine.backup`: a thread copies the store; neither the loop nor the coordinator waits for it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from functools import partial
+
+import anyio.to_thread
+
+from durable.backends.base import FileStore
+from durable.engine.api.core import Core
+from durable.errors import OperationMisused, WrongType
+
+
+async def back_up(core: Core, path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Copy the store of an engine to a file. If the caller is cancelled, the copy is given up and removed."""
+    core.check_open()
+    given: object = path
+    if not isinstance(given, (str, os.PathLike)):
+        raise WrongType("backup: path", f"must be a path, not {type(given).__name__}")
+    store = core.backend
+    if not isinstance(store, FileStore):
+        raise OperationMisused(f"backup() needs a store in a file, and this engine works on {store!r}")
+    left = threading.Event()
+    copy = partial(store.backup, os.fsdecode(path), overwrite=overwrite, is_stopped=left.is_set)
+    try:
+        await anyio.to_thread.run_sync(copy, abandon_on_cancel=True)
+    finally:
+        left.set()

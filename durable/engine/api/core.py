@@ -1,0 +1,312 @@
+"""What the façade and its groups share: the life of an engine, the way in and the way back.
+
+`Core` lives on the loop and is a state machine. It carries operations to the coordinator's thread and answers back to
+their callers; it decides nothing. `TRANSITIONS` is the whole life:
+
+    NEW       Never opened, or the store could not be taken.
+    OPENING   The thread is taking the store.
+    OPEN      Calls are taken. The only stage in which they are.
+    FAILED    The thread has ended by itself, the store is lost. The block is still to be left.
+    DRAINING  Calls are refused, running activities finish or are cut off.
+    STOPPING  The thread was told to end. It holds the store until it has.
+    CLOSED    The thread has gone and the store is free. The engine may be opened again.
+    FORKED    This process is a child of the one that has opened the engine, and the thread does not exist here. Nobody
+              moves there: it is how every stage after the first opening looks from another process.
+
+Two sides move it. The service opens and closes; the thread reports that it has gone, at any moment. While activities
+drain, that report changes nothing but the error that calls are given: the machine moves on when the drain is over.
+
+From OPENING on there is a `Runtime`, a new one for each opening.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Callable, Coroutine
+from enum import Enum
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import anyio
+import anyio.abc
+import attrs
+
+from durable.backends.base import Backend
+from durable.engine.config import EngineConfig
+from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.host.activities import ActivityPool
+from durable.engine.host.bridge import LoopBridge
+from durable.engine.host.runtime import Runtime
+from durable.engine.host.watchdog import Watchdog
+from durable.engine.operations import AwaitChange, AwaitEnd, Operation
+from durable.errors import EngineClosed, EngineForked, InvariantViolated, OperationMisused
+from durable.model.clock import SECOND, Clock, from_duration
+from durable.model.codec import Codec
+from durable.model.registry import Registry
+from durable.runner.definitions import WorkflowDef
+from durable.runner.ops import STEPPING, caller
+
+_log = logging.getLogger("durable")
+OPEN_ALREADY = "this engine is open already: use the one that 'async with' gave you"
+P = ParamSpec("P")
+A = TypeVar("A")
+S = TypeVar("S")
+
+
+class Stage(Enum):
+    """Where an engine is in its life."""
+
+    NEW = "new"
+    OPENING = "opening"
+    OPEN = "open"
+    FAILED = "failed"
+    DRAINING = "draining"
+    STOPPING = "stopping"
+    CLOSED = "closed"
+    FORKED = "forked"
+
+
+TRANSITIONS: dict[Stage, frozenset[Stage]] = {
+    Stage.NEW: frozenset({Stage.OPENING}),
+    # NEW: the thread could not take the store. STOPPING: whoever was opening it has been cancelled.
+    Stage.OPENING: frozenset({Stage.OPEN, Stage.NEW, Stage.STOPPING}),
+    Stage.OPEN: frozenset({Stage.DRAINING, Stage.FAILED}),
+    Stage.FAILED: frozenset({Stage.DRAINING}),
+    Stage.DRAINING: frozenset({Stage.STOPPING}),
+    Stage.STOPPING: frozenset({Stage.CLOSED}),
+    Stage.CLOSED: frozenset({Stage.OPENING}),
+    Stage.FORKED: frozenset(),
+}
+# Where the machine moves when the thread reports that it has gone; it stays in the others.
+_WHEN_GONE = {Stage.OPENING: Stage.NEW, Stage.OPEN: Stage.FAILED, Stage.STOPPING: Stage.CLOSED}
+# Bound once: attribute access on an enum costs a call on 3.11, and every call of the engine asks.
+_OPEN = Stage.OPEN
+
+
+def service_call(
+    method: Callable[Concatenate[S, P], Coroutine[Any, Any, A]],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, A]]:
+    """Guard a method of the engine: inside a workflow body it says what to write instead."""
+
+    @functools.wraps(method)
+    def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, A]:
+        if STEPPING.get() is not None:
+            refuse_in_body(method.__qualname__)
+        return method(self, *args, **kwargs)
+
+    return guarded
+
+
+def refuse_in_body(name: str) -> None:
+    """Raises `OperationMisused` if a workflow body is running: it has called what only a service may call."""
+    if STEPPING.get() is not None:
+        raise OperationMisused(
+            f"{name}() was called inside a workflow body, which must not talk to the engine: "
+            f"yield a workflow call for a child, or do it in an activity ({caller()})"
+        )
+
+
+@attrs.define(eq=False)
+class Core:
+    """The life of an engine."""
+
+    backend: Backend
+    registry: Registry[WorkflowDef[Any, Any]]
+    codec: Codec
+    config: EngineConfig
+    clock: Clock
+    new_id: Callable[[], str]
+    _stage: Stage = Stage.NEW
+    # The process that has opened it, 0 before the first time.
+    _pid: int = 0
+    # Why the thread has ended by itself.
+    _failure: BaseException | None = None
+    # There is one from OPENING on.
+    _runtime: Runtime = attrs.field(init=False)
+
+    @property
+    def stage(self) -> Stage:
+        """Where the engine is in its life, as seen from this process."""
+        return self._stage if self._pid in (0, os.getpid()) else Stage.FORKED
+
+    def _move(self, stage: Stage) -> None:
+        if stage not in TRANSITIONS[self._stage]:
+            raise InvariantViolated(f"an engine cannot go from {self._stage.value} to {stage.value}")
+        self._stage = stage
+
+    # --- calls ----------------------------------------------------------------------------------------------------
+
+    def check_open(self) -> Runtime:
+        """The runtime of the open engine.
+
+        Raises `EngineForked`, `EngineClosed` or what has made it fail, or `OperationMisused` in another event loop.
+        """
+        if (stage := self.stage) is not _OPEN:
+            raise self._refusal(stage)
+        if not self._runtime.bridge.is_here():
+            raise OperationMisused(
+                "this engine was opened in another event loop and can only be used there: "
+                "go there with anyio.from_thread.run, or use a SyncWorkflowEngine, which takes calls from any thread"
+            )
+        return self._runtime
+
+    def _refusal(self, stage: Stage) -> BaseException:
+        """What a call is told in any stage but OPEN."""
+        if stage is Stage.FORKED:
+            return EngineForked(self._pid)
+        if stage in (Stage.NEW, Stage.OPENING):
+            return EngineClosed("the engine is not open yet")
+        return EngineClosed() if self._failure is None else self._failure.with_traceback(None)
+
+    async def ask(self, operation: Operation[A]) -> A:
+        """Have an operation done; the answer comes after its commit."""
+        runtime = self.check_open()
+        room = runtime.room
+        try:
+            room.acquire_nowait()
+        except anyio.WouldBlock:
+            await room.acquire()
+            is_late = True
+        else:
+            is_late = False
+        try:
+            if is_late:
+                # It may have been closed meanwhile, and opened again.
+                runtime = self.check_open()
+            return await runtime.answer(operation)
+        finally:
+            room.release()
+
+    def ask_end(self, operation: AwaitEnd | AwaitChange) -> Coroutine[Any, Any, Any]:
+        """Like `ask`, for the two questions whose answer may take months; they take no room in the queue."""
+        return self.check_open().answer(operation)
+
+    def running_positions(self, key: int, round: int) -> frozenset[str]:
+        """Where activities of a workflow run in this process now; for those who have had an answer."""
+        return self._runtime.pool.running_positions(key, round)
+
+    # --- opening --------------------------------------------------------------------------------------------------
+
+    def check_closed(self) -> None:
+        """Raises `EngineForked`, or `OperationMisused` if the engine is open: it is entered only once at a time."""
+        if (stage := self.stage) is Stage.FORKED:
+            raise self._refusal(stage)
+        if Stage.OPENING not in TRANSITIONS[stage]:
+            raise OperationMisused(OPEN_ALREADY)
+
+    async def open(self, tasks: anyio.abc.TaskGroup, is_cancelled: Callable[[], bool]) -> None:
+        """Start the thread and have it take the store. Raises a `StorageError`."""
+        runtime = self._make_runtime(tasks, is_cancelled)
+        self._move(Stage.OPENING)
+        self._runtime, self._pid, self._failure = runtime, os.getpid(), None
+        try:
+            runtime.start_thread(self.new_id(), self._gone)
+        except BaseException as error:
+            self._gone(error)
+            raise
+        # Once the thread works on the store it must be waited for, or a cancelled start leaves the store locked.
+        try:
+            with anyio.CancelScope(shield=True):
+                await runtime.opened.wait()
+        except BaseException:
+            # A bare asyncio task.cancel(), as of asyncio.timeout, gets through the shield. Whoever opens the store next
+            # should find it free, unless opening it takes long.
+            if self._stage is Stage.OPENING:
+                self._stop()
+            with anyio.move_on_after(1.0, shield=True):
+                await runtime.gone.wait()
+            raise
+        if self._failure is not None:
+            raise self._failure
+        # Here and not when the thread reports: the caller recovers before anybody else is let in.
+        self._move(Stage.OPEN)
+        runtime.pool.start()
+
+    def _make_runtime(self, tasks: anyio.abc.TaskGroup, is_cancelled: Callable[[], bool]) -> Runtime:
+        bridge = LoopBridge()
+        coordinator = WorkflowStateCoordinator(
+            self.backend,
+            self.registry,
+            codec=self.codec,
+            config=self.config,
+            clock=self.clock,
+            release=lambda release: _warn_if_lost(bridge.post(self._receive, release)),
+        )
+        return Runtime(
+            coordinator=coordinator,
+            bridge=bridge,
+            pool=ActivityPool(
+                tasks, coordinator.submit, self.codec, self.config, waiter=bridge.waiter, is_cancelled=is_cancelled
+            ),
+            watchdog=Watchdog(self.clock, self.config),
+            room=anyio.Semaphore(self.config.max_inbox, fast_acquire=True),
+        )
+
+    # --- what the thread reports, in the loop ---------------------------------------------------------------------
+
+    def _receive(self, release: Release) -> None:
+        """Hand out what one commit has released."""
+        runtime = self._runtime
+        if release.is_last:
+            release.answered += runtime.coordinator.refuse_rest(release.end)
+        if release.activities:
+            runtime.pool.apply(release.activities)
+        for envelope in release.answered:
+            envelope.wake()
+        if release.is_last:
+            self._gone(release.end)
+
+    def _gone(self, failure: BaseException | None) -> None:
+        """The thread has ended, or could not begin."""
+        runtime = self._runtime
+        runtime.bridge.close()
+        self._failure = failure
+        if (stage := _WHEN_GONE.get(self._stage)) is not None:
+            self._move(stage)
+        runtime.opened.set()
+        runtime.gone.set()
+
+    # --- closing --------------------------------------------------------------------------------------------------
+
+    async def close(self, drain: float | None = None) -> None:
+        """Take no more work, let activities finish, leave. Harmless when repeated."""
+        if (stage := self.stage) not in (Stage.OPEN, Stage.FAILED):
+            return
+        runtime = self._runtime
+        seconds = self.drain_seconds(None) if drain is None else drain
+        self._move(Stage.DRAINING)
+        with anyio.CancelScope(shield=True):
+            try:
+                # Once the store is lost, no answer can be recorded any more.
+                await runtime.pool.drain(0.0 if stage is Stage.FAILED else seconds)
+            finally:
+                # Also when asyncio's own cancel() gets through the shield: the thread holds the store until it is told.
+                self._stop()
+            with anyio.move_on_after(max(seconds, 1.0)):
+                await runtime.gone.wait()
+        if not runtime.gone.is_set():
+            _log.error("the coordinator did not come back in time; what was acknowledged is stored, a restart recovers")
+
+    def _stop(self) -> None:
+        """Tell the thread to end, if it has not."""
+        self._move(Stage.STOPPING)
+        if self._runtime.gone.is_set():
+            self._move(Stage.CLOSED)
+        else:
+            self._runtime.coordinator.stop()
+
+    def hurry(self) -> None:
+        """Let running activities have no more time: whoever closes the engine is in a hurry."""
+        if self._stage in (Stage.OPEN, Stage.DRAINING):
+            self._runtime.pool.hurry()
+
+    def drain_seconds(self, drain: object) -> float:
+        """How long a shutdown waits."""
+        what, duration = ("drain", self.config.drain) if drain is None else ("shutdown: drain", drain)
+        return from_duration(what, duration) / SECOND
+
+
+def _warn_if_lost(arrived: bool) -> None:
+    if not arrived:
+        _log.warning("the event loop has ended before the engine was shut down; a restart recovers")

@@ -1,0 +1,269 @@
+"""`WorkflowEngine`: the façade. It checks what callers pass, builds an operation and hands it over; nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self, TypeVar, overload
+
+from durable.backends.base import Backend
+from durable.backends.url import open_store
+from durable.engine.api.backup import back_up
+from durable.engine.api.core import OPEN_ALREADY, Core, Stage, service_call
+from durable.engine.api.dead_letters import DeadLetters
+from durable.engine.api.events import Events
+from durable.engine.api.handle import WorkflowHandle, outcome_of
+from durable.engine.api.pauses import Pauses
+from durable.engine.api.runs import Runs
+from durable.engine.api.schedules import Schedules
+from durable.engine.config import EngineConfig
+from durable.engine.host.task_group import Host, make_host
+from durable.engine.operations import (
+    CancelWorkflow,
+    Delivered,
+    FindWorkflow,
+    Queued,
+    ReadRecovery,
+    RecoverWorkflows,
+    SendEvent,
+    StartWorkflow,
+    TerminateWorkflow,
+)
+from durable.engine.operations.views import RecoveryReport
+from durable.errors import EngineClosed, OperationMisused, WrongType
+from durable.model.clock import Clock, SystemClock, from_duration
+from durable.model.codec import Codec
+from durable.model.ids import check_reason, check_text, new_id
+from durable.model.records import WorkflowStatus
+from durable.model.registry import Registry
+from durable.runner.definitions import REGISTRY, WorkflowCall, WorkflowDef
+from durable.runner.events import Event, event_key
+
+_log = logging.getLogger("durable")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class WorkflowEngine:
+    """Runs workflows durably inside a service. Use it as `async with WorkflowEngine("orders.db") as engine`."""
+
+    def __init__(
+        self,
+        store: str | os.PathLike[str] | Backend,
+        *,
+        workflows: Iterable[WorkflowDef[..., Any]] | None = None,
+        config: EngineConfig | None = None,
+        clock: Clock | None = None,
+        codec: Codec | None = None,
+        new_id: Callable[[], str] = new_id,
+    ) -> None:
+        self._core = Core(
+            backend=open_store(store),
+            registry=Registry(REGISTRY if workflows is None else _definitions(workflows)),
+            codec=codec or Codec(),
+            config=config or EngineConfig(),
+            clock=clock or SystemClock(),
+            new_id=new_id,
+        )
+        self._takes_all = workflows is None
+        # What the last start came to; None before the first.
+        self.recovery: RecoveryReport | None = None
+        self._host: Host | None = None
+        self.runs = Runs(self._core)
+        self.pauses = Pauses(self._core)
+        self.events = Events(self._core)
+        self.dead_letters = DeadLetters(self._core)
+        self.schedules = Schedules(self._core)
+
+    async def __aenter__(self) -> Self:
+        self._core.check_closed()
+        if self._host is not None:
+            # Another task is just opening it.
+            raise OperationMisused(OPEN_ALREADY)
+        if self._takes_all:
+            # Also those that were imported after this object was made.
+            for definition in REGISTRY:
+                self._core.registry.add(definition)
+        self._host = make_host(self._core.close, self._core.hurry)
+        try:
+            await self._core.open(await self._host.open(), self._host.is_cancelled)
+            self.recovery = _log_recovery(await self._core.ask(ReadRecovery()))
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        host = self._host
+        if host is None:
+            return None
+        if self._core.stage is Stage.FORKED:
+            await host.abandon()
+            return None
+        host.check_leaving()
+        try:
+            return await host.leave(error)
+        finally:
+            if self._host is host:
+                self._host = None
+
+    @service_call
+    async def start(
+        self,
+        call: WorkflowCall[R],
+        *,
+        id: str | None = None,
+        delay: timedelta | float | None = None,
+        tags: Iterable[str] | None = None,
+    ) -> WorkflowHandle[R]:
+        """Begin a workflow; it is durable when this returns. The same id with the same call finds the first one.
+
+        Raises `WorkflowAlreadyExists` for another call, other tags or another delay under this id; `CodecError` or
+        `PayloadTooLarge` for the arguments.
+        """
+        if not isinstance(call, WorkflowCall):
+            raise WrongType("start", f"takes a call of a @workflow function, not {call!r}")
+        call._used = True
+        found = call.child_id if id is None else check_text("workflow id", id)
+        definition: WorkflowDef[Any, Any] = call.definition
+        coder = definition.coder(self._core.codec)
+        coder.check(call.args, call.kwargs)
+        text, arguments = coder.pack_call(call.args, call.kwargs)
+        record = await self._core.ask(
+            StartWorkflow(
+                id=found or self._core.new_id(),
+                name=definition.name,
+                version=definition.version,
+                input=text,
+                definition=definition,
+                arguments=arguments,
+                delay=0 if delay is None else from_duration("start: delay", delay),
+                tags=_tags(tags),
+            )
+        )
+        return WorkflowHandle(self._core, record.id)
+
+    @service_call
+    async def send_event(
+        self,
+        event: Event[T],
+        payload: T,
+        *,
+        to: str | None = None,
+        key: str | None = None,
+        event_id: str | None = None,
+        allow_unstarted: bool = False,
+    ) -> Delivered | Queued:
+        """Send an event to one workflow, or untargeted; it is durable when this returns.
+
+        Raises `WorkflowNotFound`, `WorkflowTerminated`, `PendingEventsFull`, `EventConflict`, `CodecError`, and
+        `EventTypeMismatch` if the workflow that would get it waits for another type and cannot read it.
+        """
+        if not isinstance(event, Event):
+            raise WrongType("send_event", f"takes an Event, not {type(event).__name__}")
+        text, _ = event.coder(self._core.codec).pack(payload)
+        return await self._core.ask(
+            SendEvent(
+                name=event.name,
+                event_key=event_key(key),
+                payload=text,
+                to=None if to is None else check_text("workflow id", to),
+                allow_unstarted=allow_unstarted,
+                consume=event.consume_on_read,
+                expire_after=event.expire_after_us,
+                event_id=None if event_id is None else check_text("event id", event_id),
+                payload_type=event.payload_type,
+            )
+        )
+
+    @overload
+    def handle(self, id: str) -> WorkflowHandle[Any]: ...
+    @overload
+    def handle(self, id: str, wf: WorkflowDef[..., R]) -> WorkflowHandle[R]: ...
+    def handle(self, id: str, wf: WorkflowDef[..., Any] | None = None) -> WorkflowHandle[Any]:
+        """The handle of a workflow that was started before; whether it exists is seen when it is used.
+
+        With the workflow itself, `handle("order-42", checkout)`, its result has a type. An id that belongs to another
+        workflow then raises `WrongWorkflow` when the handle is used.
+        """
+        if wf is not None and not isinstance(wf, WorkflowDef):
+            raise WrongType("handle", f"wf must be a @workflow function, not {wf!r}")
+        return WorkflowHandle(self._core, check_text("workflow id", id), wf)
+
+    @service_call
+    async def query_status(self, id: str) -> WorkflowStatus | None:
+        """How a workflow stands, None if there is none with this id."""
+        return await self.handle(id).status()
+
+    @service_call
+    async def query_result(self, id: str) -> Any:
+        """A workflow's result once it has succeeded, else None."""
+        record = await self._core.ask(FindWorkflow(check_text("workflow id", id)))
+        if record is None or record.status is not WorkflowStatus.SUCCEEDED:
+            return None
+        return outcome_of(self._core, record)
+
+    @service_call
+    async def cancel(self, id: str, reason: str | None = None) -> bool:
+        """Raise `Cancelled` at a workflow's waits; it cleans up and ends cancelled. False if it has ended already."""
+        return await self._core.ask(CancelWorkflow(check_text("workflow id", id), check_reason(reason)))
+
+    @service_call
+    async def terminate(self, id: str, reason: str | None = None) -> bool:
+        """End a workflow at once, without its cleanup. False if it has ended already."""
+        return await self._core.ask(TerminateWorkflow(check_text("workflow id", id), check_reason(reason)))
+
+    @service_call
+    async def recover(self) -> RecoveryReport:
+        """Go on with what is running and look again at what is parked; harmless when repeated."""
+        report = await self._core.ask(RecoverWorkflows())
+        while report.next_after is not None:
+            report += await self._core.ask(RecoverWorkflows(report.next_after, report.until))
+        return _log_recovery(report)
+
+    @service_call
+    async def backup(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Copy the store to a file while the engine works; the copy opens as a store and is whole once this returns.
+
+        It holds one moment, not before the call. Raises `StoreUnusable` for a path that exists already (unless
+        `overwrite`) or cannot be written, `StorageUnavailable` if the copy fails, `EngineClosed` after a shutdown.
+        """
+        await back_up(self._core, path, overwrite=overwrite)
+
+    @service_call
+    async def shutdown(self, drain: timedelta | float | None = None) -> None:
+        """Take no more work, let activities finish for `drain`, then leave. Nothing acknowledged is lost."""
+        seconds = self._core.drain_seconds(drain)
+        with contextlib.suppress(EngineClosed):
+            self._core.check_open()
+        await self._core.close(seconds)
+
+
+def _definitions(workflows: Iterable[WorkflowDef[..., Any]]) -> list[WorkflowDef[Any, Any]]:
+    found = list(workflows)
+    for one in found:
+        if not isinstance(one, WorkflowDef):
+            raise WrongType("workflows", f"takes @workflow functions, not {one!r}")
+    return found
+
+
+def _tags(tags: Iterable[str] | None) -> tuple[str, ...]:
+    if tags is None:
+        return ()
+    if isinstance(tags, str):
+        raise WrongType("tags", "must be several texts, not one: tags=[...]")
+    texts = dict.fromkeys(check_text("tag", tag) for tag in tags)
+    # In the order given, which for a set is another one in every process.
+    return tuple(sorted(texts) if isinstance(tags, (set, frozenset)) else texts)
+
+
+def _log_recovery(report: RecoveryReport) -> RecoveryReport:
+    if report != RecoveryReport():
+        _log.info("%s", report)
+    return report

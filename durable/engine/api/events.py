@@ -1,0 +1,45 @@
+"""Events that nobody has taken yet: `engine.events`."""
+
+from __future__ import annotations
+
+import builtins
+
+import attrs
+
+from durable.engine.api.arguments import _limit, _number
+from durable.engine.api.core import Core, service_call
+from durable.engine.operations import (
+    ListEvents,
+    RemoveEvent,
+)
+from durable.model.dead_letters import PendingEventInfo
+from durable.model.ids import check_text
+
+
+@attrs.frozen
+class Events:
+    """Events that no workflow has taken yet."""
+
+    _core: Core
+
+    @service_call
+    async def list(
+        self, *, name: str | None = None, to: str | None = None, limit: int = 100, after: int = 0
+    ) -> builtins.list[PendingEventInfo]:
+        """Pending events, oldest first: all, those of a name, or those sent to a workflow, started or not.
+
+        `after` is the id of the last one of the page before.
+        """
+        return await self._core.ask(
+            ListEvents(
+                name=None if name is None else check_text("name", name),
+                to=None if to is None else check_text("workflow id", to),
+                after=_number("after", "id of an event", after),
+                limit=_limit(limit),
+            )
+        )
+
+    @service_call
+    async def remove(self, event_id: int) -> None:
+        """Remove a pending event, so that no workflow takes it. Raises `EventNotFound`."""
+        await self._core.ask(RemoveEvent(_number("event_id", "id of an event", event_id)))

@@ -1,0 +1,135 @@
+"""`WorkflowHandle`: one workflow, as a service sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from datetime import timedelta
+from typing import Any, Generic, TypeVar, overload
+
+import anyio
+
+from durable.engine.api.core import Core, refuse_in_body, service_call
+from durable.engine.api.updates import Watch, read_progress
+from durable.engine.operations import AwaitChange, AwaitEnd, CancelWorkflow, FindWorkflow, ReadProgress, Sight
+from durable.errors import UnknownWorkflow, WorkflowCancelled, WorkflowFailed, WorkflowParked, WrongWorkflow
+from durable.model.clock import SECOND, from_duration
+from durable.model.error_codec import error_summary, unpack_error
+from durable.model.ids import check_reason
+from durable.model.records import WorkflowRecord, WorkflowStatus
+from durable.runner.definitions import WorkflowDef
+
+R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T")
+
+
+class WorkflowHandle(Generic[R_co]):
+    """A workflow that was started, now or long ago."""
+
+    def __init__(self, core: Core, id: str, definition: WorkflowDef[Any, R_co] | None = None) -> None:
+        self._core = core
+        self.id = id
+        # Which workflow it must be, where the caller has said so.
+        self._definition = definition
+
+    @service_call
+    async def result(self, timeout: timedelta | float | None = None, *, wait_if_parked: bool = False) -> R_co:
+        """Wait for the end: the result, or `WorkflowFailed`, `WorkflowCancelled`, `TimeoutError`.
+
+        Raises `WorkflowParked` if the workflow is parked or becomes so, unless `wait_if_parked` is True.
+        """
+        await self._check()
+        question = AwaitEnd(self.id, wait_if_parked)
+        seconds = None if timeout is None else from_duration("result: timeout", timeout) / SECOND
+        if seconds is None:
+            return self._outcome(await self._core.ask_end(question))
+        try:
+            with anyio.fail_after(seconds):
+                record = await self._core.ask_end(question)
+        except TimeoutError:
+            hint = f"engine.runs.describe({self.id!r}) says what it waits for"
+            raise TimeoutError(f"workflow {self.id!r} has not ended within {seconds} s; {hint}") from None
+        return self._outcome(record)
+
+    def _outcome(self, record: WorkflowRecord) -> R_co:
+        value: R_co = outcome_of(self._core, record, self._definition)
+        return value
+
+    async def _check(self) -> None:
+        """Raises `WrongWorkflow` if the id belongs to another workflow than the handle was made for."""
+        if self._definition is None:
+            return
+        record = await self._core.ask(FindWorkflow(self.id))
+        # One that has continued as another workflow is the same run still.
+        if record is not None and not record.round and record.name != self._definition.name:
+            raise WrongWorkflow(self.id, record.name, self._definition.name)
+
+    @service_call
+    async def status(self) -> WorkflowStatus | None:
+        """How it stands, None if no such workflow is stored."""
+        await self._check()
+        record = await self._core.ask(FindWorkflow(self.id))
+        return None if record is None else record.status
+
+    @service_call
+    async def cancel(self, reason: str | None = None) -> bool:
+        """Ask it to clean up and end; False if it has ended already."""
+        await self._check()
+        return await self._core.ask(CancelWorkflow(self.id, check_reason(reason)))
+
+    @overload
+    def progress(self) -> Coroutine[Any, Any, Any]: ...
+    @overload
+    def progress(self, type: type[T]) -> Coroutine[Any, Any, T | None]: ...
+    def progress(self, type: Any = Any) -> Coroutine[Any, Any, Any]:
+        """What it has published last, as JSON or as a type that it fits; None if nothing yet.
+
+        The workflow is not loaded for this. Raises `WorkflowNotFound`, or `CodecError` for a type that does not fit.
+        """
+        refuse_in_body("WorkflowHandle.progress")
+        return self._progress(type)
+
+    async def _progress(self, type: Any) -> Any:
+        await self._check()
+        found = await self._core.ask(ReadProgress(self.id))
+        return read_progress(self._core.codec, self.id, None if found is None else found.value, type)
+
+    @overload
+    def watch(self) -> Watch[Any]: ...
+    @overload
+    def watch(self, type: type[T]) -> Watch[T]: ...
+    def watch(self, type: Any = Any) -> Watch[Any]:
+        """`async for update in handle.watch()`: how it stands now, then every change of status or progress.
+
+        What is told is stored. A slow consumer sees the latest; the end is always told, and is the last.
+        """
+        refuse_in_body("WorkflowHandle.watch")
+        return Watch(self.id, self._change, self._core.codec, type)
+
+    async def _change(self, seen: Sight | None) -> Sight:
+        if seen is None:
+            await self._check()
+        sight: Sight = await self._core.ask_end(AwaitChange(self.id, seen))
+        return sight
+
+    def __repr__(self) -> str:
+        return f"<workflow handle {self.id!r}>"
+
+
+def outcome_of(core: Core, record: WorkflowRecord, expected: WorkflowDef[Any, Any] | None = None) -> Any:
+    """The result of a workflow that has ended, or its error raised. `expected` reads it where its code is not known."""
+    if record.status is WorkflowStatus.PARKED:
+        raise WorkflowParked(record.id, record.park_detail or "")
+    cause = None if record.error is None else unpack_error(record.error)
+    if record.status is WorkflowStatus.CANCELLED:
+        raise WorkflowCancelled(record.id, record.cancel_reason) from cause
+    if record.error is not None:
+        raise WorkflowFailed(record.id, *error_summary(record.error)) from cause
+    text = record.result or "null"
+    try:
+        definition = core.registry.get(record.name, record.version)
+    except UnknownWorkflow:
+        if expected is not None and expected.name == record.name:
+            return expected.coder(core.codec).result.unpack(text)
+        # Old runs outlive their code; their results are still JSON.
+        return core.codec.coder(Any, f"workflow {record.name}: result").unpack(text)
+    return definition.coder(core.codec).result.unpack(text)

@@ -1,0 +1,63 @@
+"""Questions to people: `engine.pauses`."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import attrs
+
+from durable.engine.api.arguments import _limit, _number
+from durable.engine.api.core import Core, service_call
+from durable.engine.api.runs import _raise
+from durable.engine.operations import (
+    CancelPause,
+    ListPauses,
+    ResumePause,
+)
+from durable.model.ids import check_reason, check_text
+from durable.model.records import OpenPause
+from durable.model.shapes.own_types import write_own
+
+
+@attrs.frozen
+class Pauses:
+    """Questions that workflows have put to people."""
+
+    _core: Core
+
+    @service_call
+    async def list(
+        self, *, workflow_id: str | None = None, name: str | None = None, limit: int = 100, after: int = 0
+    ) -> builtins.list[OpenPause]:
+        """Open pauses, oldest first: all, those of a workflow, or those of all workflows with a name.
+
+        `after` is the number of the last one of the page before. Raises `WorkflowNotFound`.
+        """
+        return await self._core.ask(
+            ListPauses(
+                workflow_id=None if workflow_id is None else check_text("workflow id", workflow_id),
+                name=None if name is None else check_text("name", name),
+                after=_number("after", "number of a pause", after),
+                limit=_limit(limit),
+            )
+        )
+
+    @service_call
+    async def resume(self, workflow_id: str, pause_id: str, answer: Any) -> None:
+        """Answer a pause; the answer is durable when this returns. The first answer stands.
+
+        Raises `PauseNotFound`, `PauseAlreadyAnswered`, `PauseExpired`, `PauseCancelled`, `WorkflowTerminated`,
+        `WorkflowParked`, `WorkflowNotFound`; and `CodecError` or `PayloadTooLarge` for an answer that is not what the
+        pause asks for, which then stays open.
+        """
+        place = check_text("workflow id", workflow_id), check_text("pause id", pause_id)
+        # Here and not where bodies run: whatever the answer does while it is written, it does to its own caller.
+        text = write_own(self._core.codec, answer, "pause: answer")
+        _raise(await self._core.ask(ResumePause(*place, text, type(answer).__name__)))
+
+    @service_call
+    async def cancel(self, workflow_id: str, pause_id: str, reason: str | None = None) -> None:
+        """Take a question back: `PauseCancelled` is raised where the workflow has paused. Refused like `resume`."""
+        place = check_text("workflow id", workflow_id), check_text("pause id", pause_id)
+        _raise(await self._core.ask(CancelPause(*place, check_reason(reason))))

@@ -1,0 +1,156 @@
+"""Workflows that are started again and again: `engine.schedules`."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Coroutine
+from datetime import timedelta
+from typing import Any, overload
+
+import attrs
+
+from durable.engine.api.arguments import _count
+from durable.engine.api.core import Core, refuse_in_body, service_call
+from durable.engine.api.handle import WorkflowHandle
+from durable.engine.operations import (
+    CreateSchedule,
+    DeleteSchedule,
+    ListSchedules,
+    PauseSchedule,
+    ResumeSchedule,
+    TriggerSchedule,
+)
+from durable.engine.operations.views import ScheduleSummary
+from durable.errors import InvalidValue, WrongType
+from durable.model.ids import check_text
+from durable.model.schedule import CatchUp, Job, Overlap, Plan, check_name, check_policies
+from durable.runner.definitions import WorkflowCall, WorkflowDef
+from durable.runner.ops import Op
+
+_PAGE_MAX, _UPCOMING_MAX = 1_000, 100
+_UPCOMING = 3
+
+
+@attrs.frozen
+class Schedules:
+    """Workflows that are started again and again."""
+
+    _core: Core
+
+    @overload
+    def create(
+        self,
+        name: str,
+        call: WorkflowCall[Any],
+        *,
+        cron: str,
+        timezone: str | None = None,
+        overlap: Overlap = ...,
+        catch_up: CatchUp = ...,
+        replace: bool = False,
+    ) -> Coroutine[Any, Any, ScheduleSummary]: ...
+    @overload
+    def create(
+        self,
+        name: str,
+        call: WorkflowCall[Any],
+        *,
+        every: timedelta | float,
+        overlap: Overlap = ...,
+        catch_up: CatchUp = ...,
+        replace: bool = False,
+    ) -> Coroutine[Any, Any, ScheduleSummary]: ...
+    def create(
+        self,
+        name: str,
+        call: WorkflowCall[Any],
+        *,
+        cron: str | None = None,
+        every: timedelta | float | None = None,
+        timezone: str | None = None,
+        overlap: Overlap = Overlap.SKIP,
+        catch_up: CatchUp = CatchUp.SKIP,
+        replace: bool = False,
+    ) -> Coroutine[Any, Any, ScheduleSummary]:
+        """Start a workflow by a cron expression in a time zone (UTC), or every so often from now on.
+
+        The same definition under the same name again changes nothing. Raises `ScheduleAlreadyExists` for another one,
+        unless it is to `replace` it; `CodecError` or `PayloadTooLarge` for the arguments.
+        """
+        refuse_in_body("Schedules.create")
+        if isinstance(call, Op):
+            # Here and not in the coroutine: what was handed over is not forgotten.
+            call._used = True
+        return self._create(name, call, (cron, every, timezone), (overlap, catch_up), replace=replace)
+
+    async def _create(
+        self,
+        name: str,
+        call: WorkflowCall[Any],
+        when: tuple[str | None, timedelta | float | None, str | None],
+        policies: tuple[Overlap, CatchUp],
+        *,
+        replace: bool,
+    ) -> ScheduleSummary:
+        check_name(name)
+        if not isinstance(call, WorkflowCall):
+            raise WrongType("schedules.create", f"takes a call of a @workflow function, not {call!r}")
+        if call.child_id is not None:
+            raise InvalidValue("schedules.create", "gives each run an id of its own: pass the call without with_id()")
+        plan = Plan.of(*when)
+        overlap, catch_up = policies
+        check_policies(overlap, catch_up)
+        definition: WorkflowDef[Any, Any] = call.definition
+        coder = definition.coder(self._core.codec)
+        coder.check(call.args, call.kwargs)
+        schedule = await self._core.ask(
+            CreateSchedule(
+                name=name,
+                job=Job(
+                    plan=plan,
+                    workflow=definition.name,
+                    version=definition.version,
+                    input=coder.pack_arguments(call.args, call.kwargs),
+                    overlap=overlap,
+                    catch_up=catch_up,
+                ),
+                definition=definition,
+                replace=replace,
+            )
+        )
+        return ScheduleSummary.of(schedule, _UPCOMING)
+
+    @service_call
+    async def pause(self, name: str) -> None:
+        """Let no tick start anything; harmless when repeated. Raises `ScheduleNotFound`."""
+        await self._core.ask(PauseSchedule(check_name(name)))
+
+    @service_call
+    async def resume(self, name: str) -> None:
+        """Go on with the next tick; those that came meanwhile are left out. Raises `ScheduleNotFound`."""
+        await self._core.ask(ResumeSchedule(check_name(name)))
+
+    @service_call
+    async def trigger(self, name: str, *, id: str | None = None) -> WorkflowHandle[Any]:
+        """Start a run now, also while paused; the same id again finds the first one.
+
+        Raises `ScheduleNotFound`, or `ScheduleBusy` while the last run is unfinished and runs must not overlap.
+        """
+        given = f"{check_name(name)}@trigger-{self._core.new_id()}" if id is None else check_text("workflow id", id)
+        run = await self._core.ask(TriggerSchedule(name, given))
+        return WorkflowHandle(self._core, run.id)
+
+    @service_call
+    async def delete(self, name: str) -> None:
+        """Forget a schedule; its runs go on. Raises `ScheduleNotFound`."""
+        await self._core.ask(DeleteSchedule(check_name(name)))
+
+    @service_call
+    async def list(
+        self, *, limit: int = 100, after: str | None = None, upcoming: int = _UPCOMING
+    ) -> builtins.list[ScheduleSummary]:
+        """Schedules by name, each with so many of its next ticks. `after` is the name of the last one of the page
+        before."""
+        page = ListSchedules(None if after is None else check_name(after), _count("limit", limit, 1, _PAGE_MAX))
+        count = _count("upcoming", upcoming, 0, _UPCOMING_MAX)
+        return [ScheduleSummary.of(schedule, count) for schedule in await self._core.ask(page)]

@@ -1,0 +1,1 @@
+"""The thread that owns all state."""

@@ -1,0 +1,273 @@
+"""`WorkflowStateCoordinator`: the one thread that owns all state.
+
+First it recovers: the crash counts are committed when the store is opened, then the workflows that were running are
+loaded, page by page. Timers and calls wait until that is over.
+
+Then it takes everything that is queued, decides, commits once and releases once: in this order, for all operations
+alike. No feature adds a line here. Nothing leaves before the commit, and what leaves goes into the host's loop in one
+call per batch.
+
+A commit that fails is tried again, unreleased. Whether it happened after all is answered by the batch number before
+anything else. A store that stays broken stops the engine: callers get `StorageUnavailable`, memory is thrown away, and
+a restart recovers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from durable.backends.base import Backend
+from durable.engine.config import EngineConfig
+from durable.engine.coordinator.callers import Observers, Watchers
+from durable.engine.coordinator.decisions import decide_in, new_turn
+from durable.engine.coordinator.inbox import Envelope, Inbox
+from durable.engine.coordinator.patience import Patience
+from durable.engine.coordinator.upkeep import Upkeep
+from durable.engine.decide.lists import answer_list
+from durable.engine.decide.queries import Pending
+from durable.engine.decide.recovery import begin_trials, hold_trials, trials_begun
+from durable.engine.decide.turn import Turn
+from durable.engine.decide.watch import Watched
+from durable.engine.operations import (
+    Effect,
+    Follow,
+    Operation,
+    RecoverNext,
+    RunActivity,
+    StartWorkflow,
+    StopActivity,
+)
+from durable.engine.operations.log_lines import Tell
+from durable.engine.state.state import State
+from durable.errors import DurableError, EngineClosed, InvariantViolated, StorageError, StorageUnavailable
+from durable.model.clock import SECOND, Clock, from_duration
+from durable.model.codec import Codec
+from durable.model.registry import Registry
+from durable.runner.definitions import WorkflowDef
+
+_log = logging.getLogger("durable")
+# A tuple: `isinstance` takes three times as long with a union.
+_FOR_THE_LOOP = (RunActivity, StopActivity)
+
+
+@attrs.define(eq=False)
+class Release:
+    """What leaves the coordinator after one commit."""
+
+    answered: list[Envelope] = attrs.field(factory=list)
+    activities: list[RunActivity | StopActivity] = attrs.field(factory=list)
+    # Why the coordinator has ended, in its last release.
+    end: BaseException | None = None
+    is_last: bool = False
+
+
+class WorkflowStateCoordinator:
+    """Owns the state; everything it does happens in the thread that calls `run`."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        registry: Registry[WorkflowDef[Any, Any]],
+        *,
+        codec: Codec,
+        config: EngineConfig,
+        clock: Clock,
+        release: Callable[[Release], None],
+    ) -> None:
+        self.state = State(backend, registry, codec, config)
+        self._backend = backend
+        self._config = config
+        self._clock = clock
+        self._release = release
+        # Those who wait for the batch that is being decided; if it cannot be committed they must be told.
+        self._callers: list[Envelope] = []
+        # Who waits for the end of a workflow, and who for any change.
+        self._watchers: Watchers[Envelope] = Watchers()
+        self._observers: Observers[Envelope] = Observers()
+        self._patience = Patience(backend, clock, from_duration("commit_patience", config.commit_patience) / SECOND)
+        self._upkeep = Upkeep(backend, clock)
+        self._batch_number = 0
+        # Whether the recovery is not over yet. Until then no timer fires and no call is taken.
+        self.is_recovering = True
+        self._inbox = inbox = Inbox(self.state, clock, config, self._forget_abandoned, self._upkeep.longest_nap)
+        # From any thread: put an operation into the queue, and end after what is queued.
+        self.submit, self.stop, self.refuse_rest = inbox.submit, inbox.stop, inbox.refuse_rest
+        # How long there will be nothing to do.
+        self.nap = inbox.nap
+
+    # --- the thread -----------------------------------------------------------------------------------------------
+
+    def open(self, incarnation: str) -> None:
+        """Take the store. Raises a `StorageError`."""
+        opened = self._backend.open(incarnation)
+        self._patience.limit()
+        self.state.serial = opened.serial
+        self.state.mark = opened.mark
+        self._inbox.open()
+        # Before anything runs: what runs next may take this process down as well.
+        try:
+            turn = new_turn(self.state, self._clock.now())
+            begin_trials(turn, opened)
+            self._commit()
+        except BaseException:
+            self._backend.close()
+            raise
+        # Only now: a crash that was not counted must be known to the next engine.
+        trials_begun(self.state)
+        self._apply(turn.effects, Release())
+
+    def run(self) -> None:
+        """Work until told to stop, or until the store is lost."""
+        end: BaseException | None = None
+        try:
+            while not self._inbox.is_stopping:
+                self._work(wait=True)
+            if self._inbox.is_clean:
+                self.state.batch.clean_stop = True
+                self._commit()
+        except BaseException as error:
+            end = error if isinstance(error, StorageError) else StorageUnavailable(f"the coordinator failed: {error!r}")
+            _log.critical("the engine has stopped: %s", error, exc_info=not isinstance(error, StorageError))
+        self._leave(end)
+
+    def work_off(self) -> int:
+        """One batch of what is queued and due now; how many operations. `run` does this, with naps in between."""
+        return self._work(wait=False)
+
+    def has_work(self) -> bool:
+        """Whether something is queued or due now."""
+        return self.is_recovering or self._inbox.has_work()
+
+    def _work(self, *, wait: bool) -> int:
+        if self.is_recovering:
+            self.process([RecoverNext()])
+            # A stop does not wait for the rest.
+            self.is_recovering = self.state.recovery.next_after is not None and not self._inbox.is_clean
+            return 1
+        taken = self._inbox.take(wait=wait and not self._upkeep.has_more)
+        count = len(taken)
+        self.process(taken)
+        self._upkeep.tidy(is_idle=not count)
+        return count
+
+    def process(self, items: list[Envelope | Operation[Any]]) -> None:
+        """Decide a batch, commit it, release it. What comes in an envelope has somebody who waits for the answer."""
+        self._callers = [item for item in items if isinstance(item, Envelope)]
+        turn = new_turn(self.state, self._clock.now())
+        release = Release()
+        if len(self._callers) > 1 and len(ids := _started(self._callers)) > 1:
+            self.state.prefetch(ids)
+        lists: list[Envelope] = []
+        # Used up: an answer of an activity is gone before the next one makes the garbage collector look at both.
+        items.reverse()
+        while items:
+            item = items.pop()
+            if not isinstance(item, Envelope):
+                _decide_own(turn, item)
+            elif item.operation.is_list:
+                lists.append(item)
+            else:
+                self._answer(turn, item, release)
+        if self.state.trials.next() is not None:
+            hold_trials(turn)
+        self.state.mark[0] = 0
+        told = self._observers.look(turn)
+        self._commit()
+        # Nothing is acknowledged that went into a file which is no longer there.
+        self._upkeep.check()
+        for envelope in lists:
+            self._answer(turn, envelope, release)
+        release.answered += self._observers.take(told)
+        self._apply(turn.effects, release)
+        if release.answered or release.activities:
+            self._release(release)
+        self._callers = []
+        self.state.look_ahead()
+
+    def _answer(self, turn: Turn, envelope: Envelope, release: Release) -> None:
+        operation = envelope.operation
+        try:
+            reply = answer_list(self._backend, operation, turn.now) if operation.is_list else decide_in(turn, operation)
+        except (InvariantViolated, StorageError):
+            # The state may be half changed. Crash-only: throw it away and start again.
+            raise
+        except DurableError as error:
+            envelope.error, reply = error, None
+        if isinstance(reply, Pending):
+            self._watchers.add(reply.key, envelope)
+        elif isinstance(reply, Watched):
+            self._observers.add(reply.key, envelope)
+        else:
+            envelope.reply = reply
+            release.answered.append(envelope)
+
+    def _apply(self, effects: list[Effect], release: Release) -> None:
+        """The commit has happened: sort what leaves from what is to be done next."""
+        for effect in effects:
+            if isinstance(effect, _FOR_THE_LOOP):
+                release.activities.append(effect)
+            elif isinstance(effect, Follow):
+                self._inbox.follow(effect.operation)
+            elif isinstance(effect, Tell):
+                effect.write()
+            else:
+                for envelope in self._watchers.pop(effect.record):
+                    envelope.reply = effect.record
+                    release.answered.append(envelope)
+
+    # --- commit ---------------------------------------------------------------------------------------------------
+
+    def _commit(self) -> None:
+        """Make the batch durable, or raise. An empty batch costs nothing."""
+        batch = self.state.batch
+        if batch.is_empty():
+            self.state.next_batch()
+            return
+        self.state.seal(self._batch_number + 1)
+        began = self._clock.monotonic()
+        try:
+            self._backend.commit(batch)
+        except StorageUnavailable as error:
+            self._patience.commit_again(batch, error, began)
+        self._batch_number += 1
+        self.state.next_batch()
+
+    def _forget_abandoned(self) -> None:
+        self._watchers.forget_abandoned()
+        self._observers.forget_abandoned()
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    def _leave(self, end: BaseException | None) -> None:
+        """Throw memory away and tell everybody who still waits."""
+        for key in list(self.state.loaded):
+            self.state.unload(key)
+        try:
+            self._backend.close()
+        except StorageError as error:
+            _log.error("the store could not be closed: %s", error)
+        release = Release(self.refuse_rest(end), end=end, is_last=True)
+        for one in [*self._callers, *self._watchers, *self._observers]:
+            one.error = end or EngineClosed()
+            release.answered.append(one)
+        self._release(release)
+
+
+def _decide_own(turn: Turn, operation: Operation[Any]) -> None:
+    """Decide what nobody waits for."""
+    try:
+        decide_in(turn, operation)
+    except (InvariantViolated, StorageError):
+        raise
+    except DurableError as error:
+        _log.error("an operation of the engine itself was refused: %s: %s", operation, error)
+
+
+def _started(callers: Sequence[Envelope]) -> list[str]:
+    """The ids under which workflows are to be started."""
+    calls = [caller.operation for caller in callers]
+    return [call.id for call in calls if isinstance(call, StartWorkflow)]

@@ -1,0 +1,198 @@
+"""From an operation to its decision, and from a message to its handler: two tables, and one loop for what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from durable.engine import operations as ops
+from durable.engine.decide import (
+    activities,
+    cancel,
+    children,
+    description,
+    events,
+    kept_events,
+    loops,
+    pauses,
+    published,
+    queries,
+    recovery,
+    retention,
+    schedules,
+    sending,
+    start,
+    timers,
+    watch,
+)
+from durable.engine.decide.body import (
+    begin_attempt,
+    cancel_awaited,
+    dispatch,
+    forget_wait,
+    load,
+    register_event,
+    stop_activity,
+)
+from durable.engine.decide.kinship import reason_of
+from durable.engine.decide.long_decisions import decide_check_waits, put_off
+from durable.engine.decide.turn import Turn, WaitKind
+from durable.engine.operations import (
+    CheckWaits,
+    ForkWorkflow,
+    ReadRecovery,
+    RecoverNext,
+    RemoveEvent,
+    RemoveLetter,
+    RepairWorkflow,
+    ReplayLetter,
+    RetryWorkflow,
+    own,
+)
+from durable.engine.operations.messages import (
+    AtWait,
+    CancelChild,
+    CancelSpawned,
+    EventMoved,
+    EventSent,
+    FireTimers,
+    LookAgain,
+    Message,
+)
+from durable.engine.repair import fork, repair, retry
+from durable.engine.state.bodies import Loaded
+from durable.engine.state.state import State
+from durable.errors import CodecError
+from durable.model.records import EntryKind
+from durable.runner.fibers import WaitCondition
+
+_DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
+    ops.StartWorkflow: start.decide_start_workflow,
+    ops.RecordActivity: activities.decide_record_activity,
+    ops.BeginAttempt: recovery.decide_begin_attempt,
+    ops.WakeWorkflow: timers.decide_wake_workflow,
+    ops.ResumeWorkflow: timers.decide_resume_workflow,
+    ops.CancelWorkflow: cancel.decide_cancel_workflow,
+    ops.TerminateWorkflow: cancel.decide_terminate_workflow,
+    ops.SendEvent: events.decide_send_event,
+    CheckWaits: decide_check_waits,
+    RemoveEvent: kept_events.decide_remove_event,
+    ReplayLetter: kept_events.decide_replay_letter,
+    RemoveLetter: kept_events.decide_remove_letter,
+    ops.SweepEvents: kept_events.decide_sweep_events,
+    ops.ResumePause: pauses.decide_resume_pause,
+    ops.CancelPause: pauses.decide_cancel_pause,
+    ops.RecoverWorkflows: recovery.decide_recover_workflows,
+    RecoverNext: recovery.decide_recover_next,
+    ReadRecovery: recovery.decide_read_recovery,
+    ops.FindWorkflow: queries.decide_find_workflow,
+    ops.AwaitEnd: queries.decide_await_end,
+    ops.ReadHistory: queries.decide_read_history,
+    ops.DescribeWorkflow: description.decide_describe_workflow,
+    ops.PurgeWorkflows: queries.decide_purge_workflows,
+    own.ExpireWorkflows: retention.decide_expire_workflows,
+    RetryWorkflow: retry.decide_retry_workflow,
+    ForkWorkflow: fork.decide_fork_workflow,
+    RepairWorkflow: repair.decide_repair_workflow,
+    ops.ReadProgress: published.decide_read_progress,
+    ops.AwaitChange: watch.decide_await_change,
+    ops.CreateSchedule: schedules.decide_create_schedule,
+    ops.TickSchedule: schedules.decide_tick_schedule,
+    ops.PauseSchedule: schedules.decide_pause_schedule,
+    ops.ResumeSchedule: schedules.decide_resume_schedule,
+    ops.TriggerSchedule: schedules.decide_trigger_schedule,
+    ops.DeleteSchedule: schedules.decide_delete_schedule,
+}
+
+
+def new_turn(state: State, now: int) -> Turn:
+    """A turn in which operations of one batch are decided."""
+    return Turn(state, now, WAIT_KINDS)
+
+
+def decide_in(turn: Turn, op: ops.Operation[Any]) -> Any:
+    """Decide one more operation of a batch; the reply."""
+    reply = _DECISIONS[type(op)](turn, op)
+    if turn.messages.waiting:
+        follow_up(turn)
+    return reply
+
+
+def follow_up(turn: Turn) -> None:
+    """Handle what follows from a decision. One that grows long goes on in the next batch."""
+    messages, left = turn.messages, turn.state.config.max_steps_per_decision
+    while messages.waiting:
+        if messages.has(LookAgain):
+            left -= 1
+            if left < 0:
+                put_off(turn)
+                continue
+        message = messages.next()
+        _HANDLERS[type(message)](turn, message)
+    state = turn.state
+    if state.started:
+        # Only the step of a workflow that was put off goes on in a later decision.
+        state.started = {key: count for key, count in state.started.items() if key in state.put_off}
+
+
+def _look_again(turn: Turn, message: LookAgain) -> None:
+    """A wait may have its answer already, unless what was handled before has ended the workflow or the wait."""
+    loaded, wait = _wait_at(turn, message)
+    if loaded is not None and wait is not None and (look := WAIT_KINDS[wait.kind].look) is not None:
+        look(turn, loaded, wait)
+
+
+def _event_sent(turn: Turn, message: EventSent) -> None:
+    loaded, wait = _wait_at(turn, message)
+    if loaded is not None and wait is not None and wait.kind is EntryKind.SEND:
+        sending.send_from_body(turn, loaded, wait)
+
+
+def _cancel_spawned(turn: Turn, message: CancelSpawned) -> None:
+    loaded, wait = _wait_at(turn, message)
+    if loaded is not None and wait is not None and wait.kind is EntryKind.CANCEL_CHILD:
+        children.cancel_spawned(turn, loaded, wait, message=message)
+
+
+def _wait_at(turn: Turn, message: AtWait) -> tuple[Loaded | None, WaitCondition | None]:
+    """The wait that a message is about, and its live body."""
+    record = turn.state.get_active(message.key)
+    loaded = None if record is None else load(turn, record)
+    return loaded, None if loaded is None else loaded.session.waits.get(message.position)
+
+
+def _cancel_child(turn: Turn, message: CancelChild) -> None:
+    id, parent, where, cause = message
+    try:
+        child = turn.state.find(id)
+    except CodecError:
+        # A child whose row is damaged cannot be cancelled; that must not keep its parent from ending.
+        return
+    # An id that the workflow has chosen may be a stranger's.
+    is_own = child is not None and (child.parent_key, child.parent_place) == (parent.key, where)
+    # One that is being cancelled cleans up in its own time: only a person, or a body that says so, cancels it again.
+    if child is not None and is_own and not child.cancel_requested:
+        cancel.cancel_workflow(turn, child, reason_of(cause, parent), cause)
+
+
+# The kinds of waits, one row each. The runner has the other half of each row (`durable.runner.kinds`).
+WAIT_KINDS: dict[EntryKind, WaitKind] = {
+    EntryKind.ACTIVITY: WaitKind(opened=dispatch, withdrawn=stop_activity, due=begin_attempt),
+    EntryKind.TIMER: WaitKind(due=timers.fire_timer),
+    EntryKind.EVENT: WaitKind(opened=register_event, look=events.check_events, withdrawn=forget_wait),
+    EntryKind.PAUSE: WaitKind(look=pauses.check_pause, withdrawn=forget_wait, due=pauses.expire_pause),
+    EntryKind.CHILD: WaitKind(look=children.check_child, withdrawn=cancel_awaited),
+    EntryKind.SPAWN: WaitKind(look=children.check_spawn),
+    EntryKind.RESULT: WaitKind(look=children.check_result, withdrawn=forget_wait),
+    EntryKind.CANCEL_CHILD: WaitKind(look=children.check_cancel_child),
+    EntryKind.SEND: WaitKind(look=sending.check_send),
+    EntryKind.LOOP: WaitKind(look=loops.check_state, is_passing=True),
+}
+_HANDLERS: dict[type[Message], Callable[[Turn, Any], object]] = {
+    LookAgain: _look_again,
+    EventSent: _event_sent,
+    CancelSpawned: _cancel_spawned,
+    FireTimers: lambda turn, message: timers.fire_due(turn, message.key),
+    CancelChild: _cancel_child,
+    EventMoved: sending.reoffer,
+}

@@ -1,0 +1,176 @@
+"""What the coordinator does next: calls that came in, timers that are due, and its own operations, in one order.
+
+Any thread may put something in; only the coordinator's thread takes something out. Knows instants and limits. Must not
+know what an operation does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import attrs
+
+from durable.engine.config import EngineConfig
+from durable.engine.operations import ExpireWorkflows, Operation, RecordActivity, SweepEvents, when_due
+from durable.engine.state.state import State
+from durable.errors import EngineClosed
+from durable.model.clock import LATEST, SECOND, Clock, from_duration
+
+# How many timers and operations of the engine itself go into one batch: each may have to rebuild a workflow, and who
+# calls meanwhile waits until the batch is committed. A hundred thousand that are due at once must not be felt.
+_OWN = 50
+
+
+@attrs.define(eq=False)
+class Envelope:
+    """An operation on its way, and the answer on its way back to the caller, whom `wake` tells."""
+
+    operation: Operation[Any]
+    wake: Callable[[], None]
+    reply: Any = None
+    error: BaseException | None = None
+    # A caller that no longer waits (a timeout) says so here, and is forgotten.
+    is_abandoned: bool = False
+    # When it was submitted.
+    at: int = 0
+
+
+# What is stamped with the time at which it came in. On the object itself: a pair for each would be one more object that
+# the garbage collector comes by at every step.
+_STAMPED = (Envelope, RecordActivity)
+
+
+class Inbox:
+    """Everything that waits to be decided."""
+
+    def __init__(
+        self, state: State, clock: Clock, config: EngineConfig, on_sweep: Callable[[], None], longest_nap: float
+    ) -> None:
+        self._state = state
+        self._timers = state.timers
+        self._clock = clock
+        self._config = config
+        self._on_sweep = on_sweep
+        self._longest_nap = longest_nap
+        # None asks the thread to stop.
+        self._queue: SimpleQueue[Envelope | Operation[Any] | None] = SimpleQueue()
+        self._next: deque[Operation[Any]] = deque()
+        self._sweep_every = from_duration("sweep_every", config.sweep_every) / SECOND
+        self._sweep_at = 0.0
+        # Whether the thread was asked to stop in order, and whether it has seen that.
+        self.is_clean = False
+        self.is_stopping = False
+
+    def open(self) -> None:
+        """The engine begins to work: the first sweep is due."""
+        self._sweep_at = self._clock.monotonic()
+
+    # --- from any thread ------------------------------------------------------------------------------------------
+
+    def submit(self, item: Envelope | Operation[Any]) -> None:
+        """Put an operation into the queue, in an envelope if somebody waits for the answer."""
+        # What came in before a deadline is decided before it, however long the thread was busy. Without a stamp it came
+        # in while there was no deadline at all, so before all that there are now.
+        if not self._timers.is_empty and isinstance(item, _STAMPED):
+            item.at = self._clock.now()
+        self._queue.put(item)
+
+    def refuse_rest(self, end: BaseException | None) -> list[Envelope]:
+        """Everything that is queued, with why it is refused. Asked again after the last release: more may have come."""
+        refused: list[Envelope] = []
+        with contextlib.suppress(Empty):
+            while True:
+                if isinstance(item := self._queue.get_nowait(), Envelope):
+                    item.error = end or EngineClosed()
+                    refused.append(item)
+        return refused
+
+    def stop(self) -> None:
+        """End after what is queued now, and mark the stop as clean."""
+        self.is_clean = True
+        self._queue.put(None)
+
+    # --- in the coordinator's thread ------------------------------------------------------------------------------
+
+    def follow(self, operation: Operation[Any]) -> None:
+        """An operation that follows from a commit."""
+        self._next.append(operation)
+
+    def has_work(self) -> bool:
+        """Whether something is queued or due now."""
+        timer = self._state.timers.next()
+        is_due = timer <= self._clock.now() if timer is not None else self._state.timers.refill_after() is not None
+        return is_due or bool(self._next) or not self._queue.empty()
+
+    def nap(self) -> float:
+        """How many seconds may pass before there is something to do, unless something is put into the queue."""
+        until, trial = self._timers.next(), self._state.trials.next()
+        if until is None or (trial is not None and trial < until):
+            until = trial
+        longest = self._longest_nap
+        return longest if until is None else min(longest, max(0.0, (until - self._clock.now()) / SECOND))
+
+    def take(self, *, wait: bool) -> list[Envelope | Operation[Any]]:
+        """Everything that waits, up to the limit, in the order in which it is decided.
+
+        Timers and the engine's own operations come before calls, except for the calls that came in before a deadline.
+        """
+        limit, own = self._config.max_batch, min(self._config.max_batch, _OWN)
+        timers = self._due(own)
+        # Timers may be due again and again, of workflows that wait for one of these operations.
+        taken = self._own(max(own - len(timers), (own + 1) // 2))
+        calls: list[Envelope | Operation[Any]] = []
+        most = 2 * limit - len(timers) - len(taken)
+        queue, may_wait = self._queue, wait and not timers and not taken
+        # Asked and not told by `Empty`, which takes as long as a decision. Nobody else takes anything out.
+        while may_wait or not queue.empty():
+            try:
+                item = queue.get(timeout=self.nap()) if may_wait else queue.get_nowait()
+            except Empty:
+                break
+            may_wait, self.is_stopping = False, self.is_stopping or item is None
+            if item is not None:
+                calls.append(item)
+            if self.is_stopping or len(calls) >= most:
+                break
+        return _in_order(timers, taken, calls) if timers or taken else calls
+
+    def _due(self, limit: int) -> list[tuple[int, int]]:
+        """The timers whose time has come, up to the limit, each with its deadline."""
+        return self._state.take_due_timers(self._clock.now(), limit)
+
+    def _own(self, limit: int) -> list[Envelope | Operation[Any]]:
+        """The engine's own operations, up to the limit; a sweep that is due comes on top."""
+        operations: list[Envelope | Operation[Any]] = []
+        if (now := self._clock.monotonic()) >= self._sweep_at:
+            self._sweep_at = now + self._sweep_every
+            operations.append(SweepEvents())
+            if self._config.retention is not None:
+                operations.append(ExpireWorkflows())
+            self._on_sweep()
+        while self._next and len(operations) < limit:
+            operations.append(self._next.popleft())
+        return operations
+
+
+def _in_order(
+    timers: list[tuple[int, int]], own: list[Envelope | Operation[Any]], calls: list[Envelope | Operation[Any]]
+) -> list[Envelope | Operation[Any]]:
+    """The operations of one batch: timers, each after the calls that came in before its deadline, then the rest."""
+    ordered: list[Envelope | Operation[Any]] = []
+    early = 0
+    for deadline, key in timers:
+        while early < len(calls) and _arrived(calls[early]) < deadline:
+            ordered.append(calls[early])
+            early += 1
+        ordered.append(when_due(key))
+    return [*ordered, *own, *calls[early:]]
+
+
+def _arrived(call: Envelope | Operation[Any]) -> int:
+    """When a call or the answer of an activity came in; the engine's own come at no particular time."""
+    return call.at if isinstance(call, _STAMPED) else LATEST

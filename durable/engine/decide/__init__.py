@@ -1,0 +1,1 @@
+"""From an operation to its decision."""

@@ -1,0 +1,397 @@
+"""Pure decisions: a workflow learns something and goes on.
+
+Feeding an entry and all that follows from it (the next waits, an end, the parent's wake-up, an event that is consumed)
+is one decision and so one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+from zlib import crc32
+
+from durable.engine.decide.endings import child_id_of, end_workflow, park
+from durable.engine.decide.published import forget_known, store_progress
+from durable.engine.decide.turn import Turn
+from durable.engine.operations import RunActivity, StopActivity, log_lines
+from durable.engine.operations.messages import CancelChild, LookAgain
+from durable.engine.state.bodies import FIRST_FLIGHT, Loaded
+from durable.engine.state.deaths import BEGINS, REBUILT, WHAT, WHERE
+from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError
+from durable.model.codec import Arguments
+from durable.model.error_codec import pack_error
+from durable.model.position import place
+from durable.model.records import (
+    CancelCause,
+    DeliveryMode,
+    EntryKind,
+    EntryStatus,
+    EventWait,
+    HistoryEntry,
+    ParkReason,
+    WorkflowRecord,
+    WorkflowStatus,
+)
+from durable.runner.definitions import ActivityCall
+from durable.runner.events import EventOp
+from durable.runner.fibers import WaitCondition
+from durable.runner.replaying import is_first_run, parking_of, session_of
+from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
+from durable.runner.session import NOTHING_TRIMMED, WorkflowSessionRunner
+
+_UNREAD: Any = object()
+# Names of their own for what every step asks for: to Python 3.11 a member of an enum is as dear as a call.
+_ACTIVITY = EntryKind.ACTIVITY
+_RUNNING, _SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED
+# What a NamedTuple does when it is called, without the call in between: every step makes two of them.
+new_tuple = tuple.__new__
+
+
+def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
+    """The live body of a workflow, rebuilt from its history if need be; None if it had to be parked instead.
+
+    A workflow that was parked and fits again goes on from here.
+    """
+    loaded = turn.state.touch(record.key)
+    if loaded is not None:
+        return loaded
+    try:
+        history = turn.state.chronicle.of(record.key)
+        session, result = rebuild(turn, record, history)
+        rows = turn.state.waits.of(record.key)
+    except (InvariantViolated, StorageError):
+        # A bug of ours, or a store that cannot be read, says nothing about this workflow.
+        raise
+    except Exception as error:
+        # A body that cannot even be rebuilt must not take the others down.
+        park(turn, record, *parking_of(error))
+    else:
+        loaded = Loaded(record, session, last_seq(history), rows)
+        turn.state.load(loaded)
+        if record.crashes:
+            _survive(turn, loaded)
+        # Before anything is said about how far it has come: an answer of `patched` is no progress.
+        _look_after_history(turn, loaded)
+        if record.status is WorkflowStatus.PARKED:
+            turn.state.workflows.mark_resumed(loaded.record, record.wake_at)
+            turn.effects.append(log_lines.unparked(record))
+        for position, row in list(rows.items()):
+            wait = session.waits.get(position)
+            if wait is None or wait.kind is not row.kind:
+                _forget(turn, loaded, position)
+        # What it has spawned in earlier rounds stands in no history any more.
+        session.has_spawned = session.has_spawned or record.round > 0
+        forget_known(turn, record, session)
+        withdrawn: Sequence[WaitCondition] = ()
+        if loaded.record.cancel_pending and not isinstance(result, Failed):
+            result = _tell_cancelled(turn, loaded)
+            withdrawn = result.withdrawn if isinstance(result, Suspended) else ()
+        if isinstance(result, Suspended):
+            result = Suspended(list(session.waits.values()), withdrawn)
+        advance(turn, loaded, result)
+        return turn.state.loaded.get(record.key)
+    return None
+
+
+def rebuild(
+    turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]
+) -> tuple[WorkflowSessionRunner, SessionResult]:
+    """The body of a workflow, brought to where its history ends. Raises whatever keeps it from being rebuilt."""
+    session = _session(turn, record)
+    _mark(turn, record, REBUILT if history else BEGINS)
+    session.registered = partial(turn.state.waits.of, record.key)
+    turn.state.watch.enter(record, session)
+    try:
+        # A body that has never run yet takes the code of today.
+        is_new = record.key in turn.state.workflows.unbegun
+        if not history and (is_new or is_first_run(record, history)):
+            return session, session.start()
+        # One that has a history all the same is a fork.
+        return session, session.replay(history, is_new_fork=True) if is_new else session.replay(history)
+    finally:
+        # Asked for only while the body is rebuilt.
+        session.registered = tuple
+        turn.state.watch.leave()
+
+
+def last_seq(history: Sequence[HistoryEntry]) -> int:
+    """The number of the last entry; loops trim those before it."""
+    return history[-1].seq if history else 0
+
+
+def begin(turn: Turn, record: WorkflowRecord, mail: int, arguments: Arguments | None) -> None:
+    """Run the body of a workflow that is new, and has no history yet."""
+    session = _session(turn, record, arguments)
+    loaded = Loaded(record, session, 0, mail=mail)
+    turn.state.load(loaded)
+    _mark(turn, record, BEGINS)
+    turn.state.watch.enter(record, session)
+    try:
+        result = session.start()
+    finally:
+        turn.state.watch.leave()
+    advance(turn, loaded, result)
+
+
+def feed(
+    turn: Turn, loaded: Loaded, wait: WaitCondition, status: EntryStatus, outcome: str, *, value: Any = _UNREAD
+) -> bool:
+    """Record what has come of a wait, and go on. False if the body cannot take it: then it is parked, nothing is
+    recorded, and whatever was to be fed is still there."""
+    # The wall clock may have been set back; a timer must not be seen to fire before its deadline.
+    at = loaded.session.now
+    if at < turn.now:
+        at = turn.now
+    entry = new_tuple(HistoryEntry, (loaded.seq + 1, wait.position, wait.kind, wait.name, status, outcome, at, None))
+    return _feed(turn, loaded, entry, value)
+
+
+def feed_retry(turn: Turn, loaded: Loaded, wait: WaitCondition, outcome: str, delay: int) -> None:
+    """Record a failed attempt and when the next one is due; the body does not learn of it."""
+    at = max(turn.now, loaded.session.now)
+    retry_at = turn.now + delay
+    entry = HistoryEntry(loaded.seq + 1, wait.position, wait.kind, wait.name, EntryStatus.RETRY, outcome, at, retry_at)
+    loaded.session.feed(entry)
+    loaded.seq = entry.seq
+    turn.state.chronicle.append(loaded.record.key, entry)
+    dispatch(turn, loaded, wait)
+    settle(turn, loaded)
+
+
+def feed_cancel(turn: Turn, loaded: Loaded) -> None:
+    """Raise `Cancelled` in the body, for the reason that its record tells."""
+    _feed(turn, loaded, _cancellation(turn, loaded), _UNREAD)
+
+
+def _cancellation(turn: Turn, loaded: Loaded) -> HistoryEntry:
+    coder = turn.state.codec.coder(str | None, "reason of a cancellation")
+    reason, _ = coder.pack(loaded.record.cancel_reason)
+    return HistoryEntry(loaded.seq + 1, "", EntryKind.CANCEL, "cancel", EntryStatus.OK, reason, turn.now)
+
+
+def _tell_cancelled(turn: Turn, loaded: Loaded) -> SessionResult:
+    """Raise a `Cancelled` that was asked for while the code was missing, before the body does anything else."""
+    record, entry = loaded.record, _cancellation(turn, loaded)
+    turn.state.workflows.raise_cancel(record)
+    _mark(turn, record, crc32(b""), entry.outcome)
+    turn.state.watch.enter(record, loaded.session)
+    try:
+        result = loaded.session.feed(entry)
+    finally:
+        turn.state.watch.leave()
+    loaded.seq = entry.seq
+    turn.state.chronicle.append(record.key, entry)
+    if record.crashes:
+        _survive(turn, loaded)
+    return result
+
+
+def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
+    """Do what the body now asks for."""
+    session = loaded.session
+    if session.answers or session.trimmed:
+        _look_after_history(turn, loaded)
+    # Also on its way out a body has withdrawn waits: the children among them are to be cancelled.
+    kinds = turn.kinds
+    for wait in result.withdrawn if isinstance(result, Suspended) else session.withdrawn():
+        if (act := kinds[wait.kind].withdrawn) is not None:
+            act(turn, loaded, wait)
+    if session.published is not None:
+        result = store_progress(turn, loaded, result)
+    if session.overrun is not None:
+        result = Failed(session.overrun)
+    if not isinstance(result, Suspended):
+        _end(turn, loaded, result)
+        return
+    waits = session.waits
+    is_passing = False
+    for wait in result.opened:
+        # A wait may have been opened and withdrawn between two answers.
+        if waits.get(wait.position) is not wait:
+            continue
+        kind = kinds[wait.kind]
+        if kind.opened is not None:
+            kind.opened(turn, loaded, wait)
+        if kind.look is not None:
+            turn.messages.send(LookAgain(loaded.record.key, wait.position))
+            is_passing = is_passing or kind.is_passing
+    # The state of a round is recorded next, in this decision; only then is it known what the body waits for.
+    if not is_passing:
+        settle(turn, loaded)
+
+
+def _look_after_history(turn: Turn, loaded: Loaded) -> None:
+    """Record what `patched` has answered, and let go of the rounds of loops that nobody needs any more."""
+    session, key = loaded.session, loaded.record.key
+    for change_id, answer in session.answers:
+        loaded.seq += 1
+        at, told = max(turn.now, session.now), "true" if answer else "false"
+        entry = HistoryEntry(loaded.seq, "", EntryKind.PATCH, change_id, EntryStatus.OK, told, at)
+        turn.state.chronicle.append(key, entry)
+    session.answers = ()
+    turn.state.chronicle.trim(key, session.trimmed)
+    session.trimmed = NOTHING_TRIMMED
+
+
+def _end(turn: Turn, loaded: Loaded, result: Completed | Failed | ContinueAs) -> None:
+    """End a workflow. One whose result cannot be stored fails, and first undoes what it owes."""
+    record, session = loaded.record, loaded.session
+    refused = end_workflow(turn, record, result)
+    if refused is None:
+        turn.effects += [log_lines.undo_failed(record, undo) for undo in session.failed_undos()]
+    elif session.owes:
+        seq, at, text = loaded.seq + 1, max(turn.now, session.now), pack_error(refused)
+        entry = HistoryEntry(seq, "", EntryKind.REFUSAL, "result", EntryStatus.ERROR, text, at)
+        _feed(turn, loaded, entry, _UNREAD)
+    else:
+        _end(turn, loaded, Failed(refused))
+
+
+def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """Have an activity run, unless it is in flight already or its next attempt is not due."""
+    if wait.retry_at is not None:
+        if wait.retry_at > turn.now:
+            return
+        # It begins, so its time wakes nobody any more. Many that are in flight at once must not be looked through at
+        # every step.
+        loaded.session.waits.timed.pop(wait.position, None)
+    record = loaded.record
+    flights = turn.state.in_flight.get(record.key)
+    if flights is None:
+        flights = turn.state.in_flight[record.key] = {}
+    elif wait.position in flights:
+        return
+    op = wait.op
+    assert isinstance(op, ActivityCall)
+    key, id, round, position, attempt = record.key, record.id, record.round, wait.position, wait.attempt
+    flights[position] = FIRST_FLIGHT if attempt == 1 and round == 0 else (round, attempt)
+    mends = loaded.session.past.mends
+    trials, on_trial = turn.state.trials, False
+    if trials.waiting or trials.on_trial:
+        if key in trials.waiting:
+            # Whoever woke it: its activities begin now, so from here on it is on trial.
+            trials.admit(key)
+        on_trial = key in trials.on_trial
+    run = (key, id, round, position, attempt, op.definition, wait.args, wait.kwargs, mends, on_trial, record.name)
+    turn.effects.append(new_tuple(RunActivity, run))
+
+
+def begin_attempt(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """The time of the next attempt has come."""
+    dispatch(turn, loaded, wait)
+    settle(turn, loaded)
+
+
+def settle(turn: Turn, loaded: Loaded) -> None:
+    """Bring the record in line with what the body waits for."""
+    record, session = loaded.record, loaded.session
+    waits = session.waits
+    # A wait that was put off is looked at again after a crash, because its workflow counts as running.
+    status = _RUNNING if waits.open_activities or record.key in turn.state.put_off else _SUSPENDED
+    wake_at = session.wake_at(turn.state.in_flight.get(record.key, ())) if waits.timed else None
+    if status is record.status and wake_at == record.wake_at:
+        return
+    if status is _RUNNING:
+        turn.state.workflows.mark_resumed(record, wake_at)
+    else:
+        turn.state.workflows.mark_suspended(record, wake_at)
+
+
+def _session(turn: Turn, record: WorkflowRecord, arguments: Arguments | None = None) -> WorkflowSessionRunner:
+    session = session_of(record, turn.state.registry, turn.state.codec, arguments)
+    session.max_waits = turn.state.config.max_open_waits
+    return session
+
+
+def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
+    state, record, session = turn.state, loaded.record, loaded.session
+    mark = state.mark
+    mark[0], mark[WHERE], mark[WHAT] = record.key, crc32(entry.position.encode()), crc32(entry.outcome.encode())
+    watch = state.watch
+    watch.enter(record, session)
+    try:
+        result = session.feed(entry) if value is _UNREAD else session.feed(entry, value)
+    except (CodecError, HistoryDiverged) as error:
+        park(turn, record, ParkReason.UNREADABLE, str(error))
+        return False
+    finally:
+        watch.leave()
+    loaded.seq = entry.seq
+    state.chronicle.append(record.key, entry)
+    if loaded.rows and entry.position in loaded.rows:
+        _forget(turn, loaded, entry.position)
+    if record.crashes:
+        _survive(turn, loaded)
+    advance(turn, loaded, result)
+    return True
+
+
+def _mark(turn: Turn, record: WorkflowRecord, where: int, told: str = "") -> None:
+    """Note whose body runs next, and in which step. `_feed` has this in place."""
+    mark = turn.state.mark
+    mark[0], mark[WHERE], mark[WHAT] = record.key, where, crc32(told.encode())
+
+
+def _survive(turn: Turn, loaded: Loaded) -> None:
+    """A body that died in an earlier life has come out of a step: if it was that one, its crashes do not count."""
+    mark = turn.state.mark
+    if turn.state.deaths.survive(loaded.record.key, mark[WHERE], mark[WHAT]):
+        turn.state.workflows.count_crashes(loaded.record, 0)
+
+
+def register_event(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """A body waits for an event: note it, so that the event finds it."""
+    assert isinstance(wait.op, EventOp)
+    event = wait.op.event
+    turn.state.waits.note_type(event.name, event.payload_type)
+    register(turn, loaded, wait.position, name=event.name, event_key=wait.op.key, mode=event.delivery_mode)
+
+
+def register(
+    turn: Turn, loaded: Loaded, position: str, *, name: str, event_key: str, mode: DeliveryMode = DeliveryMode.ALL
+) -> None:
+    """Note durably who waits where for what, unless it is noted already."""
+    known = loaded.rows.get(position)
+    if known is not None and (known.name, known.event_key) == (name, event_key):
+        return
+    row = EventWait(
+        workflow_key=loaded.record.key,
+        position=position,
+        name=name,
+        event_key=event_key,
+        mode=mode,
+        serial=turn.state.next_serial(),
+        since=turn.now,
+    )
+    loaded.rows[position] = row
+    turn.state.waits.put(row)
+
+
+# --- a wait that is over --------------------------------------------------------------------------------------------
+
+
+def forget_wait(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """A wait that has a row is over."""
+    _forget(turn, loaded, wait.position)
+
+
+def stop_activity(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """Nobody waits for an activity any more: cancel it where it runs."""
+    key = loaded.record.key
+    flight = turn.state.in_flight.get(key, {}).pop(wait.position, None)
+    if flight is not None:
+        turn.effects.append(StopActivity(key, flight[0], wait.position))
+
+
+def cancel_awaited(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """Nobody waits for a child any more: cancel it."""
+    record = loaded.record
+    child_id = child_id_of(record, wait.op, wait.position)
+    where = place(record.round, wait.position)
+    turn.messages.send(CancelChild(child_id, record, where, CancelCause.NOT_AWAITED))
+
+
+def _forget(turn: Turn, loaded: Loaded, position: str) -> None:
+    if loaded.rows.pop(position, None) is not None:
+        turn.state.waits.drop(loaded.record.key, position)

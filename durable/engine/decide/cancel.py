@@ -1,0 +1,162 @@
+"""A workflow is cancelled, or terminated with whatever it owes."""
+
+from __future__ import annotations
+
+from durable.engine.decide.body import feed_cancel, load
+from durable.engine.decide.dry_run import Misfit, examined
+from durable.engine.decide.endings import mark_finished
+from durable.engine.decide.turn import Turn
+from durable.engine.operations import (
+    CancelWorkflow,
+    Ended,
+    TerminateWorkflow,
+    log_lines,
+)
+from durable.engine.state.state import is_delayed, shown
+from durable.errors import (
+    Cancelled,
+    CodecError,
+    WorkflowParked,
+)
+from durable.model.error_codec import pack_error, report_undos
+from durable.model.records import (
+    CancelCause,
+    EntryStatus,
+    FailedUndo,
+    HistoryEntry,
+    ParkReason,
+    WorkflowRecord,
+    WorkflowStatus,
+)
+from durable.runner.session import WorkflowSessionRunner
+
+
+def decide_cancel_workflow(turn: Turn, op: CancelWorkflow) -> bool:
+    """Cancel by id; False if it has ended already.
+
+    One whose row is damaged may owe undos that nobody can see, so only `terminate` ends it. Raises `WorkflowParked`.
+    """
+    record = shown(turn.state, op.id)
+    if record.is_damaged:
+        raise WorkflowParked(record.id, record.park_detail or "")
+    return cancel_workflow(turn, record, op.reason)
+
+
+def cancel_workflow(
+    turn: Turn, record: WorkflowRecord, reason: str | None, cause: CancelCause = CancelCause.REQUESTED
+) -> bool:
+    """Raise `Cancelled` at the workflow's waits, again if it was raised before. It can only end cancelled from here on.
+
+    A body that never ran has nothing to clean up and ends at once. One that cannot run now may owe undos: the
+    cancellation is kept, and raised when the body can be rebuilt.
+    """
+    if record.status.is_terminal:
+        return False
+    state = turn.state
+    if is_delayed(state, record, turn.now):
+        asked = {"cancel_requested": True, "cancel_reason": reason, "cancel_cause": cause}
+        mark_finished(turn, record, WorkflowStatus.CANCELLED, **asked)
+        return True
+    is_crashed = record.park_reason is ParkReason.CRASHED
+    if record.cancel_pending or is_crashed:
+        kept = state.workflows.cancel_workflow(record, reason, cause, is_pending=True)
+        # One that took the process down is rebuilt only when an operator retries it.
+        if not is_crashed:
+            load(turn, kept)
+        return True
+    loaded = load(turn, record)
+    # Loading it may have parked it, or shown that under new code it has nothing left to do.
+    current = state.by_key(record.key) or record
+    if current.status.is_terminal:
+        return False
+    state.workflows.cancel_workflow(current, reason, cause, is_pending=loaded is None)
+    if loaded is not None:
+        feed_cancel(turn, loaded)
+    return True
+
+
+def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:
+    """End a workflow at once; False if it has ended already. What it owes is given up, and its error says so."""
+    record = shown(turn.state, op.id)
+    if record.is_damaged:
+        return _end_damaged(turn, record, op.reason)
+    if record.status.is_terminal:
+        return False
+    error = None if is_delayed(turn.state, record, turn.now) else given_up(turn, record, op.reason)
+    asked = {"cancel_requested": True, "cancel_reason": op.reason, "cancel_cause": CancelCause.REQUESTED}
+    mark_finished(turn, record, WorkflowStatus.CANCELLED, error=error, **asked)
+    return True
+
+
+def _end_damaged(turn: Turn, record: WorkflowRecord, reason: str | None) -> bool:
+    """End a workflow whose row cannot be read: the store writes a row that can be. One that had ended keeps its end."""
+    if record.mended is not None:
+        turn.state.workflows.mend_workflow(record.mended)
+        turn.effects.append(Ended(record.mended))
+        return False
+    asked = {"cancel_requested": True, "cancel_reason": reason, "cancel_cause": CancelCause.REQUESTED}
+    mark_finished(turn, record, WorkflowStatus.CANCELLED, is_damaged=False, **asked)
+    return True
+
+
+# In place of the name of an error class: nothing was raised, the undo was never run to its end.
+GIVEN_UP = "terminated"
+
+
+def given_up(turn: Turn, record: WorkflowRecord, reason: str | None) -> str | None:
+    """The error of a workflow that is terminated, as text: which undos were given up. None if it owed nothing."""
+    undos = _owed_by(turn, record)
+    if not undos:
+        return None
+    turn.effects += [log_lines.undo_failed(record, undo) for undo in undos]
+    error = Cancelled(reason)
+    report_undos(error, undos)
+    return pack_error(error)
+
+
+def _owed_by(turn: Turn, record: WorkflowRecord) -> list[FailedUndo]:
+    loaded = turn.state.loaded.get(record.key)
+    if loaded is not None:
+        return _undos_of(loaded.session)
+    if record.key in turn.state.workflows.unbegun:
+        return []
+    try:
+        history = turn.state.chronicle.of(record.key)
+    except CodecError as error:
+        return [_unknown(str(error))]
+    if not _may_owe(history):
+        return []
+    if record.park_reason is ParkReason.CRASHED:
+        # Rebuilding it may be what takes the process down.
+        return [_unknown(record.park_detail or "")]
+    with examined(turn, record, history) as body:
+        return [_unknown(body.detail)] if isinstance(body, Misfit) else _undos_of(body[0])
+
+
+def _may_owe(history: list[HistoryEntry]) -> bool:
+    """Whether a step has succeeded: only then can an undo be owed."""
+    return any(entry.status is EntryStatus.OK and entry.position for entry in history)
+
+
+def _undos_of(session: WorkflowSessionRunner) -> list[FailedUndo]:
+    owed = [
+        FailedUndo(
+            position=undo.position,
+            step=str(undo.op),
+            undo=undo.name,
+            error_type=GIVEN_UP,
+            message="the workflow was terminated before this undo was done",
+        )
+        for undo in session.owed()
+    ]
+    return [*session.failed_undos(), *owed]
+
+
+def _unknown(problem: str) -> FailedUndo:
+    return FailedUndo(
+        position="",
+        step="unknown",
+        undo="unknown",
+        error_type=GIVEN_UP,
+        message=f"the body could not be rebuilt, so nobody knows which undos were owed: {problem[:500]}",
+    )

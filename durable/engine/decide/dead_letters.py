@@ -1,0 +1,82 @@
+"""Pure decisions: an event that no workflow will take becomes a dead letter, and the log says so."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+
+from durable.engine.decide.turn import Turn
+from durable.engine.operations.log_lines import Tell, about
+from durable.model.dead_letters import DeadLetter, DeadLetterReason
+from durable.model.records import EventWait, PendingEvent, WorkflowRecord, WorkflowStatus
+
+_DETAIL_MAX = 2_000
+# How many names of events one line of the log shows.
+_SHOWN = 5
+
+
+def bury_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, events: Sequence[PendingEvent]) -> None:
+    """A workflow has ended without taking these events. They are out of its mailbox already."""
+    for event in events:
+        _put(turn, event, DeadLetterReason.WORKFLOW_ENDED, record.id, status=status)
+    if events:
+        text = f"workflow {record.id} ({record.name}) ended ({status.value}) and left {len(events)} events"
+        line = Tell(logging.WARNING, f"{text}, which are dead letters now: {_names(events)}", about(record))
+        turn.effects.append(line)
+
+
+def bury_unreadable(turn: Turn, record: WorkflowRecord, row: EventWait, event: PendingEvent, problem: str) -> None:
+    """A workflow waits for this event and cannot read it. The workflow keeps waiting.
+
+    A broadcast stays for those who can read it; one dead letter tells of all who cannot.
+    """
+    if not event.consume and turn.state.archive.letter(event.serial) is not None:
+        return
+    _put(turn, event, DeadLetterReason.UNREADABLE, record.id, detail=problem[:_DETAIL_MAX])
+    text = (
+        f"event {event.name} ({event.serial}) is a dead letter now: workflow {record.id} ({record.name}) waits for it "
+        f"at {row.position} and cannot read it: {problem}"
+    )
+    turn.effects.append(Tell(logging.WARNING, text, about(record, position=row.position)))
+
+
+def bury_forgotten(turn: Turn, events: Sequence[PendingEvent]) -> None:
+    """Nobody has taken these untargeted events within their retention, or started the workflows they were sent to."""
+    for event in events:
+        _put(turn, event, DeadLetterReason.RETENTION_OVER, event.unstarted)
+    if events:
+        text = f"{len(events)} events were not taken within event_retention and are dead letters now: {_names(events)}"
+        turn.effects.append(Tell(logging.WARNING, text, {}))
+
+
+def _names(events: Sequence[PendingEvent]) -> str:
+    counts = Counter(event.name for event in events).most_common()
+    shown = ", ".join(f"{name} ({count})" for name, count in counts[:_SHOWN])
+    return shown if len(counts) <= _SHOWN else f"{shown} and {len(counts) - _SHOWN} other names"
+
+
+def _put(
+    turn: Turn,
+    event: PendingEvent,
+    reason: DeadLetterReason,
+    workflow_id: str | None,
+    *,
+    detail: str | None = None,
+    status: WorkflowStatus | None = None,
+) -> None:
+    turn.state.archive.put_letter(
+        DeadLetter(
+            id=event.serial,
+            name=event.name,
+            event_key=event.event_key,
+            workflow_id=workflow_id,
+            payload_json=event.payload,
+            sent_at_us=event.sent_at,
+            died_at_us=turn.now,
+            reason=reason,
+            detail=detail,
+            status=status,
+            is_broadcast=not event.consume,
+        )
+    )

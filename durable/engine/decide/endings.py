@@ -1,0 +1,162 @@
+"""Pure decisions: how a workflow stops being in work. It ends, is parked, or goes on as another round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from durable.engine.decide.dead_letters import bury_mail
+from durable.engine.decide.kinship import close_children, wake_parent
+from durable.engine.decide.turn import Turn
+from durable.engine.operations import Ended, Follow, Parked, ResumeWorkflow, StopActivity, log_lines
+from durable.engine.operations.messages import CancelChild, EventMoved
+from durable.errors import Cancelled, CodecError, PayloadTooLarge
+from durable.model.codec import payload_size
+from durable.model.error_codec import failed_undos, pack_error
+from durable.model.position import child_id, place
+from durable.model.records import (
+    CancelCause,
+    DeadLetterPolicy,
+    EntryKind,
+    ParkReason,
+    PendingEvent,
+    WorkflowRecord,
+    WorkflowStatus,
+)
+from durable.runner.definitions import WorkflowCall
+from durable.runner.results import Completed, ContinueAs, Failed
+
+
+def check_payload(turn: Turn, where: str, text: str) -> None:
+    """Raises `PayloadTooLarge`."""
+    limit = turn.state.config.max_payload_bytes
+    size = payload_size(text)
+    if size > limit:
+        raise PayloadTooLarge(where, size, limit)
+
+
+def end_workflow(
+    turn: Turn, record: WorkflowRecord, result: Completed | Failed | ContinueAs
+) -> CodecError | PayloadTooLarge | None:
+    """The body has come to its end. Whatever it did, a workflow that is being cancelled ends cancelled.
+
+    An error is returned, and nothing is done, if what the body returned cannot be stored.
+    """
+    if record.cancel_requested:
+        text: str | None = None
+        if isinstance(result, Failed) and _is_worth_telling(result.error):
+            text = pack_error(result.error)
+        mark_finished(turn, record, WorkflowStatus.CANCELLED, error=text)
+    elif isinstance(result, ContinueAs):
+        _continue(turn, record, result.call)
+    elif isinstance(result, Failed):
+        mark_finished(turn, record, WorkflowStatus.FAILED, error=pack_error(result.error))
+    else:
+        definition = turn.state.registry.get(record.name, record.version)
+        try:
+            text, _ = definition.coder(turn.state.codec).result.pack(result.value)
+            check_payload(turn, f"workflow {record.name}: result", text)
+        except (CodecError, PayloadTooLarge) as error:
+            return error
+        mark_finished(turn, record, WorkflowStatus.SUCCEEDED, result=text)
+    return None
+
+
+def _is_worth_telling(error: BaseException) -> bool:
+    """Whether a cancelled workflow keeps its error: what could not be undone, or why it was undoing when it came."""
+    return bool(failed_undos(error)) or (isinstance(error, Cancelled) and error.__cause__ is not None)
+
+
+def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:
+    """End a workflow: its waits, activities and timers go, its mailbox becomes dead letters, its parent wakes up.
+
+    All of it is one decision, so no crash can come between a child's end and its parent's wake-up, and an event that
+    arrives while a workflow ends is either taken or found here.
+    """
+    state, key = turn.state, record.key
+    loaded = state.loaded.get(key)
+    mail = loaded.mail if loaded is not None else None
+    leave_work(turn, record)
+    close_children(turn, record, loaded)
+    for position in loaded.rows if loaded is not None else state.waits.of(key):
+        state.waits.drop(key, position)
+    ended = state.workflows.mark_finished(record, status, turn.now, **ending)
+    state.unload(key)
+    if mail != 0:
+        events = state.post.mailbox(target=key)
+        for event in events:
+            state.post.drop_event(event)
+        give_up_mail(turn, record, status, events)
+    turn.effects.append(Ended(ended))
+    if ended.status is WorkflowStatus.FAILED:
+        turn.effects.append(log_lines.failed(ended, ended.error or ""))
+    if record.tags:
+        state.timetable.run_ended(ended, turn.now)
+    wake_parent(turn, record)
+
+
+def leave_work(turn: Turn, record: WorkflowRecord) -> None:
+    """Stop the activities that run for a workflow, and cancel the children that it waits for."""
+    stop_activities(turn, record)
+    loaded = turn.state.loaded.get(record.key)
+    if loaded is None:
+        return
+    for wait in loaded.session.waits.values():
+        if wait.kind is EntryKind.CHILD:
+            child = child_id_of(record, wait.op, wait.position)
+            where = place(record.round, wait.position)
+            turn.messages.send(CancelChild(child, record, where, CancelCause.PARENT_ENDED))
+
+
+def stop_activities(turn: Turn, record: WorkflowRecord) -> None:
+    """Stop the activities that run for a workflow."""
+    if flights := turn.state.in_flight.pop(record.key, None):
+        turn.effects += [StopActivity(record.key, flight[0], position) for position, flight in flights.items()]
+
+
+def child_id_of(record: WorkflowRecord, op: Any, position: str) -> str:
+    """The id of the child that a workflow calls at a position."""
+    given: str | None = op.child_id
+    return given or child_id(record.id, record.round, position)
+
+
+def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str) -> None:
+    """Set a workflow aside until its code or its data fits again. Nothing is appended and nothing is lost."""
+    parked = turn.state.workflows.mark_parked(record, reason, detail)
+    if parked is not record:
+        turn.effects += [Parked(parked), log_lines.parked(parked)]
+    stop_activities(turn, record)
+    turn.state.unload(record.key)
+
+
+def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> None:
+    """Begin the next round: the history goes and the new arguments come in one commit; the body starts after it.
+
+    Each round is a commit of its own, so that a workflow that continues at once again and again holds up nobody.
+    """
+    state = turn.state
+    definition = call.definition
+    try:
+        state.registry.add(definition)
+        coder = definition.coder(state.codec)
+        coder.check(call.args, call.kwargs)
+        text = coder.pack_arguments(call.args, call.kwargs)
+        check_payload(turn, f"{definition.label}: arguments", text)
+    except Exception as error:
+        mark_finished(turn, record, WorkflowStatus.FAILED, error=pack_error(error))
+        return
+    leave_work(turn, record)
+    state.unload(record.key)
+    code = {"name": definition.name, "version": definition.version, "input": text}
+    state.workflows.update_for_continue_as(record, turn.now, **code)
+    turn.effects.append(Follow(ResumeWorkflow(record.key)))
+
+
+def give_up_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, events: Sequence[PendingEvent]) -> None:
+    """What was sent to a workflow that has ended, and never taken, goes where the policy says."""
+    policy = turn.state.config.dead_letter_policy
+    if policy is DeadLetterPolicy.MOVE_TO_BROADCAST:
+        for event in events:
+            turn.messages.send(EventMoved(event))
+    elif policy is DeadLetterPolicy.MOVE_TO_DEAD_LETTER:
+        bury_mail(turn, record, status, events)

@@ -1,0 +1,74 @@
+"""Pure decisions: an event that nobody who waits for it can read is refused, where that can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+from durable.engine.decide.turn import Turn
+from durable.engine.operations import SendEvent
+from durable.engine.state.bodies import Loaded
+from durable.errors import CodecError, EventTypeMismatch
+from durable.model.records import EventWait, WorkflowRecord
+from durable.runner.events import EventOp
+from durable.runner.fibers import WaitCondition
+
+# How many waiters of the wrong type an untargeted event is shown before it becomes a dead letter.
+TRIES = 100
+
+
+def check_type(turn: Turn, op: SendEvent, target: WorkflowRecord | None) -> None:
+    """Raise `EventTypeMismatch` if everybody who would get the event is in memory and cannot read it.
+
+    Only the payload itself tells: two types may look different and have the same JSON. A waiter that is not in memory
+    may be able to read it, so then the event is accepted.
+    """
+    waits = turn.state.waits
+    types = waits.awaited.get(op.name)
+    if op.payload_type is None or types is None or op.payload_type in types:
+        return
+    rows: Iterable[EventWait] = waits.find_waiting_for_event(op.name, op.event_key)
+    if op.to is not None:
+        loaded = None if target is None else turn.state.loaded.get(target.key)
+        rows = () if loaded is None else matching(loaded.rows.values(), op.name, op.event_key)
+    problem: EventTypeMismatch | None = None
+    for row in islice(rows, TRIES):
+        owner = turn.state.loaded.get(row.workflow_key)
+        wait = None if owner is None else owner.session.waits.get(row.position)
+        misfit = None if owner is None or wait is None else _misfit(turn, op, owner, wait)
+        if misfit is None:
+            return
+        problem = problem or misfit
+    if problem is not None:
+        raise problem
+
+
+def _misfit(turn: Turn, op: SendEvent, owner: Loaded, wait: WaitCondition) -> EventTypeMismatch | None:
+    """Why a wait cannot read an event; None if it can, or if its own type is the problem."""
+    assert isinstance(wait.op, EventOp), "its row says that it waits for an event"
+    event = wait.op.event
+    try:
+        coder = event.coder(turn.state.codec)
+    except CodecError:
+        return None
+    try:
+        coder.unpack(op.payload)
+    except CodecError as error:
+        types = (_type_name(op.payload_type), _type_name(event.payload_type))
+        return EventTypeMismatch(op.name, *types, owner.record.id, error.problem)
+    return None
+
+
+def _type_name(kind: Any) -> str:
+    if not isinstance(kind, type):
+        return repr(kind)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def matching(rows: Iterable[EventWait], name: str, event_key: str) -> list[EventWait]:
+    """Those waits that are for this event, the longest first."""
+    found = [row for row in rows if row.name == name and row.event_key == event_key]
+    if len(found) > 1:
+        found.sort(key=lambda row: row.serial)
+    return found

@@ -1,0 +1,328 @@
+"""Pure decisions: events find those who wait for them, or are kept.
+
+A wait is never registered while an event that it may take is pending, and an event is never kept while somebody waits
+who may take it; both are looked up in the decision that would break the rule. An event that its waiter cannot read
+becomes a dead letter, and the waiter keeps waiting.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from durable.engine.decide.body import feed, load
+from durable.engine.decide.dead_letters import bury_unreadable
+from durable.engine.decide.endings import check_payload, park
+from durable.engine.decide.event_types import TRIES, check_type, matching
+from durable.engine.decide.long_decisions import is_behind, is_put_off, put_off_one
+from durable.engine.decide.misspelt import look
+from durable.engine.decide.turn import Turn
+from durable.engine.operations import Delivered, Queued, SendEvent
+from durable.engine.operations.messages import LookAgain
+from durable.engine.state.bodies import Loaded
+from durable.errors import (
+    CodecError,
+    EventConflict,
+    PendingEventsFull,
+    WorkflowNotFound,
+    WorkflowTerminated,
+)
+from durable.model.ids import digest
+from durable.model.records import (
+    DeliveryMode,
+    EntryStatus,
+    EventWait,
+    ParkReason,
+    PendingEvent,
+    SentEvent,
+    TakenBroadcast,
+    WorkflowRecord,
+    WorkflowStatus,
+)
+from durable.runner.fibers import WaitCondition
+
+
+def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
+    """Deliver or keep an event; the same event id again gets the first answer."""
+    state = turn.state
+    if op.event_id is not None and (known := state.archive.sent(op.event_id)) is not None:
+        if known.digest != _fingerprint(op):
+            raise EventConflict(op.event_id)
+        return Queued() if known.reply == "" else Delivered(_takers(turn, known))
+    event, target = accept(turn, op)
+    reply = send(turn, event, target)
+    if op.event_id is not None:
+        told = "" if isinstance(reply, Queued) else json.dumps(reply.to)
+        sent = SentEvent(event_id=op.event_id, digest=_fingerprint(op), reply=told, at=turn.now)
+        state.archive.put_sent(sent)
+    return reply
+
+
+def accept(turn: Turn, op: SendEvent) -> tuple[PendingEvent, WorkflowRecord | None]:
+    """The event that is sent, and the workflow it is for, if it is for one that exists. Raises what its sender did
+    wrong; whether there is room is seen when it is kept."""
+    check_payload(turn, f"event {op.name}: payload", op.payload)
+    target, unstarted = _address(turn, op)
+    check_type(turn, op, target)
+    event = PendingEvent(
+        serial=turn.state.next_serial(),
+        name=op.name,
+        event_key=op.event_key,
+        target=None if target is None else target.key,
+        unstarted=unstarted,
+        payload=op.payload,
+        sent_at=turn.now,
+        expires_at=None if op.expire_after is None else turn.now + op.expire_after,
+        consume=op.consume or op.to is not None,
+    )
+    return event, target
+
+
+def _fingerprint(op: SendEvent) -> str:
+    return digest(op.name, op.event_key, op.to or "", op.payload)
+
+
+def _takers(turn: Turn, known: SentEvent) -> tuple[str, ...]:
+    """Who got an event when it was first sent. Raises `CodecError`."""
+    coder = turn.state.codec.coder(list[str], "the stored answer to an event id")
+    return tuple(coder.unpack(known.reply))
+
+
+def _address(turn: Turn, op: SendEvent) -> tuple[WorkflowRecord | None, str | None]:
+    """Whose mailbox: a workflow's, that of an id that is not started yet, or nobody's."""
+    if op.to is None:
+        return None, None
+    target = turn.state.find(op.to)
+    if target is None:
+        if not op.allow_unstarted:
+            raise WorkflowNotFound(op.to)
+        return None, op.to
+    if target.status.is_terminal:
+        raise WorkflowTerminated(target.id, target.status)
+    return target, None
+
+
+def send(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Delivered | Queued:
+    """Give an event to who waits for it, or keep it. Raises `PendingEventsFull`."""
+    if not event.consume:
+        # A broadcast stays for those who come later. It is kept first: if there is no room, nobody gets it.
+        _check_room(turn, event, target)
+    takers = _deliver(turn, event, target)
+    if takers:
+        return Delivered(takers)
+    # One that could not be read is a dead letter by now.
+    if event.consume and not turn.state.archive.is_buried(event):
+        _check_room(turn, event, target)
+        turn.state.post.put_event(event)
+    look(turn, event)
+    return Queued()
+
+
+def _deliver(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> tuple[str, ...]:
+    """Give an event to who waits for it; who got it. A broadcast is kept as well."""
+    if target is not None:
+        return _deliver_to(turn, target, event)
+    if event.unstarted is not None:
+        return ()
+    if not event.consume:
+        turn.state.post.put_event(event)
+    return offer(turn, event)
+
+
+def _check_room(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> None:
+    """Raise `PendingEventsFull` if an event cannot be kept."""
+    limit, post = turn.state.config.max_pending_events, turn.state.post
+    mailbox = event.unstarted if target is None else target.id
+    if mailbox is None:
+        count = post.pending_count(event.name)
+    else:
+        count = post.pending_count(target=event.target, unstarted=event.unstarted)
+    if count >= limit:
+        raise PendingEventsFull(event.name, limit, mailbox)
+
+
+def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...]:
+    """Give an untargeted event to the one that has waited longest, or a broadcast to all; who got it.
+
+    Those who cannot read it are passed over. If nobody else gets it, it becomes a dead letter.
+    """
+    takers: dict[int, str] = {}
+    misfits: dict[int, tuple[WorkflowRecord, EventWait, str]] = {}
+    for row in turn.state.waits.find_waiting_for_event(event.name, event.event_key):
+        key = row.workflow_key
+        # A body that has just taken or skipped the broadcast may wait for the next one by now.
+        record = None if key in takers or key in misfits else turn.state.readable(key)
+        if record is None or not _fits(record, row, event):
+            continue
+        answer = _hand_over(turn, record, row, event)
+        if isinstance(answer, CodecError):
+            misfits[key] = (record, row, str(answer))
+        elif answer:
+            takers[key] = record.id
+        if event.consume and (takers or len(misfits) >= TRIES):
+            break
+    if misfits and not (event.consume and takers):
+        _bury(turn, event, next(iter(misfits.values())))
+    return tuple(takers.values())
+
+
+def _bury(turn: Turn, event: PendingEvent, misfit: tuple[WorkflowRecord, EventWait, str]) -> None:
+    record, row, problem = misfit
+    bury_unreadable(turn, record, row, event, problem)
+
+
+def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> tuple[str, ...]:
+    """Give a targeted event to the longest wait of its workflow that can read it."""
+    loaded = turn.state.touch(target.key)
+    rows = loaded.rows if loaded is not None else turn.state.waits.of(target.key)
+    misfit: tuple[WorkflowRecord, EventWait, str] | None = None
+    for row in matching(rows.values(), event.name, event.event_key):
+        # Read again: loading it may have parked the workflow.
+        record = turn.state.by_key(target.key)
+        if record is None or not _fits(record, row, event):
+            continue
+        answer = _hand_over(turn, record, row, event)
+        if isinstance(answer, CodecError):
+            misfit = misfit or (record, row, str(answer))
+        elif answer:
+            return (target.id,)
+    if misfit is not None:
+        _bury(turn, event, misfit)
+    return ()
+
+
+def _hand_over(turn: Turn, record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool | CodecError:
+    """Feed an event to a wait; False if the workflow turns out to be unable to take any, the error if it cannot read
+    this one."""
+    loaded = load(turn, record)
+    if loaded is None:
+        return False
+    if turn.state.put_off and is_put_off(turn, row):
+        # What was sent before may be pending, and the wait is looked at soon.
+        return False
+    wait, known = loaded.session.waits.get(row.position), loaded.rows.get(row.position)
+    # Under new code the body may wait for something else at this position.
+    return wait is not None and (known is row or known == row) and _take(turn, loaded, wait, event)
+
+
+def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
+    """Feed an event to a wait, like `_hand_over`. It is read before anything is changed."""
+    try:
+        coder = loaded.session.coder_of(wait.op)
+        assert coder is not None, "an event has a payload"
+    except CodecError as error:
+        # The type in the code cannot be stored at all, so the code is to blame and not the event.
+        park(turn, loaded.record, ParkReason.UNREADABLE, str(error))
+        return False
+    if not event.consume:
+        # Noted before the body goes on: its next wait must not take or skip the same broadcast again.
+        _pass_by(turn, loaded.record, event)
+    try:
+        value = coder.unpack(event.payload)
+    except CodecError as error:
+        return error
+    # The batch knows whether another has taken it before.
+    current = turn.state.post.current(event)
+    if not event.consume and not current.taken:
+        # It does not count as pending any more.
+        turn.state.post.drop_event(current)
+        turn.state.post.put_event(attrs.evolve(current, taken=True))
+    return feed(turn, loaded, wait, EntryStatus.OK, event.payload, value=value)
+
+
+def _pass_by(turn: Turn, record: WorkflowRecord, event: PendingEvent) -> None:
+    """Note that a workflow has come past a broadcast."""
+    archive = turn.state.archive
+    if record.cursors:
+        # As older stores hold it: in the row of the workflow, which grew with every key.
+        for taken in archive.taken_by(record):
+            archive.put_taken(taken)
+        turn.state.workflows.forget_cursors(record)
+    archive.put_taken(
+        TakenBroadcast(workflow_key=record.key, name=event.name, event_key=event.event_key, serial=event.serial)
+    )
+
+
+def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """A wait has begun: give it the first pending event that it may take, from the mailbox before the queue."""
+    row = loaded.rows.get(wait.position)
+    if row is None:
+        return
+    post, key = turn.state.post, loaded.record.key
+    # What it may not take is not even read: thousands may be kept.
+    after = _after(loaded.record, row)
+    if loaded.mail is None:
+        loaded.mail = post.pending_count(target=key)
+    if loaded.mail and _take_first(turn, loaded, wait, post.events_for(row.name, row.event_key, key, after=after)):
+        return
+    if turn.state.put_off and is_behind(turn, row):
+        put_off_one(turn, LookAgain(key, wait.position))
+    elif post.has_untargeted(row.name):
+        seen = turn.state.archive.seen(loaded.record, row.name, row.event_key)
+        _take_first(turn, loaded, wait, post.events_for(row.name, row.event_key, None, after=after, seen=seen))
+
+
+def _take_first(turn: Turn, loaded: Loaded, wait: WaitCondition, events: Iterable[PendingEvent]) -> bool:
+    """Give a wait the first of these events that it may take; whether it waits no more, or its workflow is parked."""
+    row = loaded.rows[wait.position]
+    for event in events:
+        if is_expired(turn, event):
+            drop(turn, [event])
+            continue
+        answer = _take_pending(turn, loaded, wait, event)
+        if not isinstance(answer, CodecError):
+            return True
+        bury_unreadable(turn, loaded.record, row, event, str(answer))
+    return False
+
+
+def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
+    """Take an event out of the mailbox or the queue, and feed it."""
+    if not event.consume:
+        return _take(turn, loaded, wait, event)
+    post = turn.state.post
+    # Before the body goes on: if this ends the workflow, what it has just taken must not be buried with its mail.
+    post.drop_event(event)
+    answer = _take(turn, loaded, wait, event)
+    if answer is False:
+        post.put_event(event)
+    return answer
+
+
+def drop(turn: Turn, events: Sequence[PendingEvent]) -> None:
+    """Remove events that nobody is to take any more."""
+    post = turn.state.post
+    for event in events:
+        post.drop_event(event)
+    for name, event_key in {(event.name, event.event_key) for event in events if not event.consume}:
+        oldest = next(post.broadcasts(name, event_key), None)
+        turn.state.archive.forget_taken(name, event_key, oldest)
+
+
+def is_expired(turn: Turn, event: PendingEvent) -> bool:
+    """Whether an event is too old for whoever begins to wait now."""
+    return event.expires_at is not None and event.expires_at <= turn.now
+
+
+def _fits(record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool:
+    """Whether this wait may take this event."""
+    if record.status is WorkflowStatus.PARKED or record.status.is_terminal:
+        return False
+    return event.serial > _after(record, row)
+
+
+def _after(record: WorkflowRecord, row: EventWait) -> int:
+    """The serial after which a wait may take events."""
+    return {DeliveryMode.AFTER_CREATE: record.key, DeliveryMode.AFTER_WAIT: row.serial}.get(row.mode, 0)
+
+
+def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
+    """A workflow is new: what was sent to its id before becomes its mailbox. How much that was."""
+    state = turn.state
+    kept = state.post.mailbox(unstarted=record.id) if state.post.pending_count() else []
+    for event in kept:
+        state.post.drop_event(event)
+        state.post.put_event(attrs.evolve(event, target=record.key, unstarted=None))
+    return len(kept)

@@ -1,0 +1,83 @@
+"""Pure decisions that have grown long: the rest is done in the next batch, so that others are not held up.
+
+A body may take thousands of pending events, start thousands of children or pass thousands of rounds without waiting.
+What it has done so far is committed, and what it waits for next is looked at in the next batch. Nothing is lost by a
+crash in between: the workflow stays RUNNING, so that a recovery loads it and looks at all of its waits. Nothing is
+overtaken either: until then no event is given to these waits and no timer fires.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from durable.engine.decide.body import load, settle
+from durable.engine.decide.turn import Turn
+from durable.engine.operations import CheckWaits, Follow
+from durable.engine.operations.messages import AtWait, CancelSpawned, EventSent, FireTimers, LookAgain
+from durable.model.records import EventWait, WorkflowStatus
+
+
+def put_off(turn: Turn) -> None:
+    """Leave all waits that are to be looked at to the next batches, what bodies send and whom they cancel behind them,
+    and the timers of their workflows."""
+    state, messages = turn.state, turn.messages
+    waiting: list[AtWait] = [*messages.take(LookAgain), *messages.take(EventSent), *messages.take(CancelSpawned)]
+    for message in waiting:
+        put_off_one(turn, message)
+    for woken in messages.take(FireTimers):
+        record = state.by_key(woken.key)
+        if record is not None and record.wake_at is not None:
+            state.timers.move(record.key, record.wake_at, record.wake_at)
+
+
+def put_off_one(turn: Turn, message: AtWait) -> None:
+    """Leave a wait to the next batch."""
+    state, key = turn.state, message.key
+    if key not in state.put_off:
+        state.put_off[key] = deque()
+        turn.effects.append(Follow(CheckWaits(key)))
+    state.put_off[key].append(message)
+    record = state.by_key(key)
+    if record is not None and record.status is WorkflowStatus.SUSPENDED:
+        state.workflows.mark_resumed(record, record.wake_at)
+
+
+def is_behind(turn: Turn, row: EventWait) -> bool:
+    """Whether another has waited longer for the same event, and was put off: it is served first."""
+    waiting = (other for key in turn.state.put_off for other in waits_put_off(turn, key))
+    same = (row.name, row.event_key)
+    return any((other.name, other.event_key) == same and other.serial < row.serial for other in waiting)
+
+
+def is_put_off(turn: Turn, row: EventWait) -> bool:
+    """Whether a wait for an event was put off."""
+    return any(message.position == row.position for message in turn.state.put_off.get(row.workflow_key, ()))
+
+
+def waits_put_off(turn: Turn, key: int) -> Iterator[EventWait]:
+    """The waits for events of a workflow that were put off."""
+    loaded = turn.state.loaded.get(key)
+    if loaded is not None:
+        rows = (loaded.rows.get(message.position) for message in turn.state.put_off.get(key, ()))
+        yield from filter(None, rows)
+
+
+def decide_check_waits(turn: Turn, op: CheckWaits) -> None:
+    """Look at the waits of a workflow that were put off."""
+    take_up(turn, op.key)
+
+
+def take_up(turn: Turn, key: int) -> None:
+    """Have the waits of a workflow looked at that were put off, if any."""
+    messages = turn.state.put_off.pop(key, None)
+    if messages is None:
+        return
+    for message in messages:
+        turn.messages.send(message)
+    record = turn.state.by_key(key)
+    if record is not None and not record.status.is_terminal and record.status is not WorkflowStatus.PARKED:
+        loaded = load(turn, record)
+        if loaded is not None:
+            # It was marked as running, and may have nothing to do but wait.
+            settle(turn, loaded)

@@ -1,0 +1,22 @@
+"""Pure decisions: a round of a loop has ended, and the state of the next one is recorded."""
+
+from __future__ import annotations
+
+from durable.engine.decide.body import feed
+from durable.engine.decide.endings import check_payload
+from durable.engine.decide.turn import Turn
+from durable.engine.state.bodies import Loaded
+from durable.errors import PayloadTooLarge
+from durable.model.error_codec import pack_error
+from durable.model.records import EntryStatus
+from durable.runner.fibers import WaitCondition
+
+
+def check_state(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """Record a state and go on, in the commit in which the round has ended."""
+    try:
+        check_payload(turn, "loop: state", wait.input)
+    except PayloadTooLarge as error:
+        feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
+    else:
+        feed(turn, loaded, wait, EntryStatus.OK, wait.input)

@@ -1,0 +1,99 @@
+"""A typing error in the name of an event: it is queued, and nobody ever takes it.
+
+Others may wait for it in another process, so this is a warning and no error, once for each name. It is given only if a
+name that workflow code of this process waits for looks almost the same.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from types import CodeType, ModuleType
+from typing import Any
+
+from durable.engine.decide.turn import Turn
+from durable.engine.operations.log_lines import Tell, about
+from durable.model.records import PendingEvent
+from durable.runner.definitions import Definition, WorkflowDef
+from durable.runner.events import Event
+
+# How alike two names must be, and by how many letters they may differ in length.
+_ALIKE, _LETTERS = 0.85, 2
+_NUMBERS = re.compile(r"\d+")
+# What may stand around a number.
+_REST = re.compile(r"[\d\W_]")
+# How many names are looked at: a service that makes up names by the thousand is not slowed down.
+_NAMES_MAX = 100
+
+
+def look(turn: Turn, event: PendingEvent) -> None:
+    """An event was kept because nobody waits for it: warn, the first time, if its name looks like a mistake."""
+    name, waits = event.name, turn.state.waits
+    if name in waits.kept or name in waits.awaited or len(waits.kept) >= _NAMES_MAX:
+        return
+    waits.kept.add(name)
+    waited = _waited(turn.state.registry, waits.awaited)
+    meant = None if name in waited else _meant(name, waited)
+    if meant is not None:
+        target = None if event.target is None else turn.state.by_key(event.target)
+        text = f"no workflow here waits for event {name!r}; did you mean {meant!r}?"
+        turn.effects.append(Tell(logging.WARNING, text, {} if target is None else about(target)))
+
+
+def _meant(name: str, waited: Iterable[str]) -> str | None:
+    near = [one for one in sorted(waited) if abs(len(one) - len(name)) <= _LETTERS and not _is_numbered(one, name)]
+    return next(iter(difflib.get_close_matches(name, near, n=1, cutoff=_ALIKE)), None)
+
+
+def _is_numbered(name: str, other: str) -> bool:
+    """Whether two names differ in their numbers alone: `step-1` and `step-2` are two names, and no typing error."""
+    return _NUMBERS.findall(name) != _NUMBERS.findall(other) and _REST.sub("", name) == _REST.sub("", other)
+
+
+def _waited(workflows: Iterable[WorkflowDef[Any, Any]], awaited: Iterable[str]) -> set[str]:
+    """The names of events that workflows here wait for, as far as their code tells: that of their modules, and of the
+    modules that those name.
+
+    A name that only turned up at run time may be made up for one customer, and that of the next looks almost the same.
+    So it counts only if it stands in the code.
+    """
+    spaces = {id(space): space for one in workflows if (space := getattr(one.fn, "__globals__", None)) is not None}
+    for space in list(spaces.values()):
+        spaces.update((id(inner), inner) for value in list(space.values()) if (inner := _space_of(value)) is not None)
+    names: set[str] = set()
+    texts: set[object] = set()
+    for space in spaces.values():
+        waiting = [code for code in _codes(space.values()) if "wait" in code.co_names]
+        used = {name for code in waiting for name in code.co_names}
+        texts.update(const for code in waiting for const in code.co_consts if isinstance(const, str))
+        holders = [space, *(vars(value) for key, value in space.items() if key in used and _is_holder(value))]
+        held = [(key, value) for holder in holders for key, value in list(holder.items()) if isinstance(value, Event)]
+        names.update(value.name for key, value in held if key in used)
+    return names.union(name for name in awaited if name in texts)
+
+
+def _space_of(value: object) -> dict[str, Any] | None:
+    """The names of the module that something comes from, if it is a function or a module of somebody's own."""
+    if isinstance(value, Definition):
+        value = value.fn
+    space = vars(value) if isinstance(value, ModuleType) else getattr(value, "__globals__", None)
+    top = str(space.get("__name__")).partition(".")[0] if isinstance(space, dict) else "durable"
+    return None if top == "durable" or top in sys.stdlib_module_names else space
+
+
+def _is_holder(value: object) -> bool:
+    """Whether events may be kept in it: `events.approval`, `Events.approval`."""
+    return isinstance(value, (type, ModuleType))
+
+
+def _codes(values: Iterable[object]) -> Iterator[CodeType]:
+    """The code of functions, and of the functions inside them."""
+    for value in list(values):
+        code = getattr(value.fn if isinstance(value, Definition) else value, "__code__", None)
+        todo = [code] if isinstance(code, CodeType) else []
+        while todo:
+            yield (one := todo.pop())
+            todo += [const for const in one.co_consts if isinstance(const, CodeType)]

@@ -1,0 +1,109 @@
+"""Pure decisions: a workflow sends an event itself, or an event that has lost its target looks for another.
+
+What a body sends is decided as if a client had sent it, and then the body goes on, or is told why it was refused. Both
+are one decision and so one commit: replay never sends it again, and no crash comes between. The event is delivered
+before the body goes on, so that it counts, and is heard, before whatever the body does next.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from durable.engine.decide.body import feed
+from durable.engine.decide.endings import park
+from durable.engine.decide.events import accept, is_expired, offer, send
+from durable.engine.decide.long_decisions import put_off_one, waits_put_off
+from durable.engine.decide.turn import Turn
+from durable.engine.operations import SendEvent
+from durable.engine.operations.messages import EventMoved, EventSent
+from durable.engine.state.bodies import Loaded
+from durable.errors import (
+    CodecError,
+    EventTypeMismatch,
+    PayloadTooLarge,
+    PendingEventsFull,
+    WorkflowNotFound,
+    WorkflowTerminated,
+)
+from durable.model.error_codec import pack_error
+from durable.model.records import EntryStatus, ParkReason
+from durable.runner.events import EventOp, EventSend
+from durable.runner.fibers import WaitCondition
+
+_SENT = "null"
+# What a sender is told, be it a client or a body.
+_REFUSALS = (CodecError, EventTypeMismatch, PayloadTooLarge, PendingEventsFull, WorkflowNotFound, WorkflowTerminated)
+
+
+def check_send(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """A body sends an event: that follows once every wait was looked at, so that the event overtakes nothing."""
+    turn.messages.send(EventSent(loaded.record.key, wait.position))
+
+
+def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """Send what a body sends, and let it go on; or raise in it why that cannot be sent."""
+    op = wait.op
+    assert isinstance(op, EventSend)
+    assert wait.input is not None, "the runner has packed the payload"
+    if (problem := _own_problem(loaded, op)) is not None:
+        park(turn, loaded.record, ParkReason.UNREADABLE, problem)
+        return
+    operation = operation_of(op, wait.input)
+    status, outcome = EntryStatus.OK, _SENT
+    try:
+        send(turn, *accept(turn, operation))
+    except _REFUSALS as refusal:
+        if isinstance(refusal, PendingEventsFull) and _is_awaited_later(turn, operation):
+            put_off_one(turn, EventSent(loaded.record.key, wait.position))
+            return
+        status, outcome = EntryStatus.ERROR, pack_error(refusal)
+    # Another branch of the same workflow may have taken the event, and may have ended this one or the whole workflow.
+    if turn.state.loaded.get(loaded.record.key) is loaded and loaded.session.waits.get(wait.position) is wait:
+        feed(turn, loaded, wait, status, outcome)
+
+
+def operation_of(op: EventSend, payload: str) -> SendEvent:
+    """The operation with which a client would send this."""
+    event = op.event
+    return SendEvent(
+        name=event.name,
+        event_key=op.key,
+        payload=payload,
+        to=op.to,
+        consume=event.consume_on_read,
+        expire_after=event.expire_after_us,
+        payload_type=event.payload_type,
+    )
+
+
+def _own_problem(loaded: Loaded, op: EventSend) -> str | None:
+    """Why another branch of the sender cannot take such an event: its type cannot be stored. The workflow is parked
+    before it sends. If it were parked by its own event, it would send that again once its code is repaired."""
+    for row in loaded.rows.values():
+        if (row.name, row.event_key) == (op.event.name, op.key):
+            wait = loaded.session.waits[row.position]
+            assert isinstance(wait.op, EventOp), "its row says that it waits for an event"
+            try:
+                loaded.session.coder_of(wait.op)
+            except CodecError as error:
+                return str(error)
+    return None
+
+
+def _is_awaited_later(turn: Turn, operation: SendEvent) -> bool:
+    """Whether a wait for an event was put off: once it was looked at, the event may need no room."""
+    target = None if operation.to is None else turn.state.find(operation.to)
+    keys = turn.state.put_off if target is None else (target.key,)
+    waiting = (row for key in keys for row in waits_put_off(turn, key))
+    return any((row.name, row.event_key) == (operation.name, operation.event_key) for row in waiting)
+
+
+def reoffer(turn: Turn, message: EventMoved) -> None:
+    """An event has lost its target: it becomes untargeted, under a new number, and may wake a waiter at once."""
+    if is_expired(turn, message.event):
+        return
+    # Its retention counts from now: it may have waited in the mailbox for years.
+    again = attrs.evolve(message.event, serial=turn.state.next_serial(), target=None, since=turn.now)
+    if not offer(turn, again) and not turn.state.archive.is_buried(again):
+        # Whether there is room is not asked: it was accepted before, and must not be lost to a limit of today.
+        turn.state.post.put_event(again)

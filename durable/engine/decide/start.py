@@ -1,0 +1,84 @@
+"""A workflow is started: the same call under the same id finds the first one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from durable.engine.decide.body import begin
+from durable.engine.decide.differences import difference
+from durable.engine.decide.endings import check_payload
+from durable.engine.decide.events import adopt_mail
+from durable.engine.decide.turn import Turn
+from durable.engine.operations import (
+    Follow,
+    ResumeWorkflow,
+    StartWorkflow,
+)
+from durable.errors import (
+    InvalidValue,
+    WorkflowAlreadyExists,
+)
+from durable.model.clock import later
+from durable.model.codec import Arguments
+from durable.model.ids import digest
+from durable.model.records import (
+    BY_KEY,
+    WorkflowRecord,
+    WorkflowStatus,
+)
+from durable.runner.definitions import WorkflowDef
+
+
+def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
+    """Begin a workflow; the same call under the same id again finds the first one."""
+    state = turn.state
+    known = state.find(op.id)
+    if known is not None:
+        if (problem := difference(known, op)) is not None:
+            raise WorkflowAlreadyExists(op.id, known.name, problem)
+        return known
+    definition = op.definition or state.registry.get(op.name, op.version)
+    check_payload(turn, f"{definition.label}: arguments", op.input)
+    if len(op.tags) > state.config.max_tags:
+        raise InvalidValue("tags", f"{len(op.tags)} are more than max_tags={state.config.max_tags}")
+    state.registry.add(definition)
+    start_at = later("start: delay", turn.now, op.delay)
+    return register_workflow(turn, op.id, definition, op.input, start_at=start_at, arguments=op.arguments, tags=op.tags)
+
+
+def register_workflow(
+    turn: Turn,
+    id: str,
+    definition: WorkflowDef[Any, Any],
+    input: str,
+    *,
+    start_at: int,
+    arguments: Arguments | None = None,
+    **more: Any,
+) -> WorkflowRecord:
+    """Store a new workflow and run its body, unless it is to start later."""
+    state = turn.state
+    is_delayed = start_at > turn.now
+    record = WorkflowRecord(
+        key=state.next_serial(),
+        id=id,
+        name=definition.name,
+        version=definition.version,
+        status=WorkflowStatus.SUSPENDED if is_delayed else WorkflowStatus.RUNNING,
+        input=input,
+        start_digest=digest(definition.name, input),
+        created_at=turn.now,
+        start_at=start_at,
+        wake_at=start_at if is_delayed else None,
+        position_format=BY_KEY,
+        **more,
+    )
+    state.workflows.register_workflow(record, begins_later=not is_delayed and state.trials.stores_first)
+    mail = adopt_mail(turn, record)
+    if is_delayed:
+        return record
+    if state.trials.stores_first:
+        turn.effects.append(Follow(ResumeWorkflow(record.key)))
+    else:
+        begin(turn, record, mail, arguments)
+    return record

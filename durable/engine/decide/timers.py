@@ -1,0 +1,70 @@
+"""A deadline has come, or a workflow is to continue."""
+
+from __future__ import annotations
+
+from durable.engine.decide.body import feed, load
+from durable.engine.decide.long_decisions import take_up
+from durable.engine.decide.turn import Turn
+from durable.engine.operations import (
+    ResumeWorkflow,
+    WakeWorkflow,
+)
+from durable.engine.operations.messages import FireTimers, LookAgain
+from durable.engine.state.bodies import Loaded
+from durable.model.records import (
+    EntryStatus,
+    ParkReason,
+)
+from durable.runner.fibers import WaitCondition
+
+# A name of its own, for every step: to Python 3.11 a member of an enum is as dear as a call.
+_OK = EntryStatus.OK
+
+
+def _reload(turn: Turn, key: int) -> Loaded | None:
+    """The body of a workflow that may have been let go of, ended or parked meanwhile."""
+    record = turn.state.get_active(key)
+    return None if record is None else load(turn, record)
+
+
+def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
+    """A deadline has come. A body that begins only now, perhaps long after its time, first takes what is pending."""
+    if _reload(turn, op.key) is None:
+        return
+    take_up(turn, op.key)
+    if turn.messages.has(LookAgain):
+        turn.messages.send(FireTimers(op.key))
+    else:
+        fire_due(turn, op.key)
+
+
+def fire_due(turn: Turn, key: int) -> None:
+    """Fire the timers that are due, end the pauses that have expired and begin the attempts that are due.
+
+    Which those are follows from the workflow itself, so a timer of a wait that is over fires nothing.
+    """
+    loaded = _reload(turn, key)
+    if loaded is None:
+        return
+    for wait in loaded.session.due(turn.now):
+        if loaded.session.waits.get(wait.position) is not wait:
+            continue
+        if (act := turn.kinds[wait.kind].due) is not None:
+            act(turn, loaded, wait)
+    # The timer was taken out of the window when it came due; the next one goes in, even if it is the same instant.
+    record = turn.state.by_key(key)
+    if record is not None and record.wake_at is not None:
+        turn.state.timers.move(key, record.wake_at, record.wake_at)
+
+
+def fire_timer(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """A timer fires."""
+    feed(turn, loaded, wait, _OK, "null")
+
+
+def decide_resume_workflow(turn: Turn, op: ResumeWorkflow) -> None:
+    """Load a workflow and let it go on, also a parked one that may fit again."""
+    turn.state.trials.rebuilt(op.key)
+    record = turn.state.by_key(op.key)
+    if record is not None and not record.status.is_terminal and record.park_reason is not ParkReason.CRASHED:
+        load(turn, record)

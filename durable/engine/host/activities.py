@@ -1,0 +1,295 @@
+"""Runs activities: `async def` on the host's event loop, `def` in worker threads.
+
+Lives on the loop and owns no state of any workflow. It takes effects from the coordinator and gives back
+`RecordActivity` operations; whether an answer is still wanted is the coordinator's business.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context, copy_context
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+import attrs
+
+from durable.engine.config import EngineConfig
+from durable.engine.host.attempts import Attempts, Name, grace
+from durable.engine.host.bridge import Waiter
+from durable.engine.operations import BeginAttempt, RecordActivity, RunActivity, StopActivity
+from durable.errors import ActivityTimedOut, OperationMisused
+from durable.model.clock import SECOND
+from durable.model.codec import Codec
+from durable.model.position import place
+from durable.runner.ops import IN_ACTIVITY
+
+_log = logging.getLogger("durable")
+# How often a drain says what it waits for, in seconds, and how many activities it names.
+_TELL_EVERY = 5.0
+_NAMED = 3
+# How many activities a worker runs before it lets the rest of the loop have a turn, and how many workers are kept.
+_POLITE = 50
+_IDLE_MAX = 100
+
+
+@attrs.frozen(kw_only=True)
+class ActivityInfo:
+    """Who runs this activity. `idempotency_key` is the same for every attempt, whatever crashes in between."""
+
+    workflow_id: str
+    workflow_name: str
+    activity: str
+    position: str
+    attempt: int
+    idempotency_key: str
+
+
+def activity_info() -> ActivityInfo:
+    """Who runs the activity that calls this. Raises `OperationMisused` outside an activity."""
+    effect = IN_ACTIVITY.get()
+    if effect is None:
+        raise OperationMisused("activity_info() works only inside an activity")
+    return ActivityInfo(
+        workflow_id=effect.workflow_id,
+        workflow_name=effect.workflow_name,
+        activity=effect.definition.name,
+        position=effect.position,
+        attempt=effect.attempt,
+        idempotency_key=f"{effect.workflow_id}/{place(effect.round, effect.position)}",
+    )
+
+
+class Worker:
+    """A task that runs activities one after the other, under one cancel scope."""
+
+    # Ends its rest.
+    wake: Callable[[], None]
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+
+
+class ActivityPool:
+    """Runs a bounded number of activities at once; the others wait their turn.
+
+    A task costs more than a short activity, so a worker takes the next activity when one has ended without waiting. As
+    soon as one does wait, the worker that was woken behind it takes over: there are as many workers as activities that
+    wait for something, and one more. That one is started before it is needed, because effects arrive in a bare callback
+    of the loop, where no task can be started.
+    """
+
+    def __init__(
+        self,
+        tasks: anyio.abc.TaskGroup,
+        report: Callable[[RecordActivity | BeginAttempt], None],
+        codec: Codec,
+        config: EngineConfig,
+        *,
+        waiter: Callable[[], Waiter],
+        is_cancelled: Callable[[], bool],
+    ) -> None:
+        self._tasks = tasks
+        self._waiter = waiter
+        self._report = report
+        self._limit = config.max_running_activities
+        self._attempts = Attempts(report, codec, config, is_cancelled)
+        self._waiting: deque[RunActivity] = deque()
+        self._running: dict[Name, tuple[anyio.CancelScope, RunActivity]] = {}
+        # Scopes that were cancelled because nobody wants the answer; the others that are cut off have timed out. By
+        # scope and not by name: an activity that is slow to stop may have a successor of the same name.
+        self._unwanted: set[anyio.CancelScope] = set()
+        # Workers start in this context and not in that of a worker which has just ended.
+        self._context = copy_context()
+        self._idle: list[Worker] = []
+        self._workers = 0
+        # Whether a worker was started or woken that has not taken anything yet.
+        self._is_called = False
+        self._is_draining = False
+        self._all_gone = anyio.Event()
+        self._patience = anyio.CancelScope()
+
+    def running_positions(self, key: int, round: int) -> frozenset[str]:
+        """Where activities of a workflow run now; one that waits for a worker or for a thread does not."""
+        waiting = self._attempts.short_of_threads
+        names = (name for name in self._running if name[:2] == (key, round) and name not in waiting)
+        return frozenset(position for _, _, position in names)
+
+    def start(self) -> None:
+        """In a task: begin with what has come already; from now on a worker is ready for what comes."""
+        self._call_worker()
+
+    def apply(self, effects: list[RunActivity | StopActivity]) -> None:
+        """Take what the coordinator has released. Starts no task: a bare callback of the loop may call it."""
+        stopped: set[Name] = set()
+        for effect in effects:
+            name = (effect.key, effect.round, effect.position)
+            if isinstance(effect, RunActivity):
+                if name in stopped:
+                    self._forget(stopped)
+                self._waiting.append(effect)
+                continue
+            if name in self._running:
+                self._cancel(name)
+            # Also when one of this name runs: that may be a predecessor, and what is to be stopped still waits.
+            stopped.add(name)
+        if stopped:
+            self._forget(stopped)
+        if self._idle:
+            self._call_worker()
+
+    async def drain(self, seconds: float) -> None:
+        """Begin nothing new, let what runs finish for a while, then cancel it. What was cut off runs again later."""
+        self._is_draining = True
+        self._waiting.clear()
+        for worker in self._idle:
+            worker.wake()
+        try:
+            await self._let_finish(seconds)
+        finally:
+            # Also when asyncio's own cancel() ends the wait: the task group waits for whoever still runs.
+            for name in list(self._running):
+                self._cancel(name)
+            self._attempts.close()
+        if self._workers:
+            with anyio.move_on_after(1.0):
+                await self._all_gone.wait()
+
+    def hurry(self) -> None:
+        """Let what runs have no more time, now or when a drain begins."""
+        self._patience.cancel()
+
+    async def _let_finish(self, seconds: float) -> None:
+        """Wait until all workers have left, and say who is waited for: a person may wait for the service to end."""
+        self._patience.deadline = until = anyio.current_time() + (0.0 if self._patience.cancel_called else seconds)
+        with self._patience:
+            while self._workers:
+                left = until - anyio.current_time()
+                if self._running and left > 0:
+                    _log.info("%s", _waiting_for([effect for _, effect in self._running.values()], left))
+                with anyio.move_on_after(_TELL_EVERY):
+                    await self._all_gone.wait()
+
+    def _call_worker(self) -> None:
+        """Have one more worker look at what waits, or be ready for what comes, unless one is on its way.
+
+        Starts a task only if no worker rests.
+        """
+        if self._is_called or self._is_draining:
+            return
+        if self._idle:
+            if self._waiting:
+                self._is_called = True
+                self._idle.pop().wake()
+        elif self._workers < self._limit:
+            self._is_called = True
+            self._context.run(self._start_worker)
+
+    def _start_worker(self) -> None:
+        self._tasks.start_soon(self._work)
+
+    def _forget(self, names: set[Name]) -> None:
+        """Take what is to be stopped out of the queue; all at once, or a great gather that fails holds up the loop."""
+        self._waiting = deque(one for one in self._waiting if (one.key, one.round, one.position) not in names)
+        names.clear()
+
+    def _cancel(self, name: Name) -> None:
+        scope, _ = self._running[name]
+        self._unwanted.add(scope)
+        scope.cancel()
+
+    async def _work(self) -> None:
+        # Counted only now: a task that is cancelled before it begins never runs, and nobody must wait for it.
+        self._workers += 1
+        worker = Worker()
+        self._is_called = False
+        try:
+            with worker.scope:
+                while await self._run_all(worker) and await self._rest(worker):
+                    pass
+        finally:
+            self._workers -= 1
+            if self._is_draining and not self._workers:
+                self._all_gone.set()
+            self._call_worker()
+
+    async def _run_all(self, worker: Worker) -> bool:
+        """Run what waits until nothing does; whether the worker can be used again."""
+        for count in itertools.count(1):
+            if self._is_draining or not self._waiting:
+                break
+            effect = self._waiting.popleft()
+            if not self._is_called:
+                self._call_worker()
+            if not await self._run(worker, effect):
+                return False
+            if count % _POLITE == 0:
+                # Short activities in a row must not keep the host's other tasks waiting.
+                await anyio.lowlevel.cancel_shielded_checkpoint()
+        return not self._is_draining
+
+    async def _rest(self, worker: Worker) -> bool:
+        """Wait to be called again; False if there are enough idle workers already."""
+        if len(self._idle) >= _IDLE_MAX:
+            return False
+        called, worker.wake = self._waiter()
+        self._idle.append(worker)
+        await called
+        self._is_called = False
+        return True
+
+    async def _run(self, worker: Worker, effect: RunActivity) -> bool:
+        """Run one activity and report it; whether the worker can be used again."""
+        name = (effect.key, effect.round, effect.position)
+        timeout = effect.definition.timeout_us
+        scope = worker.scope if timeout is None else anyio.CancelScope()
+        context = copy_context()
+        token = IN_ACTIVITY.set(effect)
+        self._running[name] = running = (scope, effect)
+        answer: RecordActivity | None = None
+        is_wanted = True
+        try:
+            if timeout is None:
+                answer = await self._attempts.run(effect, scope)
+            else:
+                with scope:
+                    answer = await self._attempts.run(effect, scope)
+                    if effect.definition.is_async and anyio.current_time() > scope.deadline + grace(timeout):
+                        self._attempts.warn_of_blocking(effect.definition.name)
+                        answer = None
+        finally:
+            IN_ACTIVITY.reset(token)
+            if self._running.get(name) is running:
+                del self._running[name]
+            if scope in self._unwanted:
+                is_wanted = False
+                self._unwanted.discard(scope)
+        if is_wanted:
+            if answer is None and timeout is not None:
+                answer = self._attempts.failed(effect, ActivityTimedOut(effect.definition.name, timeout / SECOND))
+            if answer is not None:
+                self._report(answer)
+        # A cancellation that came too late for this activity must not hit the next one, and context variables that it
+        # has set must not reach the next one: such a worker is not used again.
+        return not worker.scope.cancel_called and _is_same(copy_context(), context)
+
+
+def _waiting_for(running: list[RunActivity], seconds: float) -> str:
+    """What a drain says while it waits."""
+    names = [f"{effect.definition.name} of workflow {effect.workflow_id}" for effect in running[:_NAMED]]
+    more = f" and {len(running) - _NAMED} more" if len(running) > _NAMED else ""
+    activities = "1 activity" if len(running) == 1 else f"{len(running)} activities"
+    return f"shutting down: waiting up to {seconds:.0f} s for {activities}: {', '.join(names)}{more}"
+
+
+def _is_same(one: Context, other: Context) -> bool:
+    """Whether two contexts hold the same objects. Not `==`, which asks the values, and they may be anything."""
+    if len(one) != len(other):
+        return False
+    for variable, value in one.items():  # noqa: SIM110  # a generator takes twice as long, after every activity
+        if other.get(variable, _is_same) is not value:
+            return False
+    return True

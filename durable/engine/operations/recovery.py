@@ -1,0 +1,34 @@
+"""What a start asks for: the workflows that were running, page by page."""
+
+from __future__ import annotations
+
+import attrs
+
+from durable.engine.operations.base import Operation
+from durable.engine.operations.views import RecoveryReport
+
+
+@attrs.frozen
+class BeginAttempt(Operation[None]):
+    """An activity of a workflow on trial has begun: from now on it shows whether it takes the process down."""
+
+    key: int
+
+
+@attrs.frozen
+class RecoverWorkflows(Operation[RecoveryReport]):
+    """Look over a page of running and parked workflows; the answer says where the next page begins."""
+
+    after: int = 0
+    # The last key to look over: what starts meanwhile runs already, and must not make a recovery endless.
+    until: int | None = None
+
+
+@attrs.frozen
+class RecoverNext(Operation[None]):
+    """Look over the next page of the recovery of this start."""
+
+
+@attrs.frozen
+class ReadRecovery(Operation[RecoveryReport]):
+    """What the recovery of this start came to. No call is taken before it is over."""

@@ -1,0 +1,1 @@
+"""An operator corrects a workflow: retry, fork, repair."""

@@ -1,0 +1,202 @@
+"""Pure decisions: a workflow that has failed or is parked goes on from where it stopped, with its children.
+
+First the history is replayed as it would be; nothing is written if that does not fit, or fails again. What was recorded
+stays: the entry of the retry says what is void.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from durable.engine.decide.body import last_seq, load
+from durable.engine.decide.dry_run import Misfit, try_out
+from durable.engine.decide.endings import child_id_of
+from durable.engine.decide.kinship import is_kept
+from durable.engine.decide.long_decisions import put_off_one
+from durable.engine.decide.turn import Turn
+from durable.engine.operations import Follow, ResumeWorkflow, RetryWorkflow
+from durable.engine.operations.messages import LookAgain
+from durable.errors import (
+    CannotRetry,
+    DurableError,
+)
+from durable.model.error_codec import error_summary, pack_error
+from durable.model.position import Place, Position, place
+from durable.model.records import (
+    CancelCause,
+    EntryKind,
+    EntryStatus,
+    HistoryEntry,
+    ParkReason,
+    WorkflowRecord,
+    WorkflowStatus,
+)
+from durable.runner.fibers import WaitCondition
+from durable.runner.past import NOTES, Past, Retried
+from durable.runner.results import Failed
+
+
+@attrs.define(eq=False)
+class _Plan:
+    """What is to be done so that a workflow goes on: the note in its history, and the children that go on with it."""
+
+    record: WorkflowRecord
+    note: HistoryEntry
+    retried: list[_Plan] = attrs.field(factory=list)
+    # Each with its call, if the code calls it in another way by now.
+    restarted: list[tuple[WorkflowRecord, dict[str, Any]]] = attrs.field(factory=list)
+
+
+def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
+    """Let a failed or parked workflow go on. Raises `WorkflowNotFound`."""
+    record = turn.state.record(op.id)
+    if record.status is WorkflowStatus.PARKED:
+        return _unpark(turn, record)
+    if record.status is not WorkflowStatus.FAILED:
+        return CannotRetry(record.id, f"only what has failed or is parked can be, and it is {record.status.value}")
+    parent = None if is_kept(record) or record.parent_key is None else turn.state.readable(record.parent_key)
+    if parent is not None and parent.status.is_terminal:
+        # It would go on without anybody to end with.
+        return CannotRetry(record.id, f"its parent {parent.id!r} has ended; retry that, or fork this one")
+    plan = _plan(turn, record)
+    if isinstance(plan, DurableError):
+        return plan
+    _carry_out(turn, plan)
+    return None
+
+
+def _unpark(turn: Turn, record: WorkflowRecord) -> DurableError | None:
+    if record.park_reason is ParkReason.CRASHED:
+        # Whether it takes the process down again is seen in the next batch, when this is committed.
+        turn.state.workflows.mark_resumed(turn.state.workflows.count_crashes(record, 0), record.wake_at)
+        turn.effects.append(Follow(ResumeWorkflow(record.key)))
+        # Until then nothing may answer its waits: it would overtake what came while it was parked.
+        waits = turn.state.waits.of(record.key)
+        for position in [position for position, wait in waits.items() if wait.kind is EntryKind.EVENT]:
+            put_off_one(turn, LookAgain(record.key, position))
+        return None
+    if load(turn, record) is not None:
+        return None
+    current = turn.state.by_key(record.key) or record
+    # It may also have fitted, and ended at once.
+    parked = current.status is WorkflowStatus.PARKED
+    return CannotRetry(record.id, f"it is still parked: {current.park_detail}") if parked else None
+
+
+def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
+    """What retrying a failed workflow takes, or why it cannot be."""
+    history = turn.state.chronicle.of(record.key)
+    learnt = [entry for entry in Past(history).entries if entry.kind not in NOTES]
+    if learnt and Position(learnt[-1].position).undo_scope is not None:
+        return CannotRetry(record.id, _why_undone(turn, record, history))
+    note = _retried(record, learnt, last_seq(history) + 1, turn.now)
+    tried = try_out(turn, record, [*history, note])
+    if isinstance(tried, Misfit):
+        return CannotRetry(record.id, tried.detail)
+    if isinstance(tried.result, Failed):
+        error_type, message = error_summary(pack_error(tried.result.error))
+        problem = (
+            f"with the code at hand what is recorded ends in {error_type}: {message}; "
+            "deploy the code that mends it, repair the result that it stumbles over, or fork it from an earlier step"
+        )
+        return CannotRetry(record.id, problem)
+    plan = _Plan(record, note)
+    refusals = (
+        *(_plan_tied(turn, plan, entry) for entry in learnt if entry.kind is EntryKind.SPAWN),
+        *(_plan_child(turn, plan, wait) for wait in tried.waits.values()),
+    )
+    return next((refusal for refusal in refusals if refusal is not None), plan)
+
+
+def _why_undone(turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]) -> str:
+    """Why a workflow that has undone its steps cannot go on, and from where it can be forked."""
+    tried = try_out(turn, record, history)
+    undone = [] if isinstance(tried, Misfit) else tried.undone
+    where = f"{undone[0].position}, where {undone[0].op} stands" if undone else "before the first step that was undone"
+    return f"what it had done was undone; start another run, or fork it from {where}"
+
+
+def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
+    """The note that a workflow was retried: if the last thing it learnt was an error, that is void."""
+    position = ""
+    void: list[int] = []
+    if learnt and learnt[-1].status is EntryStatus.ERROR:
+        position = learnt[-1].position
+        # With its failed attempts: the step begins anew.
+        void = [entry.seq for entry in learnt if entry.position == position]
+    retried = Retried(void, max(0, now - (record.finished_at or now)))
+    return HistoryEntry(seq, position, EntryKind.RETRIED, "retry", EntryStatus.OK, retried.text(), now)
+
+
+def _plan_tied(turn: Turn, plan: _Plan, entry: HistoryEntry) -> DurableError | None:
+    """A child that was spawned to end with its parent begins anew with it, if it has ended for that."""
+    child = turn.state.find(json.loads(entry.outcome)) if entry.status is EntryStatus.OK else None
+    if child is None or child.parent_key != plan.record.key or child.cancel_cause is not CancelCause.PARENT_ENDED:
+        return None
+    if not child.status.is_terminal:
+        return _still_ending(plan, child)
+    plan.restarted.append((child, {}))
+    return None
+
+
+def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | None:
+    """A child that has ended with its parent, or has made it fail, goes on with it."""
+    parent = plan.record
+    child = _awaited(turn, parent, wait)
+    if child is None or child.status is WorkflowStatus.SUCCEEDED:
+        return None
+    if child.status is WorkflowStatus.FAILED:
+        inner = _plan(turn, child)
+        if isinstance(inner, DurableError):
+            return CannotRetry(parent.id, str(inner))
+        plan.retried.append(inner)
+        return None
+    if not child.status.is_terminal:
+        return _still_ending(plan, child) if child.cancel_requested else None
+    if any(restarted.key == child.key for restarted, _ in plan.restarted):
+        return None
+    if wait.kind is EntryKind.CHILD and child.cancel_cause is not CancelCause.REQUESTED:
+        definition = wait.op.definition  # type: ignore[attr-defined]  # it is the call of a child
+        try:
+            turn.state.registry.add(definition)
+        except DurableError as error:
+            return CannotRetry(parent.id, str(error))
+        call = {"name": definition.name, "version": definition.version, "input": wait.input}
+        plan.restarted.append((child, call))
+        return None
+    where = Place.parse(child.parent_place or "")
+    position = where.position if where is not None else "?"
+    problem = f"child {child.id!r} was cancelled; fork it from position {position}, which starts another child"
+    return CannotRetry(parent.id, problem)
+
+
+def _awaited(turn: Turn, parent: WorkflowRecord, wait: WaitCondition) -> WorkflowRecord | None:
+    """The child of its own that a workflow waits for here, if it is there."""
+    if wait.kind is EntryKind.CHILD:
+        child = turn.state.find(child_id_of(parent, wait.op, wait.position))
+        is_own = child is not None and child.parent_place == place(parent.round, wait.position)
+    else:
+        child = turn.state.find(wait.name) if wait.kind is EntryKind.RESULT else None
+        is_own = child is not None
+    return child if is_own and child is not None and child.parent_key == parent.key else None
+
+
+def _still_ending(plan: _Plan, child: WorkflowRecord) -> CannotRetry:
+    return CannotRetry(plan.record.id, f"child {child.id!r} is being cancelled; retry when it has ended")
+
+
+def _carry_out(turn: Turn, plan: _Plan) -> None:
+    """Children first: their parent must not find them ended."""
+    state, record = turn.state, plan.record
+    for inner in plan.retried:
+        _carry_out(turn, inner)
+    for child, call in plan.restarted:
+        state.workflows.restart_workflow(child, turn.now, **call)
+        turn.effects.append(Follow(ResumeWorkflow(child.key)))
+    again = state.workflows.retry_workflow(record)
+    state.chronicle.add(record.key, [plan.note])
+    load(turn, again)

@@ -1,0 +1,1 @@
+"""Exceptions taken apart and put together again: the parts of `error_codec`."""

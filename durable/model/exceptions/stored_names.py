@@ -1,0 +1,103 @@
+"""The names under which durable's own classes are stored.
+
+A workflow may catch an error of ours today and be replayed in a year, so the name in the row is a format: it must not
+change when a class moves to another module. A class of ours is stored as `durable.` and its public name. Classes of
+users are stored under their dotted path, which is theirs to keep.
+
+Stores up to schema version 7 have the dotted paths of that time instead. They are read for as long as there are stores,
+so no name in `_FIRST_HOMES` ever changes its place. A new class is added to both tables. One that moves changes its
+place in `_HOMES` only.
+`tests/formats/test_names.py` pins both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from durable.model.exceptions.classes import class_name, loaded_class
+
+# Where each class was defined when it was stored for the first time.
+_FIRST_HOMES: Mapping[str, tuple[str, ...]] = {
+    "durable.errors": (
+        "ActivityFailed", "ActivityTimedOut", "Cancelled", "ChildDepthExceeded", "ChildWorkflowCancelled",
+        "ChildWorkflowFailed", "CodecError", "DeadLetterNotFound", "DuplicateWorkflow", "DurableError", "EngineClosed",
+        "EngineForked", "EventConflict", "HistoryDiverged", "InvalidValue", "InvariantViolated", "NonRetryable",
+        "OperationMisused", "PayloadTooLarge", "PendingEventsFull", "RegistrationError", "RetryAfter", "StorageError",
+        "StorageUnavailable", "StoreFenced", "StoreInUse", "StoreTooNew", "StoreUnusable", "TimedOut",
+        "UnknownWorkflow", "WorkflowAlreadyExists", "WorkflowCancelled", "WorkflowFailed", "WorkflowNotFound",
+        "WorkflowTerminated", "WrongType",
+    ),
+    "durable.event_errors": ("EventNotFound", "EventTypeMismatch"),
+    "durable.limit_errors": ("HelpersTooDeep", "TooManyChildren", "TooManyWaits"),
+    "durable.pause_errors": (
+        "PauseAlreadyAnswered", "PauseCancelled", "PauseExpired", "PauseNotFound", "WorkflowParked", "WrongWorkflow",
+    ),
+    "durable.registration_errors": ("DuplicateActivity",),
+    "durable.remote_errors": ("NotSupported", "RemoteError"),
+    "durable.repair_errors": ("CannotFork", "CannotRepair", "CannotRetry"),
+    "durable.runner.combinators": ("AllFailed",),
+    "durable.schedule_errors": ("ScheduleAlreadyExists", "ScheduleBusy", "ScheduleNotFound"),
+    "durable.letters": ("DeadLetterReason",),
+    "durable.records": (
+        "DeadLetterPolicy", "DeliveryMode", "EntryKind", "EntryStatus", "FailedUndo", "OnParentClose", "ParkReason",
+    ),
+    "durable.schedule": ("CatchUp", "Overlap"),
+    "durable.statuses": ("WorkflowStatus",),
+}  # fmt: skip
+# Where each class is defined today.
+_HOMES: Mapping[str, tuple[str, ...]] = {
+    "durable.errors.activities": ("ActivityFailed", "ActivityTimedOut", "NonRetryable", "RetryAfter"),
+    "durable.errors.base": ("DurableError", "InvariantViolated"),
+    "durable.errors.bodies": ("Cancelled", "HistoryDiverged", "OperationMisused", "TimedOut"),
+    "durable.errors.children": ("ChildDepthExceeded", "ChildWorkflowCancelled", "ChildWorkflowFailed"),
+    "durable.errors.engine": ("EngineClosed", "EngineForked"),
+    "durable.errors.events": (
+        "DeadLetterNotFound", "EventConflict", "EventNotFound", "EventTypeMismatch", "PendingEventsFull",
+    ),
+    "durable.errors.limits": ("HelpersTooDeep", "TooManyChildren", "TooManyWaits"),
+    "durable.errors.pauses": ("PauseAlreadyAnswered", "PauseCancelled", "PauseExpired", "PauseNotFound"),
+    "durable.errors.registration": (
+        "DuplicateActivity", "DuplicateWorkflow", "RegistrationError", "UnknownWorkflow",
+    ),
+    "durable.errors.remote": ("NotSupported", "RemoteError"),
+    "durable.errors.repairs": ("CannotFork", "CannotRepair", "CannotRetry"),
+    "durable.errors.schedules": ("ScheduleAlreadyExists", "ScheduleBusy", "ScheduleNotFound"),
+    "durable.errors.storage": (
+        "StorageError", "StorageUnavailable", "StoreFenced", "StoreInUse", "StoreTooNew", "StoreUnusable",
+    ),
+    "durable.errors.values": ("CodecError", "InvalidValue", "PayloadTooLarge", "WrongType"),
+    "durable.errors.workflows": (
+        "WorkflowAlreadyExists", "WorkflowCancelled", "WorkflowFailed", "WorkflowNotFound", "WorkflowParked",
+        "WorkflowTerminated", "WrongWorkflow",
+    ),
+    "durable.model.dead_letters": ("DeadLetterReason",),
+    "durable.model.records": (
+        "DeadLetterPolicy", "DeliveryMode", "EntryKind", "EntryStatus", "FailedUndo", "OnParentClose",
+        "ParkReason",
+    ),
+    "durable.model.schedule": ("CatchUp", "Overlap"),
+    "durable.model.statuses": ("WorkflowStatus",),
+    "durable.runner.combinators": ("AllFailed",),
+}  # fmt: skip
+
+# From the paths of earlier stores to names, from names to the paths of today, and back.
+_EARLIER = {f"{module}.{name}": f"durable.{name}" for module, names in _FIRST_HOMES.items() for name in names}
+_PATHS = {f"durable.{name}": f"{module}.{name}" for module, names in _HOMES.items() for name in names}
+_NAMES = {path: name for name, path in _PATHS.items()}
+
+
+def stored_name(cls: type) -> str:
+    """The name under which a class is stored."""
+    path = class_name(cls)
+    return _NAMES.get(path, path)
+
+
+def own_class(name: str) -> type | None:
+    """The class of ours that is stored under a name, and never one of a user: for names from other processes."""
+    return loaded_class(_PATHS[name]) if name in _PATHS else None
+
+
+def stored_class(name: str) -> type | None:
+    """The class that is stored under a name, if it is loaded."""
+    name = _EARLIER.get(name, name)
+    return loaded_class(_PATHS.get(name, name))

@@ -1,0 +1,247 @@
+"""The values inside an error as JSON data and back: its arguments and its attributes.
+
+JSON stands as it is; anything else is `{"$": kind, "v": data}`. All of it is bounded, and what cannot be stored becomes
+its text. Reading runs no constructor and imports nothing; what no longer fits the code at hand comes back as the plain
+data. Knows values and JSON data, and not what an error is: those inside an error are handed to whoever knows.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Iterable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from durable.model.exceptions.classes import ABSENT, fill, part_of, slots_of
+from durable.model.exceptions.stored_names import stored_class, stored_name
+from durable.model.shapes.sameness import show
+from durable.model.shapes.zones import read_datetime, read_time, write_datetime, write_time
+
+VALUES_LENGTH_MAX = 48_000
+TEXT_LENGTH_MAX = 16_000
+DEPTH_MAX = 16
+# A tag takes up to three levels.
+READ_DEPTH_MAX = 3 * DEPTH_MAX
+ITEMS_MAX = 1_000
+# How much of a value that cannot be stored is shown, at least.
+_SHOWN_MIN = 20
+_INT_BITS_MAX = 4_000
+_TAG, _VALUE = "$", "v"
+_MICROSECOND = timedelta(microseconds=1)
+_PATH = type(Path())
+
+
+class ValueWriter:
+    """Writes the values of one error. `lost` names what had to be replaced by its text."""
+
+    def __init__(self, nested: Callable[[BaseException, int], Any]) -> None:
+        self.lost: list[str] = []
+        self._left = VALUES_LENGTH_MAX
+        self._nested = nested
+
+    def write(self, value: Any, where: str, depth: int = 0) -> Any:
+        """A value as JSON data. It never fails, whatever the value does when it is asked."""
+        self._left -= 4
+        try:
+            data = self._write(value, where, depth)
+        except BaseException:
+            data = ABSENT
+        return self.lose(value, where) if data is ABSENT else data
+
+    def lose(self, value: Any, where: str) -> str:
+        """The text of a value that cannot be stored."""
+        if len(self.lost) < ITEMS_MAX:
+            self.lost.append(f"{where} ({type(value).__name__})")
+        try:
+            text = value if type(value) is str else show(value)
+            text = storable(text, max(min(self._left, TEXT_LENGTH_MAX // 2), _SHOWN_MIN))
+        except BaseException:
+            text = f"<{type(value).__name__}>"
+        self._left -= len(text)
+        return text
+
+    def _write(self, value: Any, where: str, depth: int) -> Any:
+        kind = type(value)
+        if value is None or kind is bool:
+            return value
+        if self._left <= 0 or depth > DEPTH_MAX:
+            return ABSENT
+        if kind is str:
+            return self._text(value)
+        if kind is int:
+            return value if value.bit_length() <= _INT_BITS_MAX else ABSENT
+        if kind is float:
+            return value if math.isfinite(value) else _tagged("float", repr(value))
+        if kind in _TEXTS:
+            name, write, _ = _TEXTS[kind]
+            data = write(value)
+            return _tagged(name, self._text(data) if type(data) is str else data)
+        if kind in (list, tuple, set, frozenset, dict):
+            return self._container(kind, value, where, depth)
+        return self._instance(kind, value, where, depth)
+
+    def _text(self, text: str) -> Any:
+        if len(text) > min(self._left, TEXT_LENGTH_MAX):
+            return ABSENT
+        text.encode()
+        self._left -= len(text)
+        return text
+
+    def _container(self, kind: type, value: Any, where: str, depth: int) -> Any:
+        if 4 * len(value) > self._left:
+            return ABSENT
+        if kind is dict:
+            return self._dict(value, where, depth)
+        if kind in (set, frozenset) and not all(map(_is_plain, value)):
+            return ABSENT
+        items = [self.write(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)]
+        if kind is list:
+            return items
+        # Sorted by their text, so that equal sets give equal texts.
+        return _tagged(kind.__name__, items if kind is tuple else sorted(items, key=msgspec.json.encode))
+
+    def _dict(self, value: dict[Any, Any], where: str, depth: int) -> Any:
+        if all(type(key) is str for key in value) and _TAG not in value:
+            return {self._key(key): self.write(item, f"{where}[{key!r:.50}]", depth + 1) for key, item in value.items()}
+        if not all(map(_is_plain, value)):
+            return ABSENT
+        pairs = [
+            [self.write(key, f"{where}, a key", depth + 1), self.write(item, f"{where}[{key!r:.50}]", depth + 1)]
+            for key, item in value.items()
+        ]
+        return _tagged("dict", pairs)
+
+    def _key(self, key: str) -> str:
+        self._left -= len(key)
+        key.encode()
+        return key
+
+    def _instance(self, kind: type, value: Any, where: str, depth: int) -> Any:
+        if issubclass(kind, BaseException):
+            return _tagged("error", self._nested(value, depth + 1))
+        name = self._text(stored_name(kind))
+        if name is ABSENT:
+            return ABSENT
+        if issubclass(kind, Enum):
+            member: Any = value.name
+            return _tagged("enum", [name, self._text(member)]) if type(member) is str else ABSENT
+        names = _field_names(kind)
+        if names is None or part_of(kind, "__del__") is not ABSENT:
+            return ABSENT
+        fields = {one: getattr(value, one) for one in names if hasattr(value, one)}
+        return _tagged("object", [name, self._dict(fields, where, depth)])
+
+
+def read_value(data: Any, nested: Callable[[Any, int], BaseException], depth: int = 0) -> Any:
+    """The value of JSON data that `ValueWriter` wrote; the data itself where it no longer fits."""
+    if depth > READ_DEPTH_MAX:
+        return data
+    if type(data) is list:
+        return [read_value(item, nested, depth + 1) for item in data]
+    if type(data) is not dict:
+        return data
+    if _TAG not in data:
+        return {key: read_value(item, nested, depth + 1) for key, item in data.items()}
+    kind: Any = data[_TAG]
+    value: Any = data.get(_VALUE)
+    try:
+        if kind == "error":
+            return nested(value, depth + 1)
+        if kind in _NAMED_TEXTS:
+            return _NAMED_TEXTS[kind](value)
+        if kind == "enum":
+            return _member(*value)
+        return _CONTAINERS[kind](read_value(value, nested, depth + 1))
+    except Exception:
+        # The class has changed since, or somebody has been at the row.
+        return value
+
+
+def storable(text: str, length_max: int) -> str:
+    """A text that can be stored: no lone surrogates, and the middle cut out if it is too long."""
+    # Called on the class, because a message may be of a subclass of str with an `encode` of its own.
+    text = str.encode(text, "utf-8", "backslashreplace").decode()
+    if len(text) <= length_max:
+        return text
+    half = max((length_max - 50) // 2, length_max // 4)
+    return f"{text[:half]}\n... [{len(text) - 2 * half} characters cut] ...\n{text[-half:]}"
+
+
+# --- kinds of values ----------------------------------------------------------------------------------------------
+
+_TEXTS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    bytes: ("bytes", lambda value: base64.b64encode(value).decode(), base64.b64decode),
+    datetime: ("datetime", write_datetime, read_datetime),
+    date: ("date", date.isoformat, date.fromisoformat),
+    time: ("time", write_time, read_time),
+    timedelta: ("timedelta", lambda value: value // _MICROSECOND, lambda data: timedelta(microseconds=data)),
+    Decimal: ("decimal", str, Decimal),
+    UUID: ("uuid", str, UUID),
+    _PATH: ("path", str, Path),
+}
+_NAMED_TEXTS: dict[str, Callable[[Any], Any]] = {
+    "float": float,
+    **{name: read for name, _, read in _TEXTS.values()},
+}
+# Whose hash runs no code of the user.
+_PLAIN = frozenset({type(None), bool, int, float, str, *_TEXTS})
+
+
+def _tagged(kind: str, data: Any) -> Any:
+    return ABSENT if data is ABSENT else {_TAG: kind, _VALUE: data}
+
+
+def _is_plain(value: Any) -> bool:
+    kind = type(value)
+    return kind in _PLAIN or issubclass(kind, Enum) or (kind is tuple and all(map(_is_plain, value)))
+
+
+def _plainly(make: Callable[[Any], Any], items: list[Any], keys: Iterable[Any]) -> Any:
+    return make(items) if all(map(_is_plain, keys)) else items
+
+
+def _member(name: str, member: str) -> Any:
+    """A member of a loaded enum; its name as text where there is none."""
+    cls = stored_class(name)
+    members = part_of(cls, "_member_map_") if cls is not None and issubclass(cls, Enum) else {}
+    return members.get(member, f"{name}.{member}")
+
+
+def _object(data: list[Any]) -> Any:
+    """An instance of a loaded class of attrs or dataclasses, with its fields; only the fields where there is none."""
+    name, fields = data
+    cls = stored_class(name)
+    names = None if cls is None else _field_names(cls)
+    if cls is None or names is None or part_of(cls, "__del__") is not ABSENT:
+        return fields
+    try:
+        instance: object = object.__new__(cls)
+    except TypeError:
+        return fields
+    fill(instance, cls, slots_of(cls, object), {one: fields[one] for one in names if one in fields})
+    return instance
+
+
+def _field_names(cls: type) -> tuple[str, ...] | None:
+    """The fields of a class of attrs or dataclasses, as it lies there; None for any other."""
+    fields = part_of(cls, "__attrs_attrs__")
+    if issubclass(type(fields), tuple):
+        return tuple(one.name for one in fields)
+    fields = part_of(cls, "__dataclass_fields__")
+    return tuple(fields) if type(fields) is dict else None
+
+
+_CONTAINERS: dict[str, Callable[[Any], Any]] = {
+    "tuple": tuple,
+    "set": lambda items: _plainly(set, items, items),
+    "frozenset": lambda items: _plainly(frozenset, items, items),
+    "dict": lambda pairs: _plainly(dict, pairs, [key for key, _ in pairs]),
+    "object": _object,
+}

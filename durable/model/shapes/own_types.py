@@ -1,0 +1,79 @@
+"""Values written by their own types, and read by the type that somebody else asks for.
+
+Who answers a pause or repairs a result has a value, and perhaps not the code that asks for it. So the value is written
+as its own class says, on the caller's side, and travels as JSON text with the name of that class. Where the code is,
+the text is read by the annotation, and written again in the form in which everything of that annotation is stored.
+
+The name is only compared, never looked up. It keeps a `dict` from passing as the class whose fields it happens to have,
+and tells the members of a union apart. Plain JSON, from people and other programs, comes without a name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.json import encode
+
+from durable.errors import CodecError
+from durable.model.codec import Codec, Coder, decoded
+from durable.model.shapes.converter import TAG, VALUE
+
+# As in `sameness`: a narrower number may stand where a wider one is asked for.
+_PROMOTIONS = frozenset({("bool", "int"), ("bool", "float"), ("int", "float")})
+
+
+def write_own(codec: Codec, value: Any, where: str) -> str:
+    """The JSON text of a value by its own class; of a collection, by the classes of what is in it.
+
+    Raises `CodecError` for a value that cannot be stored.
+    """
+    try:
+        return _write(codec, value, where)
+    except RecursionError as error:
+        raise CodecError(where, "it contains itself or is nested too deeply") from error
+
+
+def _write(codec: Codec, value: Any, where: str) -> str:
+    kind = type(value)
+    if kind in (list, tuple):
+        return f"[{','.join([_write(codec, item, where) for item in value])}]"
+    if kind in (set, frozenset):
+        return f"[{','.join(sorted([_write(codec, item, where) for item in value]))}]"
+    if kind is dict:
+        pairs = [f"{_key(codec, key, where)}:{_write(codec, item, where)}" for key, item in value.items()]
+        return f"{{{','.join(pairs)}}}"
+    return codec.coder(kind, where).pack(value)[0]
+
+
+def _key(codec: Codec, key: Any, where: str) -> str:
+    """JSON has only text as keys. A key of another kind is its JSON text, as in `converter`."""
+    text = _write(codec, key, where)
+    return text if text.startswith('"') else encode(text).decode()
+
+
+def read_own(coder: Coder, text: str, written_as: str | None) -> tuple[str, Any]:
+    """The stored form and the value of a text that was written elsewhere. Raises `CodecError`."""
+    data = decoded(coder.where, text, "given")
+    value = _read(coder, data, written_as)
+    if written_as is not None and not _is_same_class(value, data, written_as):
+        problem = f"expected {coder.expects}, got {text:.200} ({written_as}); pass what the annotation says"
+        raise CodecError(coder.where, problem)
+    return coder.pack(value)
+
+
+def _read(coder: Coder, data: Any, written_as: str | None) -> Any:
+    try:
+        return coder.read(data, "given")
+    except CodecError as misfit:
+        if written_as is None:
+            raise
+        try:
+            # In the stored form of a union the member has a name. Its own class does not know of the union.
+            return coder.read({TAG: written_as, VALUE: data})
+        except CodecError:
+            raise misfit from None
+
+
+def _is_same_class(value: Any, data: Any, written_as: str) -> bool:
+    name = type(value).__name__
+    return name == written_as or ((written_as, name) in _PROMOTIONS and bool(value == data))

@@ -1,0 +1,63 @@
+"""Invariants of events that find nobody: each is in one place, and a dead letter says why it died.
+
+Asked like those of `rules`, when the ledger knows the commit.
+"""
+
+from __future__ import annotations
+
+from durable.backends.base import Batch
+from durable.model.dead_letters import DeadLetter, DeadLetterReason
+from simulation.kinds import is_unreadable, read_payload
+from simulation.ledger import Ledger
+from simulation.mail import Places
+from simulation.violation import Violation
+
+
+def i16_an_event_is_in_one_place(ledger: Ledger, batch: Batch, now: int) -> None:
+    """Every event that was accepted is pending, taken, a dead letter, or gone for a reason: one of them, once."""
+    mail = ledger.mail
+    for payload in mail.touched:
+        places = mail.places.get(payload)
+        if places is None or not _is_right(payload, places):
+            raise Violation("I16", f"event {payload} is in {places}")
+        if places.is_broadcast and len(set(places.taken)) != len(places.taken):
+            raise Violation("I16", f"broadcast {payload} was taken twice by one workflow: {places.taken}")
+    for taken in mail.taken:
+        if taken.event is not None and taken.event.expires_at is not None and taken.event.expires_at <= now:
+            raise Violation("I16", f"event {taken.payload} was delivered after it had expired")
+    if mail.altered:
+        raise Violation("I16", f"an event lies elsewhere now and expires at another time: {mail.altered[0]}")
+
+
+def _is_right(payload: str, places: Places) -> bool:
+    if not is_unreadable(payload):
+        return places.count == 1
+    _, _, kind = read_payload(payload)
+    # A broadcast stays for those who can read it, beside the letter, which somebody may send once more.
+    return not places.taken and (places.count == 1 if kind.consume else places.count >= 1)
+
+
+def i16_a_letter_says_why(ledger: Ledger, batch: Batch, now: int) -> None:
+    """A dead letter is the event that was sent, and died of what it says."""
+    for letter in batch.letters_put.values():
+        name, event_key, _ = read_payload(letter.payload_json)
+        if (letter.name, letter.event_key) != (name, event_key) or not _is_true(ledger, letter, now):
+            raise Violation("I16", f"a dead letter says what is not true: {letter}")
+
+
+def _is_true(ledger: Ledger, letter: DeadLetter, now: int) -> bool:
+    life = ledger.life(letter.workflow_id)
+    if letter.reason is DeadLetterReason.UNREADABLE:
+        return life is not None and is_unreadable(letter.payload_json)
+    if letter.reason is DeadLetterReason.WORKFLOW_ENDED:
+        return life is not None and (life.has_ended or life.was_reopened)
+    event = ledger.mail.dropped.get(letter.id)
+    return event is not None and event.consume and ledger.mail.is_old(event, now)
+
+
+def i16_an_id_is_remembered(ledger: Ledger, batch: Batch, now: int) -> None:
+    """The id of an event is known for as long as events are kept, so that it is not accepted twice."""
+    for event_id in batch.sent_dropped:
+        sent_at = ledger.mail.sent.get(event_id, now)
+        if sent_at + ledger.mail.retention > now:
+            raise Violation("I16", f"{event_id} was sent at {sent_at} and is forgotten at {now}")

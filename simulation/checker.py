@@ -1,0 +1,280 @@
+"""The checker: sees every commit that truly happened, every activity that begins or answers and every acknowledgement.
+
+It keeps the ledger and asks the rules. What is checked over commits stands in `rules`; here is what is checked when
+something leaves the engine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, deque
+from typing import Any
+
+from durable.backends.base import Batch
+from durable.engine.operations import RunActivity, Sight
+from durable.engine.state.trials import WINDOW
+from durable.model.clock import from_duration
+from durable.model.records import EntryKind, EntryStatus, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.runner.session import WorkflowSessionRunner
+from durable.testing.faults import SimCrash
+from simulation.activities import CLEANUP
+from simulation.agenda import VirtualClock
+from simulation.family import is_told_to_stop
+from simulation.forked import take_over
+from simulation.kinds import payload_of
+from simulation.ledger import Ledger, Life
+from simulation.rules import AFTER, BEFORE
+from simulation.scenario import Scenario
+from simulation.violation import Violation
+
+# One activity of one round.
+Name = tuple[int, int, str]
+
+
+class Trace:
+    """What has happened, as a fingerprint; and its last lines, for whoever looks for the cause of a violation."""
+
+    def __init__(self, *, is_kept: bool) -> None:
+        # A seed that holds needs no trace, and most do.
+        self.is_kept = is_kept
+        self._hash = hashlib.blake2b(digest_size=16)
+        self.tail: deque[str] = deque(maxlen=60)
+
+    def note(self, line: str) -> None:
+        """One more thing has happened."""
+        if not self.is_kept:
+            return
+        self._hash.update(line.encode())
+        self.tail.append(line)
+
+    def fingerprint(self) -> str:
+        """The same for the same things in the same order."""
+        return self._hash.hexdigest()
+
+
+class Checker:
+    """Decides the invariants while a simulation runs."""
+
+    def __init__(self, scenario: Scenario, clock: VirtualClock, *, is_traced: bool) -> None:
+        retention = from_duration("event_retention", scenario.engine_config().event_retention)
+        self.ledger = Ledger(scenario.policy, retention, scenario.config.get("schedule_grace", 60))
+        self.trace = Trace(is_kept=is_traced)
+        self._clock = clock
+        self._max_crashes = scenario.engine_config().max_crashes
+        # What each activity was given when it was first run.
+        self._given: dict[Name, tuple[Any, ...]] = {}
+        # What runs in this incarnation.
+        self._running: set[Name] = set()
+        # Whom clients have asked to stop, answered or not.
+        self.unwanted: set[str] = set()
+        # Whose start was acknowledged.
+        self.started: set[str] = set()
+        # How many cancels were accepted, by the id of the workflow and its round.
+        self._cancels: Counter[tuple[str, int]] = Counter()
+        self.activities = 0
+        self.answers = 0
+        # The cell in which the engine marks whose body runs; when it runs, which steps the process dies in; and which
+        # workflows kill it, by id, after how many entries. How often each has.
+        self.mark = [0]
+        self.deadly_steps: set[int] = set()
+        self.is_stopping = False
+        self.poison: dict[str, int] = {}
+        self._steps = 0
+        self._deaths: Counter[str] = Counter()
+        # Until when whoever had an activity at an unclean stop runs it on trial.
+        self._trials_until = 0
+        # What was found broken, for where the engine would take the error for its own.
+        self.broken: Violation | None = None
+
+    # --- the store --------------------------------------------------------------------------------------------------
+
+    def opened(self, *, clean: bool) -> None:
+        """An engine has taken the store."""
+        self.trace.note(f"open clean={clean}")
+        self._running.clear()
+        if clean:
+            # An orderly stop ends a row of crashes: the engine counts from the start again.
+            self._deaths.clear()
+        self._trials_until = 0 if clean else self._clock.elapsed + WINDOW
+        self.ledger.open(clean=clean, marked=self.mark[0])
+
+    def committed(self, batch: Batch) -> None:
+        """A commit has happened, whatever the engine is told."""
+        if self.broken is not None:
+            raise self.broken
+        try:
+            self._check(batch, self._clock.now())
+        except Violation as violation:
+            self.broken = violation
+            raise
+
+    def _check(self, batch: Batch, now: int) -> None:
+        ledger = self.ledger
+        batch = take_over(ledger, batch)
+        for rule in BEFORE:
+            rule(ledger, batch, now)
+        self._check_parking(batch)
+        self._check_cancelling(batch)
+        ledger.book(batch, now)
+        for rule in AFTER:
+            rule(ledger, batch, now)
+        if self.trace.is_kept:
+            self._note(batch)
+
+    def _note(self, batch: Batch) -> None:
+        lines = [f"commit {batch.number} at {self._clock.elapsed} serial {batch.serial}"]
+        for key, (seq, position, kind, name, status, outcome, at, _) in batch.history:
+            # The error of a child holds a traceback, and so the paths of this machine.
+            is_of_child = kind in (EntryKind.CHILD, EntryKind.RESULT)
+            told = "" if is_of_child and status is EntryStatus.ERROR else outcome
+            lines.append(f" {key} {seq} {position} {name} {status._value_} {at} {told}")
+        for one in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
+            lines.append(f" {one.id} {one.status._value_} {one.round} {one.wake_at} {one.crashes} {one.result}")
+        self.trace.note("\n".join(lines))
+
+    def _check_parking(self, batch: Batch) -> None:
+        """Parked for its crashes is only whose body ran at so many unclean stops without an orderly one between them,
+        or who was there at so many since it last made progress."""
+        for key, record in batch.workflows_changed.items():
+            life = self.ledger.lives[key]
+            is_news = record.park_reason is ParkReason.CRASHED and life.record.park_reason is None
+            if is_news and max(life.stops, life.deaths) < self._max_crashes:
+                what = f"{life.stops} unclean stops, in {life.deaths} of which its body ran"
+                raise Violation("I26", f"{record.id} is parked after {what}")
+
+    def _check_cancelling(self, batch: Batch) -> None:
+        """Nobody is cancelled whom nobody wanted to stop: a client, or the parent, which then no longer waits."""
+        for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
+            life = self.ledger.lives.get(record.key)
+            is_news = record.cancel_requested and not (life is not None and life.record.cancel_requested)
+            is_alone = record.parent_key is None or not is_told_to_stop(batch, record)
+            if is_news and is_alone and record.id not in self.unwanted:
+                raise Violation("I21", f"{record.id} is cancelled and nobody has asked for it")
+
+    # --- bodies -----------------------------------------------------------------------------------------------------
+
+    def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
+        """A body begins a step: it is marked, so that the next engine knows whose body the process died in."""
+        if self.mark[0] != record.key and self.broken is None:
+            # Raised by the next commit: here the engine would take it for an error of the body.
+            self.broken = Violation("I26", f"the body of {record.id} runs, and {self.mark[0]} is marked")
+        self._steps += 1
+        if self.is_stopping:
+            # The end of its thread would be taken for the end of the process, and cleans up.
+            self._deaths.clear()
+            return
+        if self._steps in self.deadly_steps:
+            raise SimCrash
+        life = self.ledger.lives.get(record.key)
+        harmless = self.poison.get(record.id)
+        # One that kills from the start does so in its first step too, before its workflow is stored.
+        is_stepped = session.interpreter.stepped is not None or harmless == 0
+        if harmless is not None and is_stepped and (0 if life is None else life.seq) >= harmless:
+            # A workflow that is not stored yet cannot be parked, but it must not kill without end. Even where it is
+            # stored first, a cancel in the same batch has to run its body.
+            who, limit = (record.id, self._max_crashes) if life is not None else (f"{record.id}, not stored,", 4)
+            self._deaths[who] += 1
+            if self._deaths[who] > limit and self.broken is None:
+                self.broken = Violation("I26", f"{who} killed {self._deaths[who]} times and is not parked")
+            raise SimCrash
+
+    def leave(self) -> None:
+        """It came back."""
+
+    # --- activities -------------------------------------------------------------------------------------------------
+
+    def began(self, effect: RunActivity) -> None:
+        """An activity begins to run."""
+        name = (effect.key, effect.round, effect.position)
+        self.trace.note(f"begin {name} {effect.attempt}")
+        life = self.ledger.lives.get(effect.key)
+        if life is None or life.record.status.is_terminal or life.record.round != effect.round:
+            raise Violation("I6", f"activity {name} runs, and no commit says that it should")
+        if effect.position in life.done:
+            raise Violation("I9", f"activity {name} runs again after its outcome was recorded")
+        if name in self._running:
+            raise Violation("I10", f"activity {name} runs twice at once")
+        self._check_attempt(life, effect)
+        is_tried = effect.key in self.ledger.suspects
+        if life.is_suspect and not is_tried and self._clock.elapsed < self._trials_until:
+            raise Violation("I26", f"activity {name} runs again after an unclean stop, and is not on trial")
+        if life.record.cancel_requested and effect.definition not in CLEANUP:
+            raise Violation("I21", f"activity {name} runs after its workflow was cancelled")
+        if self._given.setdefault(name, effect.args) != effect.args:
+            raise Violation("I24", f"activity {name} was given {self._given[name]}, now {effect.args}")
+        self._running.add(name)
+        self.activities += 1
+
+    def _check_attempt(self, life: Life, effect: RunActivity) -> None:
+        failed, retry_at = life.failed.get(effect.position, (0, 0))
+        most = effect.definition.retry.max_attempts
+        if effect.attempt != failed + 1 or (most is not None and effect.attempt > most):
+            what = f"attempt {effect.attempt} of {effect.position} begins, {failed} failures are recorded"
+            raise Violation("I11", f"{life.record.id}: {what}")
+        if self._clock.now() < retry_at:
+            raise Violation("I11", f"{life.record.id}: attempt {effect.attempt} begins before its time, {retry_at}")
+
+    def answered(self, effect: RunActivity, outcome: str) -> None:
+        """An attempt has ended and its answer is on its way."""
+        self.answers += 1
+        self._running.discard((effect.key, effect.round, effect.position))
+        attempt = (effect.key, effect.round, effect.position, effect.attempt)
+        self.ledger.answers.setdefault(attempt, []).append(outcome)
+
+    def stopped(self, name: Name) -> None:
+        """An activity was stopped; what it answers now does not count."""
+        self._running.discard(name)
+
+    # --- acknowledgements -------------------------------------------------------------------------------------------
+
+    def seen(self, record: WorkflowRecord) -> Life:
+        """A caller was shown a workflow: it is stored, and an end that was shown is the end."""
+        life = self.ledger.life(record.id)
+        if life is None:
+            raise Violation("I1", f"{record.id} was shown to a caller and is not stored")
+        if record.status.is_terminal and record != life.record and not life.was_reopened:
+            raise Violation("I5", f"{record.id} was shown as {record}, stored is {life.record}")
+        return life
+
+    def watched(self, id: str, sight: Sight) -> None:
+        """A watcher was shown how a workflow stands: so it is stored, to the letter."""
+        life = self.ledger.life(id)
+        progress = None if life is None else self.ledger.progress.get(life.record.key)
+        shown = (sight.status, sight.progress)
+        if life is None or shown != (life.record.status, None if progress is None else progress.value):
+            raise Violation("I5", f"{id} was shown as {sight}; stored is {life and life.record} {progress}")
+
+    def accepted(self, event_id: str) -> None:
+        """A sender was told that its event is kept or delivered."""
+        payload = payload_of(event_id)
+        if event_id not in self.ledger.mail.sent or payload not in self.ledger.mail.places:
+            raise Violation("I16", f"event {event_id} was acknowledged and is not stored")
+
+    def cancelled(self, id: str, reply: bool) -> None:
+        """A caller was told that a workflow is being cancelled, or that it has ended."""
+        life = self.ledger.life(id)
+        has_ended = life is not None and (life.has_ended or life.was_reopened)
+        if life is None or not (life.record.cancel_requested if reply else has_ended):
+            raise Violation("I21", f"cancel of {id} was answered {reply}: {life and life.record}")
+
+    def cancelled_again(self, id: str) -> None:
+        """A caller was told that a cancel was accepted: it was raised in the body, however many came before it."""
+        life = self.ledger.life(id)
+        if life is None or life.has_ended or life.record.cancel_pending:
+            return
+        # A child that begins anew begins another round.
+        which = (id, life.record.round)
+        self._cancels[which] += 1
+        raised = sum(entry.kind is EntryKind.CANCEL for entry in life.entries)
+        if raised < self._cancels[which]:
+            raise Violation("I21", f"{self._cancels[which]} cancels of {id} were accepted, {raised} were raised")
+
+    def mending(self, id: str) -> None:
+        """An operator wants a workflow to go on: one that took the process down has a clean slate."""
+        self.ledger.mended.add(id)
+        self._deaths.pop(id, None)
+
+    def is_parked(self, id: str | None) -> bool:
+        """Whether a workflow is set aside."""
+        life = self.ledger.life(id)
+        return life is not None and life.record.status is WorkflowStatus.PARKED

@@ -1,0 +1,85 @@
+"""Forks: how the ledger takes them over, and I36: a fork has learnt what its source had learnt before a position.
+
+What a fork has copied it did not learn itself. So the checker takes it out of the commit before it asks the rules, and
+the ledger knows it beforehand: the fork goes on from there like any workflow that was there before.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable
+
+import attrs
+
+from durable.backends.base import Batch
+from durable.model.position import Position
+from durable.model.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord
+from durable.runner.past import NOTES, Forked
+from simulation.activities import release
+from simulation.ledger import Ledger, Life
+from simulation.violation import Violation
+
+
+def take_over(ledger: Ledger, batch: Batch) -> Batch:
+    """Enter the forks of a commit into the ledger; the commit without what they have copied."""
+    notes = [(key, entry) for key, entry in batch.history if entry.kind is EntryKind.FORKED]
+    for key, note in notes if batch.workflows_new else ():
+        record = batch.workflows_new.get(key)
+        if record is None:
+            raise Violation("I36", f"workflow {key} was there before, and becomes a fork")
+        _enter(ledger, batch, record, note)
+        own = [(owner, entry) for owner, entry in batch.history if owner != key or entry.seq > note.seq]
+        batch = attrs.evolve(batch, history=own)
+    return batch
+
+
+def _enter(ledger: Ledger, batch: Batch, record: WorkflowRecord, note: HistoryEntry) -> None:
+    source = ledger.life(Forked.of(note).source)
+    if source is None:
+        raise Violation("I36", f"{record.id} is a fork of {Forked.of(note).source}, which is not stored")
+    fork = Life(record, is_modern=ledger.has_new_code and source.is_modern)
+    copied = [entry for owner, entry in batch.history if owner == record.key and entry.seq < note.seq]
+    past = copied
+    if source.record.key not in batch.restarted:
+        past = _past(source, batch, record.key, note)
+        trimmed = source.trimmed | {seq for owner, seq in batch.history_trimmed if owner == source.record.key}
+        fork.lost = {entry.seq for entry in past} - {entry.seq for entry in copied}
+        fork.trimmed = set(fork.lost)
+        if not fork.lost <= trimmed or [one for one in past if one.seq not in fork.lost] != copied:
+            what = f"{record.id}, a fork of {source.record.id} at {note.position}, has copied"
+            raise Violation("I36", f"{what} {[one.seq for one in copied]} of {[one.seq for one in past]}")
+    for entry in (*past, note):
+        fork.learn(entry)
+    fork.absent = {*range(1, note.seq + 1)} - {entry.seq for entry in fork.entries}
+    ledger.lives[record.key] = fork
+    ledger.mail.copy(record.key, past)
+
+
+def _past(source: Life, batch: Batch, fork: int, note: HistoryEntry) -> list[HistoryEntry]:
+    """What a workflow had learnt before a position when it was forked there, and nobody has made void.
+
+    What it learns later in the same commit is none of it. What it has undone must not lie behind the position: the fork
+    would take it for done.
+    """
+    before = itertools.takewhile(lambda one: one != (fork, note), batch.history)
+    then = Life(source.record)
+    for entry in (*source.entries, *(entry for owner, entry in before if owner == source.record.key)):
+        then.learn(entry)
+    standing = [entry for entry in then.entries if entry.seq not in then.void]
+    is_there = [Position(note.position).covers(one.position) and one.kind not in NOTES for one in standing]
+    past = standing[: is_there.index(True)] if True in is_there else standing
+    undone = {then.held[number] for number in _undone(then.entries) - _undone(past) if number in then.held}
+    scope = Position(note.position).undo_scope
+    if scope is not None:
+        # A fork at an undo does that undo again, and takes nothing in its scope for done.
+        undone = {position for position in undone if scope and not scope.covers(position)}
+    if any(one.position in undone and one.status is EntryStatus.OK for one in past):
+        raise Violation("I36", f"{source.record.id} is forked at {note.position}, and has undone {undone} since")
+    return past
+
+
+def _undone(entries: Iterable[HistoryEntry]) -> set[int]:
+    """The numbers of the steps that were undone. One whose undo has failed stays done."""
+    well = (entry for entry in entries if entry.name == release.name and entry.status is EntryStatus.OK)
+    return {json.loads(entry.outcome)[1] for entry in well}

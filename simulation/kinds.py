@@ -1,0 +1,70 @@
+"""The kinds of events that programs wait for, and how each is sent."""
+
+from __future__ import annotations
+
+import functools
+import json
+
+import attrs
+
+from durable.model.records import DeliveryMode
+from durable.runner.events import Event
+
+
+@attrs.frozen(kw_only=True)
+class Kind:
+    """How events of a kind are sent and waited for."""
+
+    weight: int
+    # How many names there are: few, so that workflows compete for them.
+    names: int
+    is_targeted: bool = False
+    consume: bool = True
+    mode: DeliveryMode = DeliveryMode.ALL
+    expire_after: float | None = None
+    # A wait that may see only some of the events must have a limit, or it might wait for ever.
+    is_choosy: bool = False
+
+
+KINDS = {
+    "letter": Kind(weight=5, names=2, is_targeted=True),
+    "shared": Kind(weight=3, names=2),
+    "broadcast": Kind(weight=2, names=2, consume=False),
+    "fresh": Kind(weight=1, names=1, mode=DeliveryMode.AFTER_WAIT, is_choosy=True),
+    "young": Kind(weight=1, names=1, mode=DeliveryMode.AFTER_CREATE, is_choosy=True),
+    "brief": Kind(weight=1, names=1, is_targeted=True, expire_after=3.0, is_choosy=True),
+}
+WEIGHTS = {name: kind.weight for name, kind in KINDS.items()}
+
+
+@functools.cache
+def event_of(name: str) -> Event[str]:
+    """The event of a name; its kind is the first part of it."""
+    kind = KINDS[name.partition("-")[0]]
+    return Event[str](
+        name, consume_on_read=kind.consume, delivery_mode=kind.mode, expire_after=kind.expire_after
+    )  # fmt: skip
+
+
+# --- payloads -------------------------------------------------------------------------------------------------------
+
+# How the last part of the id of an event begins that nobody can read.
+POISON = "poison"
+
+
+def payload_of(event_id: str) -> str:
+    """The payload of an event as JSON: its id, so that it is known wherever it turns up. Poison is not the text that
+    programs wait for."""
+    is_poison = event_id.rpartition("/")[2].startswith(POISON)
+    return f'["{event_id}"]' if is_poison else f'"{event_id}"'
+
+
+def is_unreadable(payload: str) -> bool:
+    """Whether no program can read a payload."""
+    return payload.startswith("[")
+
+
+def read_payload(payload: str) -> tuple[str, str, Kind]:
+    """Name, key and kind of an event, which its payload begins with."""
+    name, key, _ = json.loads(payload.strip("[]")).split("/")
+    return name, "" if key == "None" else key, KINDS[name.partition("-")[0]]

@@ -1,0 +1,263 @@
+"""The ledger: what every commit that truly happened adds up to, kept beside the store and without asking it.
+
+It books, and judges nothing: the rules do. Every commit costs as much work as the commit is large.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+
+import attrs
+
+from durable.backends.base import Batch
+from durable.model.error_codec import error_summary
+from durable.model.records import (
+    DeadLetterPolicy,
+    EntryKind,
+    EntryStatus,
+    EventWait,
+    HistoryEntry,
+    ParkReason,
+    PendingEvent,
+    Progress,
+    WorkflowRecord,
+    WorkflowStatus,
+)
+from durable.model.schedule import ScheduleRecord
+from durable.runner.past import Retried
+from simulation.activities import hold, release
+from simulation.mail import Mail
+
+# The waits that have a row of their own.
+REGISTERED = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
+# What is recorded beside the outcomes of steps.
+NOTES = (EntryKind.CANCEL, EntryKind.PATCH, EntryKind.RETRIED, EntryKind.FORKED)
+# One attempt of an activity: workflow, round, position, attempt.
+Attempt = tuple[int, int, str, int]
+# One question to a person: workflow, round, position.
+Asked = tuple[int, int, str]
+
+
+@attrs.define(eq=False)
+class Life:
+    """What is known of one workflow."""
+
+    record: WorkflowRecord
+    seq: int = 0
+    # The workflow's own time, and the latest that is recorded of it: also when a step that is gone by now had failed.
+    at: int = 0
+    latest: int = 0
+    # Of this round: the positions whose outcome is recorded, and how often and until when the others have failed.
+    done: set[str] = attrs.field(factory=set)
+    failed: dict[str, tuple[int, int]] = attrs.field(factory=dict)
+    waits: dict[str, EventWait] = attrs.field(factory=dict)
+    # Unclean stops since it last made progress, or began what still runs on trial.
+    stops: int = 0
+    # Unclean stops while its body ran, since the last orderly stop.
+    deaths: int = 0
+    has_ended: bool = False
+    # Of this round: the steps that are undone if it fails, by number and in the order in which they were recorded, with
+    # their positions; and the undos that were recorded: the position, and the number of the step.
+    held: dict[int, str] = attrs.field(factory=dict)
+    released: list[tuple[str, int]] = attrs.field(factory=list)
+    # Of this round: all that was ever recorded, and the entries that were trimmed since.
+    entries: list[HistoryEntry] = attrs.field(factory=list)
+    trimmed: set[int] = attrs.field(factory=set)
+    # The numbers of entries that a fork has not copied: they did not count any more, or its source had trimmed them.
+    absent: set[int] = attrs.field(factory=set)
+    lost: set[int] = attrs.field(factory=set)
+    # Whether no other code than the new one has begun this round.
+    is_modern: bool = False
+    # Whether it had an activity at the last unclean stop, and has made no progress since.
+    is_suspect: bool = False
+    # Of this round: the entries that a retry has made void; and whether it ever went on after its end.
+    void: set[int] = attrs.field(factory=set)
+    was_reopened: bool = False
+    # Whether an operator has retried it after its crashes, and its body is rebuilt only after that commit.
+    is_resuming: bool = False
+
+    def is_busy_alone(self) -> bool:
+        """Whether it has activities and nothing else that could make it go on: no timer, no wait and no parent."""
+        record = self.record
+        has_others = record.wake_at is not None or record.parent_key is not None or bool(self.waits)
+        return record.status is WorkflowStatus.RUNNING and not has_others
+
+    def begin_round(self, *, is_modern: bool) -> None:
+        """The history starts anew."""
+        self.seq = self.at = self.latest = 0
+        self.is_modern = is_modern
+        self.is_suspect = False
+        self.done.clear()
+        self.failed.clear()
+        self.held.clear()
+        self.entries.clear()
+        self.trimmed.clear()
+        self.absent.clear()
+        self.lost.clear()
+        self.void.clear()
+        self.released.clear()
+
+    def learn(self, entry: HistoryEntry) -> None:
+        """One more entry."""
+        self.seq = entry.seq
+        self.entries.append(entry)
+        self.latest = max(self.latest, entry.at_us)
+        if entry.kind in (EntryKind.PATCH, EntryKind.FORKED):
+            # The body was told something, and has not come any further.
+            return
+        self.is_suspect = False
+        if entry.status is EntryStatus.RETRY:
+            count, _ = self.failed.get(entry.position, (0, 0))
+            self.failed[entry.position] = (count + 1, entry.retry_at_us or 0)
+            return
+        self.at = max(self.at, entry.at_us)
+        if entry.kind is EntryKind.RETRIED:
+            self._begin_anew(entry)
+        elif entry.kind is not EntryKind.CANCEL:
+            self.done.add(entry.position)
+        if entry.name in (hold.name, release.name):
+            self._learn_of_undos(entry)
+
+    def _begin_anew(self, note: HistoryEntry) -> None:
+        """A retry: the step that has failed is not done, and has no attempts."""
+        self.was_reopened = True
+        self.void.update(Retried.of(note).entries)
+        lived = (one for one in self.entries if one.status is not EntryStatus.RETRY and one.seq not in self.void)
+        self.at = max((one.at_us for one in lived if one.kind is not EntryKind.PATCH), default=0)
+        if note.position:
+            self.done.discard(note.position)
+            self.failed.pop(note.position, None)
+
+    def _learn_of_undos(self, entry: HistoryEntry) -> None:
+        """A step that can be undone was done, or was undone, or could not be undone."""
+        is_well = entry.status is EntryStatus.OK
+        if entry.name == release.name:
+            number = json.loads(entry.outcome)[1] if is_well else error_summary(entry.outcome)[1]
+            self.released.append((entry.position, int(number)))
+        elif is_well:
+            self.held[json.loads(entry.outcome)[1]] = entry.position
+
+
+class Ledger:
+    """The sum of all commits, and what activities have answered since the engine was opened."""
+
+    def __init__(self, policy: DeadLetterPolicy, retention: int, grace: float = 60) -> None:
+        # After how many seconds a tick is missed.
+        self.grace = grace
+        self.lives: dict[int, Life] = {}
+        self.ids: dict[str, int] = {}
+        # Who was started where: by parent and place.
+        self.children: dict[tuple[int, str], int] = {}
+        self.mail = Mail(policy, retention)
+        # Who waits for which event.
+        self.waiting: dict[tuple[str, str], dict[tuple[int, str], EventWait]] = {}
+        self.answers: dict[Attempt, list[str]] = {}
+        # What people have tried to answer (the empty text: to take it back), and what was recorded of that.
+        self.wanted: dict[Asked, set[str]] = {}
+        self.recorded: dict[Asked, str] = {}
+        # Who is to be called when a question is put, by its prompt.
+        self.lookouts: dict[str, list[Callable[[], None]]] = {}
+        # Whom a client wanted to end without any cleanup.
+        self.axed: set[str] = set()
+        # Whom an operator wanted to go on after a failure.
+        self.mended: set[str] = set()
+        self.progress: dict[int, Progress] = {}
+        self.schedules: dict[int, ScheduleRecord] = {}
+        # Who runs on trial, and the crashes that count against each.
+        self.suspects: dict[int, int] = {}
+        # Whether the process has any code, and whether it has the new one.
+        self.has_code = True
+        self.has_new_code = False
+        self.commits = 0
+
+    def life(self, id: str | None) -> Life | None:
+        """The workflow with this id, if it was ever committed."""
+        key = self.ids.get(id or "")
+        return None if key is None else self.lives[key]
+
+    def asked(self, number: int) -> Asked | None:
+        """The open pause whose prompt is this number."""
+        for (key, position), wait in self.waiting.get(("", ""), {}).items():
+            if wait.question is not None and wait.question.prompt == str(number):
+                return (key, self.lives[key].record.round, position)
+        return None
+
+    def open(self, *, clean: bool, marked: int = 0) -> None:
+        """An engine has taken the store: activities of the last one can no longer answer. `marked`: whose body ran."""
+        self.answers.clear()
+        parents = {parent for parent, _ in self.children}
+        for key, life in self.lives.items():
+            # Left to the recovery alone: others may be woken before it by a timer or a child that comes first.
+            life.is_suspect = not clean and key not in parents and life.is_busy_alone()
+            life.stops += not clean
+            life.deaths = 0 if clean else life.deaths + (key == marked)
+            # One that is to begin, and one that has begun and has learnt nothing, look the same to the next process.
+            life.is_modern = life.is_modern and life.seq > 0
+
+    def book(self, batch: Batch, now: int) -> None:
+        """Add a commit."""
+        self.commits += 1
+        for key, record in batch.workflows_new.items():
+            # A fork is known already, by what it has copied.
+            life = self.lives.setdefault(key, Life(record, is_modern=self.has_new_code))
+            life.record, life.has_ended = record, record.finished_at is not None
+            self.ids[record.id] = key
+            if record.parent_key is not None and record.parent_place is not None:
+                self.children[record.parent_key, record.parent_place] = key
+        for key, record in batch.workflows_changed.items():
+            life = self.lives[key]
+            # Also where nothing is left of the note of the retry.
+            life.was_reopened = life.was_reopened or life.has_ended
+            was_crashed = life.record.park_reason is ParkReason.CRASHED
+            life.is_resuming = was_crashed and record.status is WorkflowStatus.RUNNING
+            # An operator gives it a clean slate.
+            life.is_suspect = life.is_suspect and not life.is_resuming
+            life.deaths = 0 if life.is_resuming else life.deaths
+            life.record = record
+            life.has_ended = record.finished_at is not None
+        for key in batch.restarted:
+            self.lives[key].begin_round(is_modern=self.has_new_code)
+        for key, entry in batch.history:
+            self.lives[key].learn(entry)
+            if entry.kind is EntryKind.PAUSE:
+                asked = (key, self.lives[key].record.round, entry.position)
+                self.recorded[asked] = entry.outcome if entry.status is EntryStatus.OK else ""
+        for key, seq in batch.history_trimmed:
+            self.lives[key].trimmed.add(seq)
+        self.progress.update(batch.progress_put)
+        self.suspects.update(batch.suspects_put)
+        for key in batch.suspects_dropped:
+            self.suspects.pop(key, None)
+        for key, entry in batch.history:
+            # Progress says nothing about another activity on trial, and a failed attempt says nothing about the body.
+            is_progress = entry.kind is not EntryKind.PATCH and entry.status is not EntryStatus.RETRY
+            if is_progress and key not in self.suspects:
+                self.lives[key].stops = 0
+        self._book_waits(batch.waits_dropped, batch.waits_put.values())
+        self.mail.book(batch, now, self._has_ended)
+        for key in batch.schedules_dropped:
+            self.schedules.pop(key, None)
+        self.schedules.update(batch.schedules_put)
+
+    def schedule(self, name: str | None) -> ScheduleRecord | None:
+        """The schedule of this name, if it is stored."""
+        return next((one for one in self.schedules.values() if one.name == name), None)
+
+    def _has_ended(self, event: PendingEvent) -> bool:
+        """Whether the workflow that an event was sent to has ended."""
+        life = self.life(event.unstarted) if event.target is None else self.lives[event.target]
+        return life is not None and (life.has_ended or life.was_reopened)
+
+    def _book_waits(self, dropped: Iterable[tuple[int, str]], put: Iterable[EventWait]) -> None:
+        for key, position in dropped:
+            wait = self.lives[key].waits.pop(position, None)
+            if wait is not None:
+                del self.waiting[wait.name, wait.event_key][key, position]
+        for wait in put:
+            self.lives[wait.workflow_key].waits[wait.position] = wait
+            place = self.waiting.setdefault((wait.name, wait.event_key), {})
+            place[wait.workflow_key, wait.position] = wait
+            if wait.question is not None:
+                for call in self.lookouts.pop(wait.question.prompt, ()):
+                    call()

@@ -1,0 +1,201 @@
+"""Where every event is: pending, taken, a dead letter, or gone for a reason. Part of the ledger.
+
+The payload of an event holds its sender's id of it, so that one event is known wherever it turns up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import attrs
+
+from durable.backends.base import Batch
+from durable.model.records import DeadLetterPolicy, EntryKind, EntryStatus, HistoryEntry, PendingEvent
+from simulation.kinds import is_unreadable, payload_of
+
+# Name, key and mailbox: the events of one queue.
+Queue = tuple[str, str, int | None]
+
+
+@attrs.define(eq=False)
+class Places:
+    """Where one event is, by how often."""
+
+    pending: int = 0
+    letters: int = 0
+    # The workflows that took it.
+    taken: list[int] = attrs.field(factory=list)
+    # Expired, a broadcast that is too old, or discarded because the policy says so.
+    gone: int = 0
+    # A broadcast stays pending, whoever takes it.
+    is_broadcast: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many places that is."""
+        return self.pending + self.letters + self.gone + (0 if self.is_broadcast else len(self.taken))
+
+
+@attrs.frozen
+class Taken:
+    """An event that a commit gave to a wait; the serial is None if it was never pending in a commit before."""
+
+    key: int
+    position: str
+    payload: str
+    event: PendingEvent | None
+
+
+class Mail:
+    """All events that were ever committed."""
+
+    def __init__(self, policy: DeadLetterPolicy, retention: int) -> None:
+        self.policy = policy
+        # For how many microseconds events are kept, and the ids of their senders.
+        self.retention = retention
+        self.pending: dict[int, PendingEvent] = {}
+        self.queues: dict[Queue, dict[int, PendingEvent]] = {}
+        self.places: dict[str, Places] = {}
+        self._letters: dict[int, str] = {}
+        self._serials: dict[str, int] = {}
+        # By payload, when an event expires; and the events of the last commit of which that has changed.
+        self._expiries: dict[str, int | None] = {}
+        self.altered: list[PendingEvent] = []
+        # When each was sent, by its sender's id.
+        self.sent: dict[str, int] = {}
+        # By workflow, name and key: the serial of the last broadcast taken.
+        self.seen: dict[tuple[int, str, str], int] = {}
+        # Of the last commit: which events it touched, had not been seen before, gave to waits and took away, by serial;
+        # and the highest serial before it.
+        self.touched: set[str] = set()
+        self.fresh: list[str] = []
+        self.taken: list[Taken] = []
+        self.dropped: dict[int, PendingEvent] = {}
+        self.serial_before = 0
+        self._serial = 0
+
+    def book(self, batch: Batch, now: int, has_ended: Callable[[PendingEvent], bool]) -> None:
+        """Add a commit."""
+        self.touched = {payload_of(event_id) for event_id in batch.sent_put}
+        self.sent.update((event_id, sent.at) for event_id, sent in batch.sent_put.items())
+        self.altered, self.fresh = [], []
+        self.serial_before, self._serial = self._serial, batch.serial
+        self._book_taken(batch)
+        self.seen = {place: serial for place, serial in self.seen.items() if place[0] not in batch.taken_cleared}
+        for key in sorted(batch.taken_cleared):
+            self._begin_anew(key)
+        self.seen.update((place, taken.serial) for place, taken in batch.taken_put.items())
+        dropped = [event for serial in sorted(batch.events_dropped) if (event := self._drop(serial)) is not None]
+        self.dropped = {event.serial: event for event in dropped}
+        for event in batch.events_put.values():
+            self._drop(event.serial)
+            self._put(event)
+        for id in batch.letters_dropped:
+            if (payload := self._letters.pop(id, None)) is not None:
+                self._place(payload).letters -= 1
+        for id, letter in batch.letters_put.items():
+            self._letters[id] = letter.payload_json
+            # A letter that is sent again has no expiry.
+            self._expiries.pop(letter.payload_json, None)
+            self._place(letter.payload_json).letters += 1
+        for event in dropped:
+            self._account(event, now, has_ended)
+        if batch.sent_put and self.policy is DeadLetterPolicy.DISCARD:
+            self._account_discarded(batch)
+        if batch.restarted:
+            self._account_rounds(batch, {event.payload: event.target for event in dropped})
+
+    def copy(self, key: int, entries: Iterable[HistoryEntry]) -> None:
+        """A fork has copied entries: it has taken the broadcasts among them. Other events are the source's alone."""
+        for entry in entries:
+            is_event = entry.kind is EntryKind.EVENT and entry.status is EntryStatus.OK
+            places = self.places.get(entry.outcome) if is_event else None
+            if places is not None and places.is_broadcast:
+                places.taken.append(key)
+
+    def find(self, payload: str) -> PendingEvent | None:
+        """The event with this payload, if it is pending."""
+        return self.pending.get(self._serials.get(payload, -1))
+
+    def is_old(self, event: PendingEvent, now: int) -> bool:
+        """Whether an event in no mailbox has been kept for long enough."""
+        return event.target is None and event.since + self.retention <= now
+
+    def has_to_sweep(self) -> bool:
+        """Whether something is kept that will be too old one day."""
+        return any(event.target is None for event in self.pending.values())
+
+    def unstarted(self) -> Iterator[PendingEvent]:
+        """What is kept for ids that are not started yet."""
+        return (event for event in self.pending.values() if event.unstarted is not None)
+
+    def _begin_anew(self, key: int) -> None:
+        """A workflow begins anew and may take every broadcast again."""
+        for places in self.places.values():
+            if places.is_broadcast:
+                places.taken = [taker for taker in places.taken if taker != key]
+
+    def _book_taken(self, batch: Batch) -> None:
+        self.taken = []
+        for key, entry in batch.history:
+            if entry.kind is EntryKind.EVENT and entry.status is EntryStatus.OK:
+                self._place(entry.outcome).taken.append(key)
+                self.taken.append(Taken(key, entry.position, entry.outcome, self.find(entry.outcome)))
+
+    def _place(self, payload: str) -> Places:
+        self.touched.add(payload)
+        found = self.places.get(payload)
+        if found is None:
+            found = self.places[payload] = Places()
+            self.fresh.append(payload)
+        return found
+
+    def _drop(self, serial: int) -> PendingEvent | None:
+        event = self.pending.pop(serial, None)
+        if event is not None:
+            self._place(event.payload).pending -= 1
+            self._serials.pop(event.payload, None)
+            if event.unstarted is None:
+                del self.queues[event.name, event.event_key, event.target][serial]
+        return event
+
+    def _put(self, event: PendingEvent) -> None:
+        self.pending[event.serial] = event
+        self._serials[event.payload] = event.serial
+        if self._expiries.setdefault(event.payload, event.expires_at) != event.expires_at:
+            self.altered.append(event)
+        places = self._place(event.payload)
+        places.pending += 1
+        places.is_broadcast = not event.consume
+        if event.unstarted is None:
+            self.queues.setdefault((event.name, event.event_key, event.target), {})[event.serial] = event
+
+    def _account(self, event: PendingEvent, now: int, has_ended: Callable[[PendingEvent], bool]) -> None:
+        """An event that is nowhere any more must have had a reason to go."""
+        places = self.places[event.payload]
+        has_expired = event.expires_at is not None and event.expires_at <= now
+        is_discarded = self.policy is DeadLetterPolicy.DISCARD and has_ended(event)
+        # It was for whoever came by.
+        is_past = not event.consume and self.is_old(event, now)
+        if not places.count and (has_expired or is_discarded or is_past):
+            places.gone += 1
+
+    def _account_rounds(self, batch: Batch, targets: dict[str, int | None]) -> None:
+        """What a workflow took in the same commit in which it began its next round left no entry: it was taken."""
+        for payload in sorted(self.touched):
+            target = targets.get(payload)
+            # It may have lost its target before.
+            is_open = target is None or self.policy is DeadLetterPolicy.MOVE_TO_BROADCAST
+            # What nobody can read is taken by nobody.
+            is_lost = not self._place(payload).count and not is_unreadable(payload)
+            if is_lost and (is_open or target in batch.restarted):
+                self.places[payload].taken.append(min(batch.restarted))
+
+    def _account_discarded(self, batch: Batch) -> None:
+        """What came in in the same commit in which its workflow ended was never seen pending."""
+        records = (*batch.workflows_new.values(), *batch.workflows_changed.values())
+        is_retried = any(entry.kind is EntryKind.RETRIED for _, entry in batch.history)
+        if is_retried or any(record.status.is_terminal for record in records):
+            for event_id in batch.sent_put:
+                places = self._place(payload_of(event_id))
+                places.gone += not places.count

@@ -1,0 +1,226 @@
+"""One life of an engine: the coordinator, the activities that run for it, the calls that wait. A crash takes it all.
+
+Everything here happens in the thread of the simulation: the coordinator works when it is told to, and an activity is
+an item of the agenda that calls the plain function when its time has come.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from durable.backends.base import Backend, Batch, Opened
+from durable.backends.memory import MemoryBackend, MemoryStore
+from durable.engine.config import EngineConfig
+from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
+from durable.engine.coordinator.inbox import Envelope
+from durable.engine.operations import BeginAttempt, Operation, RecordActivity, RunActivity
+from durable.model.codec import Codec
+from durable.model.error_codec import pack_error
+from durable.model.registry import Registry
+from durable.runner.ops import IN_ACTIVITY
+from simulation.agenda import MILLISECOND, Agenda, VirtualClock
+from simulation.checker import Checker, Name
+from simulation.dice import Dice
+from simulation.rows import simulated
+from simulation.violation import Violation
+
+# One for all: making one costs more than a whole scenario.
+CODEC = Codec()
+# How many milliseconds an activity takes.
+_TAKES = {0: 3, 20: 4, 300: 3, 2_000: 2, 9_000: 1}
+
+
+class WatchedBackend(MemoryBackend):
+    """A store in memory whose true commits the checker sees."""
+
+    def __init__(self, store: MemoryStore, checker: Checker) -> None:
+        super().__init__(store)
+        self._checker = checker
+
+    def open(self, incarnation: str) -> Opened:
+        opened = super().open(incarnation)
+        self._checker.opened(clean=opened.clean)
+        return opened
+
+    def commit(self, batch: Batch) -> None:
+        super().commit(batch)
+        self._checker.committed(batch)
+
+
+def _error_text(error: Exception) -> str:
+    """The stored form of an error. It is remembered: formatting a traceback costs more than a whole step."""
+    name = f"{type(error).__name__}{error.args}"
+    if name not in _ERRORS:
+        _ERRORS[name] = pack_error(error.with_traceback(None))
+    return _ERRORS[name]
+
+
+_ERRORS: dict[str, str] = {}
+
+
+class AnswerFaults:
+    """Which answers of activities arrive twice, and which arrive though nobody wants them; counted over all lives."""
+
+    def __init__(self, duplicates: set[int], late: set[int]) -> None:
+        self._duplicates = duplicates
+        self._late = late
+        self._answers = 0
+        self._stops = 0
+        self.happened = 0
+
+    def is_duplicate(self) -> bool:
+        """Whether the answer that was just given comes again."""
+        self._answers += 1
+        self.happened += self._answers in self._duplicates
+        return self._answers in self._duplicates
+
+    def is_late(self) -> bool:
+        """Whether the activity that was just stopped answers all the same."""
+        self._stops += 1
+        self.happened += self._stops in self._late
+        return self._stops in self._late
+
+
+class Process:
+    """One incarnation. Raises a `StorageError` if it cannot take the store."""
+
+    def __init__(
+        self,
+        name: str,
+        backend: Backend,
+        config: EngineConfig,
+        *,
+        clock: VirtualClock,
+        agenda: Agenda,
+        dice: Dice,
+        checker: Checker,
+        faults: AnswerFaults,
+        has_code: bool = True,
+    ) -> None:
+        self._agenda = agenda
+        self._dice = dice
+        self._checker = checker
+        self._faults = faults
+        self._config = config
+        self.is_alive = True
+        # Whether it knows the code of the workflows that are stored.
+        self.has_code = has_code
+        self.running: dict[Name, RunActivity] = {}
+        self.coordinator = WorkflowStateCoordinator(
+            backend,
+            Registry([simulated] if has_code else []),
+            codec=CODEC,
+            config=config,
+            clock=clock,
+            release=self._receive,
+        )
+        self.coordinator.state.watch = checker
+        self.coordinator.open(name)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the recovery is over; only then callers are let in."""
+        return not self.coordinator.is_recovering
+
+    # --- work -------------------------------------------------------------------------------------------------------
+
+    def work_off(self) -> int:
+        """One batch; how many operations."""
+        count = self.coordinator.work_off()
+        if count > 2 * self._config.max_batch + 1:
+            raise Violation("I28", f"{count} operations in one batch")
+        if len(self.coordinator.state.loaded) > self._config.max_loaded_workflows:
+            raise Violation("I28", f"{len(self.coordinator.state.loaded)} bodies in memory")
+        return count
+
+    def ask(self, operation: Operation[Any], answered: Callable[[Envelope], None]) -> None:
+        """A call from outside; the answer comes after its commit, or never if there is a crash."""
+        envelope = Envelope(operation, lambda: answered(envelope))
+        self.coordinator.submit(envelope)
+
+    def stop(self) -> None:
+        """Work off what is queued, say that the stop is clean, and leave."""
+        self.coordinator.stop()
+        self._checker.is_stopping = True
+        self.coordinator.run()
+        self._checker.is_stopping = False
+        if self._checker.broken is not None:
+            # The coordinator takes any error for its end, and this one must not be lost.
+            raise self._checker.broken
+
+    def _receive(self, release: Release) -> None:
+        """The commit has happened."""
+        # Who is told by the last one that the engine has ended asks the next engine, as after a crash.
+        if self.is_alive and not release.is_last:
+            try:
+                self._leave(release)
+            except Violation as violation:
+                self._checker.broken = violation
+                raise
+
+    def _leave(self, release: Release) -> None:
+        if not self.coordinator.state.batch.is_empty():
+            raise Violation("I6", "something leaves while decisions are not committed")
+        begun: dict[Name, RunActivity] = {}
+        for effect in release.activities:
+            name = (effect.key, effect.round, effect.position)
+            if isinstance(effect, RunActivity):
+                begun[name] = effect
+            elif begun.pop(name, None) is None:
+                self._stop(name)
+        for name, effect in begun.items():
+            self._begin(name, effect)
+        for envelope in release.answered:
+            envelope.wake()
+
+    # --- activities -------------------------------------------------------------------------------------------------
+
+    def _takes(self) -> int:
+        return self._dice.weighted(_TAKES) * MILLISECOND
+
+    def _begin(self, name: Name, effect: RunActivity) -> None:
+        self._checker.began(effect)
+        self.running[name] = effect
+        if effect.on_trial:
+            self.coordinator.submit(BeginAttempt(effect.key))
+        self._agenda.add(self._takes(), functools.partial(self._end, name, effect))
+
+    def _stop(self, name: Name) -> None:
+        stopped = self.running.pop(name, None)
+        if stopped is not None:
+            self._checker.stopped(name)
+            if self._faults.is_late():
+                self._agenda.add(self._takes(), functools.partial(self._answer, stopped, counts=False))
+
+    def _end(self, name: Name, effect: RunActivity) -> None:
+        # By identity: what was stopped, and what runs under this name by now, is not what ends here.
+        if self.is_alive and self.running.get(name) is effect:
+            del self.running[name]
+            self._answer(effect)
+            if self._faults.is_duplicate():
+                self._agenda.add(self._takes(), functools.partial(self._answer, effect, counts=False))
+
+    def _answer(self, effect: RunActivity, *, counts: bool = True) -> None:
+        if not self.is_alive:
+            return
+        answer = RecordActivity(
+            key=effect.key,
+            round=effect.round,
+            position=effect.position,
+            attempt=effect.attempt,
+            outcome="",
+            mends=effect.mends,
+        )
+        token = IN_ACTIVITY.set(effect)
+        try:
+            value = effect.definition.fn(*effect.args, **effect.kwargs)
+            answer.outcome, answer.value = effect.definition.coder(CODEC).result.pack(value)
+        except Exception as error:
+            answer.outcome, answer.error = _error_text(error), error.with_traceback(None)
+        finally:
+            IN_ACTIVITY.reset(token)
+        if counts:
+            self._checker.answered(effect, answer.outcome)
+        self.coordinator.submit(answer)

@@ -1,0 +1,87 @@
+"""What must be true when the engine has nothing to do: at every idle moment, before every stop, and at the very end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from durable.backends.memory import MemoryStore
+from durable.engine.state.state import State
+from durable.model.records import EntryKind, WorkflowStatus
+from simulation.codeless import check_healed
+from simulation.ledger import REGISTERED, Ledger, Life
+from simulation.process import Process
+from simulation.scenario import Act, Verb
+from simulation.violation import Violation
+
+
+def check_idle(ledger: Ledger, process: Process) -> None:
+    """I22: whoever has work to do has it in hand, or durably waits for its time; there is no fourth state."""
+    trials = process.coordinator.state.trials
+    if trials.waiting:
+        return
+    running = {key for key, _, _ in process.running}
+    for key, life in ledger.lives.items():
+        record = life.record
+        if ledger.has_code:
+            check_healed(record)
+        if record.status is WorkflowStatus.RUNNING and key not in running and record.wake_at is None:
+            raise Violation("I22", f"{record.id} has activities to run, and nobody runs them")
+
+
+def check_memory(state: State, store: MemoryStore) -> None:
+    """I6: what the engine believes is what is stored."""
+    if not state.batch.is_empty():
+        raise Violation("I6", "decisions of a batch that is over are not committed")
+    for key, loaded in state.loaded.items():
+        record, session = loaded.record, loaded.session
+        rows = store.waits.get(key, {})
+        waits = {position for position, wait in session.waits.items() if wait.kind in REGISTERED}
+        work = {position for position, wait in session.waits.items() if wait.kind is EntryKind.ACTIVITY}
+        flights = state.in_flight.get(key, {})
+        facts = {
+            "record": record == store.workflows.get(key),
+            "history": loaded.seq == max(store.history.get(key, {}), default=0),
+            "waits": loaded.rows == rows and waits == set(rows),
+            "mailbox": loaded.mail in (None, len(store.boxes.get(key, ()))),
+            "activities": set(flights) <= work and all(flight[0] == record.round for flight in flights.values()),
+        }
+        for what, is_true in facts.items():
+            if not is_true:
+                raise Violation("I6", f"{record.id}: {what} in memory and in the store differ")
+
+
+def check_rest(ledger: Ledger, store: MemoryStore) -> None:
+    """I29: nothing is left to happen, so every workflow has ended, or waits for something from outside."""
+    if {key: life.record for key, life in ledger.lives.items()} != dict(store.workflows):
+        raise Violation("I1", "the store does not hold what was committed")
+    if ledger.progress != store.progress:
+        raise Violation("I1", "the store does not hold what was published")
+    for key, life in ledger.lives.items():
+        check_healed(life.record)
+        if store.history.get(key, {}).keys() != {*range(1, life.seq + 1)} - life.trimmed - life.absent:
+            raise Violation("I3", f"the store does not hold what {life.record.id} has learnt")
+        if not life.has_ended and not _waits_outside(ledger, life):
+            raise Violation("I29", f"{life.record.id} has not ended and waits for nothing: {life.record}")
+
+
+def check_calls(ledger: Ledger, calls: Iterable[Act | None]) -> None:
+    """I29: every call was answered, but for those that wait for the end of a workflow that goes on."""
+    for act in calls:
+        life = ledger.life(act.id) if act is not None and act.verb in (Verb.AWAIT, Verb.WATCH) else None
+        if act is not None and (life is None or life.has_ended):
+            raise Violation("I29", f"{act.verb.value} of {act.id} was never answered: {act}")
+
+
+def _waits_outside(ledger: Ledger, life: Life) -> bool:
+    """Whether a workflow waits for an event or an answer, is set aside, or waits for a child that does."""
+    # A question that expires is over by now: no time is left to pass.
+    is_waiting = any(
+        wait.kind is not EntryKind.RESULT and (wait.question is None or wait.question.expires_at is None)
+        for wait in life.waits.values()
+    )
+    if life.record.status is WorkflowStatus.PARKED or is_waiting:
+        return True
+    children = [ledger.lives[key] for (parent, _), key in ledger.children.items() if parent == life.record.key]
+    asked = {wait.event_key for wait in life.waits.values()}
+    waited = [one for one in children if one.record.on_parent_close is None or str(one.record.key) in asked]
+    return any(not child.has_ended and _waits_outside(ledger, child) for child in waited)

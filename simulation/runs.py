@@ -1,0 +1,94 @@
+"""Many seeds: one after the other, or spread over processes; what they came to, and which of them failed."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+
+import attrs
+
+from durable.model.clock import Clock
+from simulation.figures import Figures
+from simulation.scenario import make_scenario
+from simulation.shrink import failure
+from simulation.violation import Violation
+from simulation.world import simulate
+
+# How many seeds a process takes at once, and after how many it looks for garbage: half a megabyte each.
+CHUNK = 50
+COLLECT_EVERY = 500
+
+
+@attrs.define
+class Runs:
+    """What some seeds came to."""
+
+    figures: Figures = attrs.field(factory=Figures)
+    # Seeds that broke an invariant, and how.
+    failures: dict[int, Violation] = attrs.field(factory=dict)
+
+    def add(self, other: Runs) -> None:
+        """Sum up."""
+        self.figures += other.figures
+        self.failures |= other.failures
+
+
+def run_seeds(seeds: Iterable[int]) -> Runs:
+    """Run some seeds in this process."""
+    runs = Runs()
+    with _without_collector():
+        for count, seed in enumerate(seeds):
+            if count and count % COLLECT_EVERY == 0:
+                gc.collect()
+            try:
+                runs.figures += simulate(make_scenario(seed), is_traced=False).figures
+            except Violation as violation:
+                runs.figures += Figures(seeds=1)
+                # Once more, with the trace that tells how it came to it.
+                runs.failures[seed] = failure(make_scenario(seed)) or violation
+    return runs
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """A world is a heap of cycles that lives for milliseconds: looking for garbage all the time costs a fifth."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if was_enabled:
+            gc.enable()
+
+
+def run_spread(first: int, last: int | None, *, jobs: int, clock: Clock, seconds: float | None = None) -> Runs:
+    """Run the seeds from `first` on in several processes: up to `last`, or until the time is over."""
+    runs = Runs()
+    end = None if seconds is None else clock.monotonic() + seconds
+    with ProcessPoolExecutor(jobs) as pool:
+        working: set[Future[Runs]] = set()
+        while True:
+            while len(working) < 2 * jobs and not _is_over(first, last, end, clock):
+                count = CHUNK if last is None else min(CHUNK, last - first)
+                working.add(pool.submit(_run_chunk, range(first, first + count)))
+                first += count
+            if not working:
+                return runs
+            done, working = wait(working, return_when=FIRST_COMPLETED)
+            for one in done:
+                runs.add(one.result())
+
+
+def _run_chunk(seeds: range) -> Runs:
+    """For a process that lives on."""
+    runs = run_seeds(seeds)
+    gc.collect()
+    return runs
+
+
+def _is_over(first: int, last: int | None, end: float | None, clock: Clock) -> bool:
+    return (last is not None and first >= last) or (end is not None and clock.monotonic() >= end)

@@ -1,0 +1,399 @@
+"""A scenario: what clients do and what goes wrong, as one value that follows from a seed.
+
+Nothing is hidden in the dice that could be a list: programs, acts and faults are explicit, so that a failing scenario
+can be written down, and made smaller by leaving things out. Only the order in which things happen at one instant is
+drawn while it runs.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import attrs
+
+from durable.engine.config import EngineConfig
+from durable.model.records import DeadLetterPolicy
+from simulation import hardships, sending
+from simulation.branch_rows import BRANCH_ROWS
+from simulation.change_rows import CHANGE_ROWS, deployment
+from simulation.children import STARTS, child_id
+from simulation.dice import Dice
+from simulation.kinds import KINDS
+from simulation.loop_rows import LOOP_ROWS
+from simulation.planning import clock_steps, dice_of, grace, make_schedules
+from simulation.rows import add, make_program
+from simulation.steps import Step, from_json, read, to_json, write
+
+YEARS = 3650 * 86_400.0
+add(BRANCH_ROWS | LOOP_ROWS | CHANGE_ROWS)
+
+
+class Verb(enum.Enum):
+    """What a client can do."""
+
+    START = "start"
+    SEND = "send"
+    CANCEL = "cancel"
+    TERMINATE = "terminate"
+    RETRY = "retry"
+    FORK = "fork"
+    AWAIT = "await"
+    WATCH = "watch"
+    FIND = "find"
+    DESCRIBE = "describe"
+    HISTORY = "history"
+    REPLAY = "replay"
+    ANSWER = "answer"
+    TAKE_BACK = "take back"
+    SCHEDULE = "create schedule"
+    PAUSE_SCHEDULE = "pause schedule"
+    RESUME_SCHEDULE = "resume schedule"
+    TRIGGER_SCHEDULE = "trigger schedule"
+    DELETE_SCHEDULE = "delete schedule"
+
+
+@attrs.frozen(kw_only=True)
+class Act:
+    """One call of a client, repeated until it is answered. A client's next act comes after the answer to this one."""
+
+    client: int
+    # Not before this millisecond.
+    at: int
+    verb: Verb
+    # Which workflow: the one that is meant, or the one that an event goes to.
+    id: str | None = None
+    # The program that is started, and how many milliseconds later its body begins.
+    program: str = ""
+    delay: int = 0
+    # The event that is sent; its id is in its payload as well.
+    event: str = ""
+    key: str | None = None
+    event_id: str = ""
+    # The question that is answered, by the number of its step; the delay is how long after it was seen.
+    number: int = 0
+    # Whether it may be sent before its workflow is started, and whether it is sent again after the answer.
+    is_early: bool = False
+    is_repeated: bool = False
+    # The schedule that is created, under the id; the id of the run that is triggered, or of the fork at entry `number`.
+    cron: str = ""
+    every: int = 0
+    overlap: str = ""
+    catch_up: str = ""
+    run: str = ""
+
+
+class Trouble(enum.Enum):
+    """What can go wrong, and what the number of a fault counts."""
+
+    CRASH_BEFORE_COMMIT = "the process dies before the n-th commit"
+    CRASH_AFTER_COMMIT = "the process dies after the n-th commit, before anybody hears of it"
+    CRASH = "the process dies at the n-th step"
+    RESTART = "a clean restart at the n-th step"
+    FAIL_COMMIT = "the n-th commit fails"
+    LIE_ABOUT_COMMIT = "the n-th commit happens and is reported as failed"
+    OUTAGE = "from the n-th commit on the store fails until the engine gives up"
+    FAIL_CALL = "the n-th call of the store fails"
+    CLOCK = "the wall clock is set at the n-th step"
+    DUPLICATE_ANSWER = "the n-th answer of an activity arrives twice"
+    LATE_ANSWER = "the n-th activity that is stopped answers all the same"
+    CRASH_IN_BODY = "the process dies in the n-th step of a body"
+    POISON = "the n-th workflow kills the process whenever its body is fed"
+
+
+@attrs.frozen
+class Fault:
+    """One thing that goes wrong."""
+
+    trouble: Trouble
+    at: int
+    # By how many milliseconds the clock is set, or how many entries a poisonous body takes before it kills.
+    by: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class Scenario:
+    """Everything that happens in one simulation."""
+
+    seed: int
+    # Settings of the engine that differ from the default: tiny limits put it under pressure.
+    config: dict[str, int] = attrs.field(factory=dict)
+    policy: DeadLetterPolicy = DeadLetterPolicy.MOVE_TO_DEAD_LETTER
+    # How many milliseconds a commit may take: the slower, the larger the batches.
+    commit_ms: int = 0
+    # From which start of the process on it runs the new code; 0 for never.
+    new_code: int = 0
+    # The starts of the process after which it runs without any code, until somebody starts it again.
+    codeless: tuple[int, ...] = ()
+    acts: tuple[Act, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+    def engine_config(self) -> EngineConfig:
+        """The settings as the engine takes them."""
+        settings: dict[str, Any] = {"event_retention": YEARS} | self.config
+        return EngineConfig(dead_letter_policy=self.policy, **settings)
+
+
+# --- from a seed ----------------------------------------------------------------------------------------------------
+
+# How often each trouble comes in a scenario, at most, and the range of its number.
+_TROUBLES = {
+    Trouble.CRASH_BEFORE_COMMIT: (2, 60),
+    Trouble.CRASH_AFTER_COMMIT: (2, 60),
+    Trouble.CRASH: (2, 250),
+    Trouble.RESTART: (1, 300),
+    Trouble.FAIL_COMMIT: (2, 80),
+    Trouble.LIE_ABOUT_COMMIT: (3, 80),
+    Trouble.OUTAGE: (1, 200),
+    Trouble.FAIL_CALL: (2, 450),
+    Trouble.CLOCK: (2, 300),
+    Trouble.DUPLICATE_ANSWER: (4, 80),
+    Trouble.LATE_ANSWER: (4, 20),
+}
+# Crashes that come in rows, and how close.
+_AGAIN = {Trouble.CRASH_BEFORE_COMMIT: 3, Trouble.CRASH_AFTER_COMMIT: 3, Trouble.CRASH: 40}
+_CLIENTS = 4
+
+
+def make_scenario(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    dice = Dice(seed)
+    scenario = Scenario(
+        seed=seed,
+        config=_config(dice),
+        policy=dice.weighted({policy: 1 + 4 * (policy is DeadLetterPolicy.MOVE_TO_DEAD_LETTER) for policy in POLICIES}),
+        commit_ms=dice.weighted({0: 1, 10: 1, 100: 1, 1_000: 4, 4_000: 6}),
+        new_code=deployment(seed),
+        acts=tuple(sorted(_acts(dice), key=lambda act: act.at)),
+        faults=tuple(_faults(dice)),
+    )
+    return _with_operators(_without_code(_with_poison(_with_late_mail(_with_deadly_bodies(_with_schedules(scenario))))))
+
+
+def _with_poison(scenario: Scenario) -> Scenario:
+    """The same, perhaps with events that nobody can read, and with workflows that send events themselves."""
+    sends = [attrs.asdict(act, value_serializer=_plain) for act in scenario.acts if act.verb is Verb.SEND]
+    seed = scenario.seed
+    return _with_acts(scenario, [*hardships.make_poison(seed, sends), *sending.make_senders(seed, sends)])
+
+
+def _with_late_mail(scenario: Scenario) -> Scenario:
+    """The same, perhaps with mail that nobody takes in time; not where the clock is set, which counts as time too."""
+    config = hardships.short_retention(scenario.seed)
+    if not config or any(fault.trouble is Trouble.CLOCK for fault in scenario.faults):
+        return scenario
+    return _with_acts(attrs.evolve(scenario, config=scenario.config | config), hardships.make_late_mail(scenario.seed))
+
+
+def _with_operators(scenario: Scenario) -> Scenario:
+    """The same, perhaps with operators who retry and fork. Spawned children would end with the source of a fork."""
+    starts = [act for act in scenario.acts if act.verb is Verb.START]
+    ids = [*dict.fromkeys(act.id or "" for act in starts)]
+    calm = [id for id in ids if not any(act.id == id and '"spawn"' in act.program for act in starts)]
+    return _with_acts(scenario, hardships.make_repairs(scenario.seed, ids, calm))
+
+
+def _without_code(scenario: Scenario) -> Scenario:
+    """The same, perhaps with lives of the process in which the code is missing."""
+    lives, restarts = hardships.codeless_lives(scenario.seed)
+    faults = (Fault(Trouble.RESTART, at) for at in restarts)
+    return attrs.evolve(scenario, codeless=lives, faults=(*scenario.faults, *faults))
+
+
+def _with_acts(scenario: Scenario, more: Iterable[dict[str, Any]]) -> Scenario:
+    """The same with more acts, which are JSON."""
+    return attrs.evolve(scenario, acts=tuple(sorted([*scenario.acts, *map(_act, more)], key=lambda act: act.at)))
+
+
+def _with_deadly_bodies(scenario: Scenario) -> Scenario:
+    """The same, perhaps with bodies that the process dies in; from dice of their own, like schedules."""
+    dice = Dice(~scenario.seed)
+    faults = [Fault(Trouble.CRASH_IN_BODY, dice.between(1, 150)) for _ in range(dice.between(0, 2))]
+    if not dice.chance(0.1):
+        return attrs.evolve(scenario, faults=(*scenario.faults, *faults))
+    faults.append(Fault(Trouble.POISON, dice.below(3), dice.below(4)))
+    return attrs.evolve(scenario, config=scenario.config | {"max_crashes": 3}, faults=(*scenario.faults, *faults))
+
+
+def _with_schedules(scenario: Scenario) -> Scenario:
+    """The same, perhaps with schedules; everything else in it stays as it is."""
+    dice = dice_of(scenario.seed)
+    more = [_act(one) for one in make_schedules(dice)]
+    if not more:
+        return scenario
+    return attrs.evolve(
+        scenario,
+        config=scenario.config | grace(dice),
+        acts=tuple(sorted([*scenario.acts, *more], key=lambda act: act.at)),
+        faults=(*scenario.faults, *(Fault(Trouble.CLOCK, at, by) for at, by in clock_steps(dice))),
+    )
+
+
+POLICIES = tuple(DeadLetterPolicy)
+
+
+def _config(dice: Dice) -> dict[str, int]:
+    """Many engines are under pressure: few bodies in memory, small batches, a short window of timers."""
+    config: dict[str, int] = {}
+    if not dice.chance(0.1):
+        # Else the default: after three crashes without progress a workflow is parked.
+        config["max_crashes"] = 1_000
+    if dice.chance(0.3):
+        config["max_loaded_workflows"] = dice.between(1, 6)
+    if dice.chance(0.3):
+        config["max_batch"] = dice.between(1, 4)
+    if dice.chance(0.4):
+        config["timer_window"] = dice.between(1, 3)
+    return config
+
+
+def _acts(dice: Dice) -> Iterator[Act]:
+    number = 0
+    ids: list[str] = []
+    demands: list[tuple[str | None, Step]] = []
+    questions: list[Step] = []
+    # Most are small, because many of them are worth more than a few large ones; some promises need a crowd.
+    for index in range(dice.between(7, 11) if dice.chance(0.15) else dice.between(3, 5)):
+        id = f"w{index}"
+        programs = [make_program(dice, number, dice.between(3, 8))]
+        number = programs[0].n
+        if dice.chance(0.06):
+            # Somebody else wants to start another program under this id, and may come first.
+            programs.append(make_program(dice, number, 1))
+            number = programs[1].n
+        yield from _starts(dice, id, programs)
+        here = [wait for program in programs for wait in waits(program, id)]
+        demands += here
+        questions += [step for program in programs for step in program.walk() if step.op == "pause"]
+        ids += {id: None} | {owner: None for owner, _ in here if owner}
+    for count, (owner, step) in enumerate(demands):
+        yield _send(dice, count, owner, step)
+    for count, step in enumerate(questions):
+        yield from _answers(dice, 1_000 + 2 * count, step)
+    yield from _meddling(dice, ids)
+
+
+def _starts(dice: Dice, id: str, programs: list[Step]) -> Iterator[Act]:
+    at = dice.below(4_000)
+    delay = dice.between(1, 6_000) if dice.chance(0.2) else 0
+    start = Act(client=_starter(dice), at=at, verb=Verb.START, id=id, program=write(programs[0]), delay=delay)
+    yield start
+    if len(programs) > 1 or dice.chance(0.15):
+        again = max(0, at + dice.between(-500, 500))
+        yield attrs.evolve(start, client=_starter(dice), at=again, program=write(programs[-1]))
+    if dice.chance(0.6):
+        # Who waits for the end does nothing else.
+        yield Act(client=100 + int(id[1:]), at=at + dice.below(9_000), verb=Verb.AWAIT, id=id)
+    if dice.chance(0.3):
+        yield Act(client=200 + int(id[1:]), at=at + dice.below(9_000), verb=Verb.WATCH, id=id)
+
+
+def _starter(dice: Dice) -> int:
+    """Who starts workflows does nothing else, so that whoever waits for a start does not wait for himself."""
+    return 10 + dice.below(_CLIENTS)
+
+
+def waits(program: Step, id: str | None) -> Iterator[tuple[str | None, Step]]:
+    """Every wait for an event in a program and its children, with the id of the workflow that waits, if it is known."""
+    for step in program.steps:
+        if step.op == "event":
+            yield id, step
+        inner = id
+        if step.op in STARTS:
+            inner = child_id(id, step) if id is not None and step["is_known"] else None
+        yield from waits(step, inner)
+
+
+def _send(dice: Dice, count: int, owner: str | None, step: Step) -> Act:
+    """One event for one wait: so that all waits can be served, whoever takes which."""
+    name, key = step["event"], step["key"]
+    return Act(
+        client=dice.below(_CLIENTS),
+        at=dice.below(3_000) if dice.chance(0.4) else dice.between(3_000, 60_000),
+        verb=Verb.SEND,
+        id=owner if KINDS[name.partition("-")[0]].is_targeted else None,
+        event=name,
+        key=key,
+        event_id=f"{name}/{key}/{count}",
+        # A child may start at any time, or never: nobody can wait for its start.
+        is_early=dice.chance(0.5) or (owner is not None and "." in owner),
+        is_repeated=dice.chance(0.1),
+    )
+
+
+def _answers(dice: Dice, client: int, step: Step) -> Iterator[Act]:
+    """One person for one question, now and then two; nobody may care for one that expires. Each does nothing else."""
+    if step["expires"] is not None and dice.chance(0.3):
+        return
+    for one in range(client, client + (2 if dice.chance(0.2) else 1)):
+        yield Act(
+            client=one,
+            at=dice.below(4_000),
+            verb=Verb.TAKE_BACK if dice.chance(0.15) else Verb.ANSWER,
+            number=step.n,
+            delay=dice.weighted({0: 2, 300: 2, 2_000: 2, 15_000: 1}),
+            is_repeated=dice.chance(0.3),
+        )
+
+
+def _meddling(dice: Dice, ids: list[str]) -> Iterator[Act]:
+    verbs = {Verb.CANCEL: 3, Verb.TERMINATE: 1, Verb.FIND: 3, Verb.DESCRIBE: 3, Verb.HISTORY: 1, Verb.REPLAY: 1}
+    for _ in range(dice.between(0, 5)):
+        verb = dice.weighted(verbs)
+        id = None if verb is Verb.REPLAY and dice.chance(0.5) else ids[dice.below(len(ids))]
+        yield Act(client=dice.below(_CLIENTS), at=dice.below(40_000), verb=verb, id=id)
+
+
+def _faults(dice: Dice) -> Iterator[Fault]:
+    for trouble, (most, last) in _TROUBLES.items():
+        for _ in range(dice.between(0, most)):
+            by = dice.between(-90_000, 90_000) if trouble is Trouble.CLOCK else 0
+            at = dice.between(1, last)
+            yield Fault(trouble, at, by)
+            if trouble in _AGAIN and dice.chance(0.3):
+                # And again while the engine recovers, before anybody has made progress.
+                for _ in range(dice.between(1, 3)):
+                    at += dice.between(1, _AGAIN[trouble])
+                    yield Fault(trouble, at)
+
+
+# --- as text --------------------------------------------------------------------------------------------------------
+
+
+def scenario_to_text(scenario: Scenario) -> str:
+    """A scenario as JSON that a person can read and change."""
+    value = attrs.asdict(scenario, value_serializer=_plain, filter=_is_told)
+    for act in value["acts"]:
+        if "program" in act:
+            act["program"] = to_json(read(act["program"]))
+    return json.dumps(value, indent=1)
+
+
+def _plain(_owner: Any, _field: Any, value: Any) -> Any:
+    return value.name if isinstance(value, enum.Enum) else value
+
+
+def _is_told(field: attrs.Attribute[Any], value: Any) -> bool:
+    return bool(value != field.default)
+
+
+def scenario_from_text(text: str) -> Scenario:
+    """The scenario of a JSON text."""
+    value = json.loads(text)
+    return Scenario(
+        seed=value["seed"],
+        config=value.get("config", {}),
+        policy=DeadLetterPolicy[value.get("policy", DeadLetterPolicy.MOVE_TO_DEAD_LETTER.name)],
+        commit_ms=value.get("commit_ms", 0),
+        new_code=value.get("new_code", 0),
+        codeless=tuple(value.get("codeless", ())),
+        acts=tuple(_act(act) for act in value.get("acts", ())),
+        faults=tuple(Fault(Trouble[one["trouble"]], one["at"], one.get("by", 0)) for one in value.get("faults", ())),
+    )
+
+
+def _act(value: dict[str, Any]) -> Act:
+    program = write(from_json(value["program"])) if value.get("program") else ""
+    return Act(**value | {"verb": Verb[value["verb"]], "program": program})

@@ -1,0 +1,88 @@
+"""Failed undos on errors: told once, bounded, and kept by the stored form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from durable.errors import Cancelled, InvalidValue, WorkflowFailed
+from durable.model.error_codec import (
+    UNDO_LENGTH_MAX,
+    UNDOS_MAX,
+    failed_undo,
+    failed_undos,
+    pack_error,
+    report_undos,
+    undos_summary,
+    unpack_error,
+)
+from durable.model.records import FailedUndo
+
+
+class Opaque(Exception):
+    """Cannot be rebuilt."""
+
+    def __init__(self, *, code: int) -> None:
+        super().__init__(f"code {code}")
+
+
+class Odd(Exception):
+    """Answers to every name, and has notes of its own kind."""
+
+    __notes__ = "none"  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> Any:
+        return name
+
+
+def undo(number: int, message: str = "no") -> FailedUndo:
+    """One of several."""
+    return failed_undo(str(number), "charge(...)", "refund", ValueError(message))
+
+
+ERRORS = [ValueError("no"), InvalidValue("what", "problem"), Cancelled("why"), Opaque(code=7), Odd("odd")]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_stored_error_keeps_its_failed_undos(error: BaseException) -> None:
+    """What could not be undone survives the store, whatever the class of the error is and forbids."""
+    assert failed_undos(error) == ()
+    report_undos(error, [undo(1), undo(2)])
+    text = pack_error(error)
+    assert undos_summary(text) == (undo(1), undo(2))
+    assert failed_undos(unpack_error(text)) == failed_undos(error) == (undo(1), undo(2))
+    assert "undo refund of charge(...) at 1 failed: builtins.ValueError: no" in error.__notes__
+
+
+def test_failed_undo_is_told_once() -> None:
+    """Reporting again adds what is new, behind what is there."""
+    error = ValueError("no")
+    error.add_note("mine")
+    report_undos(error, [])
+    report_undos(error, [undo(1)])
+    report_undos(error, [undo(1), undo(2)])
+    assert failed_undos(error) == (undo(1), undo(2))
+    assert error.__notes__ == ["mine", str(undo(1)), str(undo(2))]
+
+
+def test_failed_undos_are_those_of_the_cause() -> None:
+    """An error that reports another one tells what that one knows, also through the store; no other error does."""
+    inner, outer, other = ValueError("no"), WorkflowFailed("w", "ValueError", "no"), KeyError("x")
+    report_undos(inner, [undo(1)])
+    outer.__cause__ = inner
+    assert failed_undos(outer) == failed_undos(unpack_error(pack_error(outer))) == (undo(1),)
+    assert undos_summary(pack_error(outer)) == ()
+    inner.__context__ = other
+    assert failed_undos(other) == ()
+    other.__cause__ = other
+    assert failed_undos(other) == ()
+
+
+def test_failed_undos_are_bounded() -> None:
+    """However many fail and however much they say, the stored error stays small."""
+    error = ValueError("no")
+    report_undos(error, [undo(number, "x" * 10_000) for number in range(3 * UNDOS_MAX)])
+    assert len(failed_undos(error)) == len(error.__notes__) == UNDOS_MAX
+    assert all(len(one.message) <= UNDO_LENGTH_MAX for one in failed_undos(error))
+    assert len(pack_error(error)) < 2 * UNDOS_MAX * UNDO_LENGTH_MAX
