@@ -120,6 +120,27 @@ def test_lock_file_that_is_a_link_is_refused(path: pathlib.Path, link: object, h
     assert victim.read_text() == "precious"
 
 
+@pytest.mark.parametrize("suffix", ["-owner", "-wal", "-shm", "-journal"])
+def test_pipe_beside_a_store_is_refused(path: pathlib.Path, suffix: str) -> None:
+    """A pipe in the place of a side file, which would keep its reader waiting, is refused and named."""
+    sidecar = pathlib.Path(f"{path}{suffix}")
+    sidecar.unlink(missing_ok=True)
+    os.mkfifo(sidecar)
+    with pytest.raises(StoreUnusable, match=f"store.db{suffix}' .*is not a plain file.*remove it"):
+        SqliteBackend(path).open("a")
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+def test_log_that_is_a_link_is_refused(path: pathlib.Path, suffix: str) -> None:
+    """A link in the place of a log is refused for good: SQLite would not open it, and say only that it cannot."""
+    victim = path.with_name("victim")
+    victim.write_text("precious")
+    pathlib.Path(f"{path}{suffix}").symlink_to(victim)
+    with pytest.raises(StoreUnusable, match=f"store.db{suffix}' .*is not a plain file.*remove it"):
+        SqliteBackend(path).open("a")
+    assert victim.read_text() == "precious"
+
+
 def test_lock_file_is_private(path: pathlib.Path) -> None:
     """Only its owner may open the lock file: who can open it can hold the lock. An older one is tightened."""
     sidecar = pathlib.Path(f"{path}-owner")

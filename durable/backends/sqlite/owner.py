@@ -52,6 +52,7 @@ else:
 # The device and inode of a file: the same for all its names and mounts.
 Identity = tuple[int, int]
 _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)
 # Enough for what we write into a sidecar, many times over.
 _NOTE_MAX = 4000
 
@@ -151,7 +152,8 @@ def take(path: str) -> Owner:
 def remembered(path: str) -> Note:
     """What the last owner of a store wrote down; nothing if nobody did."""
     try:
-        descriptor = os.open(f"{path}-owner", os.O_RDONLY | _NO_FOLLOW)
+        # A pipe in its place must not keep us waiting for a writer.
+        descriptor = os.open(f"{path}-owner", os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
     except OSError:
         return Note()
     try:

@@ -6,6 +6,7 @@ says what is wrong, and leaves the file and its directory as they were: no lock 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import sqlite3
@@ -36,6 +37,7 @@ def check(path: str) -> str:
         raise StoreUnusable(path, f"the directory {parent!r} does not exist; create it first")
     if not os.access(parent, os.W_OK | os.X_OK):
         raise StoreUnusable(path, f"there is no permission to create files in {parent!r}")
+    _check_side_files(path, real)
     try:
         found = os.stat(real)
     except FileNotFoundError:
@@ -45,6 +47,15 @@ def check(path: str) -> str:
     with owner.unowned(real):
         _check_file(path, real, found)
     return real
+
+
+def _check_side_files(path: str, real: str) -> None:
+    """A pipe in the place of a log would keep us waiting in the middle of an open, and SQLite follows no link there."""
+    for name in (f"{real}{suffix}" for suffix in ("-wal", "-shm", "-journal")):
+        # Whatever else is wrong with the path is told below.
+        with contextlib.suppress(OSError):
+            if not stat.S_ISREG(os.lstat(name).st_mode):
+                raise StoreUnusable(path, f"{name!r} beside it is not a plain file; remove it")
 
 
 def _check_file(path: str, real: str, found: os.stat_result) -> None:
