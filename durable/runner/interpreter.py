@@ -277,7 +277,8 @@ class Interpreter:
             self.closing = 1
             if (error := close_body(ended.body)) is not None:
                 id, name = self.session.who[:2]
-                _log.error("workflow %s (%s) could not be closed in order: %r", id, name, error)
+                extra = {"workflow_id": id, "workflow_name": name}
+                _log.error("workflow %s (%s) could not be closed in order: %r", id, name, error, extra=extra)
             self.closing, self.dropped = 0, None
             if self.undos is not None and ended.group is not None:
                 self.undos.closed(self, ended.group)

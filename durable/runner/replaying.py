@@ -39,17 +39,17 @@ def session_of(
     return session
 
 
-def parking_of(error: Exception) -> tuple[ParkReason, str]:
-    """Why a workflow is parked whose body could not be rebuilt, and the detail of it."""
+def parking_of(error: Exception) -> tuple[ParkReason, str, str | None]:
+    """Why a workflow is parked whose body could not be rebuilt, the detail of it, and the position if there is one."""
     match error:
         case UnknownWorkflow():
-            return ParkReason.UNKNOWN_CODE, str(error)
+            return ParkReason.UNKNOWN_CODE, str(error), None
         case HistoryDiverged():
-            return ParkReason.DIVERGED, str(error)
+            return ParkReason.DIVERGED, str(error), error.position
         case CodecError() | TooDeepHere():
-            return ParkReason.UNREADABLE, str(error)
+            return ParkReason.UNREADABLE, str(error), None
         case _:
-            return ParkReason.UNREADABLE, "".join(traceback.format_exception(error))
+            return ParkReason.UNREADABLE, "".join(traceback.format_exception(error)), None
 
 
 class Fit(enum.Enum):
@@ -158,7 +158,7 @@ def _parked(
     entry: HistoryEntry | None = None,
     session: WorkflowSessionRunner | None = None,
 ) -> ReplayResult:
-    reason, detail = parking_of(error)
+    reason, detail, _ = parking_of(error)
     result = attrs.evolve(result, fit=Fit.PARKED, reason=reason, detail=detail)
     if entry is not None:
         result = attrs.evolve(result, entry=entry.seq, position=entry.position)

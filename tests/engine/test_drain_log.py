@@ -53,8 +53,10 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     return lambda: [f"{one.levelname} {one.name} {one.getMessage()}" for one in caplog.records]
 
 
-async def test_drain_says_at_once_what_it_waits_for(lines: Callable[[], list[str]]) -> None:
-    """The activities and their workflows are named before any time has passed; a few of them, and how many more."""
+async def test_drain_says_at_once_what_it_waits_for(
+    lines: Callable[[], list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The activities and their workflows are named before any time has passed: a few in the line, all in its field."""
 
     async def hurry(pool: ActivityPool) -> None:
         while not lines():
@@ -67,6 +69,7 @@ async def test_drain_says_at_once_what_it_waits_for(lines: Callable[[], list[str
         "INFO durable shutting down: waiting up to 3600 s for 5 activities: drain.endless of workflow order-1, "
         "drain.endless of workflow order-2, drain.endless of workflow order-3 and 2 more"
     ]
+    assert caplog.records[0].workflow_ids == [f"order-{number}" for number in range(1, 6)]  # type: ignore[attr-defined]
 
 
 def test_drain_says_again_every_five_seconds(lines: Callable[[], list[str]]) -> None:

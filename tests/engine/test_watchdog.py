@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Any
+
 import pytest
 
 from durable import Durable, EngineConfig, sleep, workflow
@@ -10,6 +13,11 @@ from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, nothing, worker
 
 CONFIG = EngineConfig(slow_body_after=1, stuck_body_after=10)
+
+
+def fields(line: logging.LogRecord) -> tuple[Any, Any]:
+    """Whom a line is about, for programs."""
+    return getattr(line, "workflow_id", None), getattr(line, "workflow_name", None)
 
 
 def test_slow_step_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -26,6 +34,7 @@ def test_slow_step_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     desk.start(slow(3), "slow")
     assert "workflow slow (watchdog.slow) took 3.00 s" in caplog.text
     assert "workflow quick" not in caplog.text
+    assert [fields(line) for line in caplog.records] == [("slow", "watchdog.slow")]
 
 
 def test_stuck_step_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -44,9 +53,9 @@ def test_stuck_step_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
         yield from sleep(0)
 
     desk.start(stuck())
-    named = [line for line in caplog.messages if "has not come back for 10 s" in line]
-    assert len(named) == 1
-    assert named[0].startswith("workflow w (watchdog.stuck)")
+    named = [line for line in caplog.records if "has not come back for 10 s" in line.getMessage()]
+    assert [fields(line) for line in named] == [("w", "watchdog.stuck")]
+    assert named[0].getMessage().startswith("workflow w (watchdog.stuck)")
 
 
 def test_idle_watchdog_names_nobody(caplog: pytest.LogCaptureFixture) -> None:

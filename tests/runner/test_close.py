@@ -143,6 +143,7 @@ def test_close_abandons_a_body_that_swallows_everything(make: Make, caplog: pyte
     assert log == ["GeneratorExit", "SessionClosed"]
     [record] = caplog.records
     assert record.getMessage().startswith("workflow w-1 (w) could not be closed in order: ")
+    assert (record.workflow_id, record.workflow_name) == ("w-1", "w")  # type: ignore[attr-defined]
     assert "ignored GeneratorExit" in record.getMessage()
 
 

@@ -313,7 +313,7 @@ def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
     try:
         result = session.feed(entry) if value is _UNREAD else session.feed(entry, value)
     except (CodecError, HistoryDiverged) as error:
-        park(turn, record, ParkReason.UNREADABLE, str(error))
+        park(turn, record, ParkReason.UNREADABLE, str(error), entry.position)
         return False
     finally:
         watch.leave()

@@ -57,7 +57,7 @@ def own_child(
     try:
         child = state.find(id)
     except CodecError as problem:
-        park(turn, parent, ParkReason.UNREADABLE, f"child {id!r}: {problem}")
+        park(turn, parent, ParkReason.UNREADABLE, f"child {id!r}: {problem}", wait.position)
         return None
     if child is not None:
         if (child.parent_key, child.parent_place) == (parent.key, where):
@@ -96,7 +96,8 @@ def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: Work
                 error = ChildWorkflowFailed(child.id, *error_summary(child.error))
             error.__cause__ = unpack_error(child.error)
         except CodecError as problem:
-            park(turn, loaded.record, ParkReason.UNREADABLE, f"the error of child {child.id!r}: {problem}")
+            detail = f"the error of child {child.id!r}: {problem}"
+            park(turn, loaded.record, ParkReason.UNREADABLE, detail, wait.position)
             return
     feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
 
@@ -159,7 +160,7 @@ def _spawned(turn: Turn, loaded: Loaded, wait: WaitCondition, *, shared: bool = 
     try:
         child = turn.state.find(wait.name)
     except CodecError as problem:
-        park(turn, loaded.record, ParkReason.UNREADABLE, f"child {wait.name!r}: {problem}")
+        park(turn, loaded.record, ParkReason.UNREADABLE, f"child {wait.name!r}: {problem}", wait.position)
         return None
     is_own = child is not None and child.parent_key == loaded.record.key
     if child is None or not (is_own or (shared and _is_shared(turn, loaded, child))):

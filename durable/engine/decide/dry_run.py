@@ -43,6 +43,7 @@ class Misfit(NamedTuple):
 
     reason: ParkReason
     detail: str
+    position: str | None = None
 
 
 @contextmanager

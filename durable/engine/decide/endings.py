@@ -120,11 +120,11 @@ def child_id_of(record: WorkflowRecord, op: Any, position: str) -> str:
     return given or child_id(record.id, record.round, position)
 
 
-def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str) -> None:
+def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str, position: str | None = None) -> None:
     """Set a workflow aside until its code or its data fits again. Nothing is appended and nothing is lost."""
     parked = turn.state.workflows.mark_parked(record, reason, detail)
     if parked is not record:
-        turn.effects += [Parked(parked), log_lines.parked(parked)]
+        turn.effects += [Parked(parked), log_lines.parked(parked, position)]
     stop_activities(turn, record)
     turn.state.unload(record.key)
 

@@ -214,7 +214,7 @@ def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) 
         assert coder is not None, "an event has a payload"
     except CodecError as error:
         # The type in the code cannot be stored at all, so the code is to blame and not the event.
-        park(turn, loaded.record, ParkReason.UNREADABLE, str(error))
+        park(turn, loaded.record, ParkReason.UNREADABLE, str(error), wait.position)
         return False
     if not event.consume:
         # Noted before the body goes on: its next wait must not take or skip the same broadcast again.

@@ -18,12 +18,10 @@ from durable.engine.operations import (
     SendEvent,
     SweepEvents,
 )
+from durable.engine.operations.log_lines import Tell
 from durable.errors import DeadLetterNotFound, EventNotFound
 from durable.model.clock import from_duration
 from durable.model.dead_letters import DeadLetter
-
-_log = logging.getLogger("durable")
-
 
 # --- pending events -----------------------------------------------------------------------------------------------
 
@@ -101,5 +99,6 @@ def _sweep_letters(turn: Turn, limit: int) -> int:
     for letter in old:
         state.archive.drop_letter(letter.id)
     if old:
-        _log.info("%d dead letters were older than dead_letter_retention and are removed", len(old))
+        text = f"{len(old)} dead letters were older than dead_letter_retention and are removed"
+        turn.effects.append(Tell(logging.INFO, text, {}))
     return len(old)

@@ -46,7 +46,7 @@ def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     assert isinstance(op, EventSend)
     assert wait.input is not None, "the runner has packed the payload"
     if (problem := _own_problem(loaded, op)) is not None:
-        park(turn, loaded.record, ParkReason.UNREADABLE, problem)
+        park(turn, loaded.record, ParkReason.UNREADABLE, problem, wait.position)
         return
     operation = operation_of(op, wait.input)
     status, outcome = EntryStatus.OK, _SENT

@@ -169,7 +169,9 @@ class ActivityPool:
             while self._workers:
                 left = until - anyio.current_time()
                 if self._running and left > 0:
-                    _log.info("%s", _waiting_for([effect for _, effect in self._running.values()], left))
+                    running = [effect for _, effect in self._running.values()]
+                    ids = sorted({effect.workflow_id for effect in running})
+                    _log.info("%s", _waiting_for(running, left), extra={"workflow_ids": ids})
                 with anyio.move_on_after(_TELL_EVERY):
                     await self._all_gone.wait()
 
@@ -258,7 +260,7 @@ class ActivityPool:
                 with scope:
                     answer = await self._attempts.run(effect, scope)
                     if effect.definition.is_async and anyio.current_time() > scope.deadline + grace(timeout):
-                        self._attempts.warn_of_blocking(effect.definition.name)
+                        self._attempts.warn_of_blocking(effect)
                         answer = None
         finally:
             IN_ACTIVITY.reset(token)

@@ -115,14 +115,16 @@ class Attempts:
         finally:
             self._threads.release()
 
-    def warn_of_blocking(self, name: str) -> None:
+    def warn_of_blocking(self, effect: RunActivity) -> None:
         """An async activity came back long after its timeout: it never let the loop cancel it. Said once for each."""
+        name, id = effect.definition.name, effect.workflow_id
         if name not in self._blocking:
             self._blocking.add(name)
             _log.warning(
                 "activity %r ran past its timeout without an 'await' and held up the event loop: make it a plain 'def' "
                 "that runs in a thread, or await what takes long; the attempt counts as timed out",
                 name,
+                extra={"workflow_id": id, "workflow_name": effect.workflow_name, "position": effect.position},
             )
 
     def failed(self, effect: RunActivity, error: BaseException) -> RecordActivity:

@@ -12,6 +12,7 @@ import threading
 import traceback
 
 from durable.engine.config import EngineConfig
+from durable.engine.operations.log_lines import about
 from durable.model.clock import SECOND, Clock, from_duration
 from durable.model.records import WorkflowRecord
 from durable.runner.session import WorkflowSessionRunner
@@ -54,7 +55,7 @@ class Watchdog:
         if took > self._slow and record is not None:
             _log.warning(
                 "workflow %s (%s) took %.2f s for one step and held up all others; move the work into an activity",
-                record.id, record.name, took,
+                record.id, record.name, took, extra=about(record),
             )  # fmt: skip
 
     def check(self) -> None:
@@ -67,7 +68,7 @@ class Watchdog:
         stack = "".join(traceback.format_stack(frame)[-4:]) if frame is not None else "(no stack)"
         _log.error(
             "workflow %s (%s) has not come back for %.0f s; nothing else can go on. It is here:\n%s",
-            record.id, record.name, self._stuck, stack,
+            record.id, record.name, self._stuck, stack, extra=about(record),
         )  # fmt: skip
 
     def _look(self) -> None:

@@ -41,11 +41,11 @@ def failed(record: WorkflowRecord, error: str) -> Tell:
     return Tell(logging.WARNING, f"workflow {_name(record)} failed: {summary(error)}", about(record))
 
 
-def parked(record: WorkflowRecord) -> Tell:
-    """A workflow is parked."""
+def parked(record: WorkflowRecord, position: str | None) -> Tell:
+    """A workflow is parked, because of what stands at a position if there is one."""
     reason = "unknown" if record.park_reason is None else record.park_reason.value
     text = f"workflow {_name(record)} is parked ({reason}): {_short(record.park_detail or '')}"
-    return Tell(logging.WARNING, text, about(record))
+    return Tell(logging.WARNING, text, about(record) if position is None else about(record, position=position))
 
 
 def unparked(record: WorkflowRecord) -> Tell:
