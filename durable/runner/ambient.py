@@ -47,6 +47,8 @@ class Ambient(Protocol):
     past: Past
     # True while the body does something for the first time, False while it repeats what is recorded.
     is_live: bool
+    # Whether the body is thrown away: it has not ended, and may come to its `finally` blocks again.
+    is_closed: bool
     # The positions of the event waits that are stored. Only a race that is replayed asks.
     registered: Positions
     # False for runs that an older version began: positions there use numbers, also for branches that have names.

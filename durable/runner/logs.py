@@ -11,11 +11,13 @@ from durable.runner.ops import STEPPING
 
 
 def is_replaying() -> bool:
-    """Whether this workflow does again what it has done before. Raises `OperationMisused` outside a body.
+    """Whether this workflow does again what it has done before, or may do later. Raises `OperationMisused` elsewhere.
 
+    That is so on a replay, and while a body is thrown away from memory: its `finally` blocks run then, too.
     For log lines and metrics only: a body that asks for something else because of this no longer fits its history.
     """
-    return not ambient("is_replaying").is_live
+    session = ambient("is_replaying")
+    return session.is_closed or not session.is_live
 
 
 class WorkflowLogger(logging.LoggerAdapter[logging.Logger]):

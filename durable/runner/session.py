@@ -45,8 +45,8 @@ class WorkflowSessionRunner:
     """One live body."""
 
     __slots__ = (
-        "_call", "answers", "codec", "draws", "fed", "has_loop", "has_spawned", "interpreter", "is_live", "max_waits",
-        "names_branches", "now", "overrun", "past", "published", "registered", "trimmed", "waits", "who",
+        "_call", "answers", "codec", "draws", "fed", "has_loop", "has_spawned", "interpreter", "is_closed", "is_live",
+        "max_waits", "names_branches", "now", "overrun", "past", "published", "registered", "trimmed", "waits", "who",
     )  # fmt: skip
 
     def __init__(
@@ -70,7 +70,7 @@ class WorkflowSessionRunner:
         self.now = start_at
         self.fed = 0
         self.past = NOTHING
-        self.is_live = True
+        self.is_live, self.is_closed = True, False
         self.registered: Positions = tuple
         self.names_branches = True
         self.max_waits = UNLIMITED
@@ -139,6 +139,7 @@ class WorkflowSessionRunner:
 
     def close(self) -> None:
         """Throw the body away. Operations in its `finally` blocks do not run."""
+        self.is_closed = True
         self.interpreter.abandon(self)
 
     # --- entries that the body waits for --------------------------------------------------------------------------

@@ -49,6 +49,15 @@ def talking() -> Durable[list[bool]]:
     return [*seen, is_replaying()]
 
 
+@workflow(name="log.cleaning")
+def cleaning() -> Durable[None]:
+    """Says that it cleans up."""
+    try:
+        yield from go.wait()
+    finally:
+        log.info("cleaned")
+
+
 def _lines(caplog: pytest.LogCaptureFixture, name: str) -> list[tuple[int, str, Any, Any, Any]]:
     lines = [line for line in caplog.records if line.name == name]
     return [
@@ -115,6 +124,22 @@ async def test_workflow_logger_is_silent_on_replay(caplog: pytest.LogCaptureFixt
             await engine.send_event(go, 1, to="w")
             assert await engine.handle("w").result(timeout=SOON) == [True, False]
     assert [line[1:3] for line in _lines(caplog, "tests.log")] == [("before", "w"), ("after", "w")]
+
+
+async def test_workflow_logger_is_silent_when_a_body_is_thrown_away(
+    caplog: pytest.LogCaptureFixture, file: Path
+) -> None:
+    """Every stop runs the `finally` block of a body that waits; its line is written when the body comes to it."""
+    with caplog.at_level(logging.INFO, "tests.log"):
+        for _ in range(2):
+            async with WorkflowEngine(file) as engine:
+                await engine.start(cleaning(), id="w")
+                await waiting(engine, "w", "event")
+        assert _lines(caplog, "tests.log") == []
+        async with WorkflowEngine(file) as engine:
+            await engine.send_event(go, 1, to="w")
+            await engine.handle("w").result(timeout=SOON)
+    assert [line[1:3] for line in _lines(caplog, "tests.log")] == [("cleaned", "w")]
 
 
 def test_workflow_logger_outside_of_a_workflow_is_a_logger(caplog: pytest.LogCaptureFixture) -> None:
