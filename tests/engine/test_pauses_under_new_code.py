@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from durable import (
+    CodecError,
     Durable,
+    EngineConfig,
+    PauseAlreadyAnswered,
     PauseNotFound,
+    PayloadTooLarge,
+    WorkflowNotFound,
     WorkflowParked,
     WorkflowStatus,
     WorkflowTerminated,
@@ -39,6 +44,19 @@ def _changed(code: str) -> WorkflowDef[[], Any]:
         return (yield from pause(returns=str if code == "other type" else bool, prompt=prompt))
 
     return changed
+
+
+def _twice(code: str) -> WorkflowDef[[], Any]:
+    """A workflow that pauses twice, or does something else first."""
+
+    @workflow(name="pauses.twice")
+    def twice() -> Durable[Any]:
+        if code == "diverged":
+            yield from sleep(60)
+        yield from pause(returns=bool)
+        yield from pause(returns=bool)
+
+    return twice
 
 
 def _asked(then: str) -> Desk:
@@ -119,3 +137,24 @@ def test_the_end_of_a_parked_workflow_withdraws_its_pauses() -> None:
     assert len(ids(desk)) == 1
     assert desk.do(TerminateWorkflow("w")) is True
     assert ids(desk) == []
+
+
+@pytest.mark.parametrize("bad", ['"yes"', "no json", f'"{"x" * 5000}"'])
+def test_refusals_come_in_the_order_of_the_docs(bad: str) -> None:
+    """That it is parked, or has its answer, is said before anything about the answer at hand, or about its end."""
+    desk = Desk(_twice("first"), *EVERY, config=EngineConfig(max_payload_bytes=4096))
+    desk.start(_twice("first")())
+    assert isinstance(reply(desk, ResumePause("w", "0", bad)), (CodecError, PayloadTooLarge))
+    resume(desk, "0", True)
+    answered = (PauseAlreadyAnswered, "w", "0")
+    assert refusal(reply(desk, ResumePause("w", "0", bad))) == answered
+    desk.restart(_twice("diverged"), *EVERY)
+    desk.do(ResumeWorkflow(desk.record().key))
+    assert desk.status() is WorkflowStatus.PARKED
+    assert isinstance(reply(desk, ResumePause("w", "1", bad)), WorkflowParked)
+    assert refusal(reply(desk, ResumePause("w", "0", bad))) == answered
+    assert refusal(reply(desk, ResumePause("w", "7", bad))) == (PauseNotFound, "w", "7")
+    desk.do(TerminateWorkflow("w"))
+    assert refusal(reply(desk, ResumePause("w", "0", bad))) == answered
+    assert refusal(reply(desk, ResumePause("w", "7", bad))) == (WorkflowTerminated, "w", "cancelled")
+    assert refusal(reply(desk, ResumePause("v", "0", bad))) == (WorkflowNotFound, "v")
