@@ -59,6 +59,11 @@ def replace_log(file: Path) -> None:
     os.replace(f"{file}-copy", f"{file}-wal")
 
 
+def delete_index(file: Path) -> None:
+    """Remove the index of the log, in which programs lock each other out."""
+    Path(f"{file}-shm").unlink()
+
+
 def empty_log(file: Path) -> None:
     """Cut the log off where it is, as `> store.db-wal` does."""
     Path(f"{file}-wal").write_bytes(b"")
@@ -119,7 +124,7 @@ async def test_lost_file_is_noticed_within_ten_commits(
     assert critical(caplog) == 1
 
 
-@pytest.mark.parametrize("lose", [*LOSSES, replace_log])
+@pytest.mark.parametrize("lose", [*LOSSES, replace_log, delete_index])
 async def test_lost_file_is_noticed_within_a_second(
     file: Path, caplog: pytest.LogCaptureFixture, lose: Callable[[Path], None]
 ) -> None:
@@ -134,7 +139,7 @@ async def test_lost_file_is_noticed_within_a_second(
     assert critical(caplog) == 1
 
 
-@pytest.mark.parametrize("lose", [*LOSSES, replace_log])
+@pytest.mark.parametrize("lose", [*LOSSES, replace_log, delete_index])
 def test_lost_file_is_noticed_by_an_idle_engine(file: Path, lose: Callable[[Path], None]) -> None:
     """An engine that nobody calls wakes up within a second, looks, and stops."""
     clock, config = ManualClock(), EngineConfig()
@@ -152,7 +157,7 @@ def test_lost_file_is_noticed_by_an_idle_engine(file: Path, lose: Callable[[Path
             coordinator.work_off()
 
 
-@pytest.mark.parametrize(("lose", "left"), [(delete_log, "store.db"), (rename, "old.db")])
+@pytest.mark.parametrize(("lose", "left"), [(delete_log, "store.db"), (delete_index, "store.db"), (rename, "old.db")])
 async def test_what_was_acknowledged_is_written_back(file: Path, lose: Callable[[Path], None], left: str) -> None:
     """An engine that stops because its log was removed, or its file moved, still writes back all it acknowledged."""
     clock = ManualClock()

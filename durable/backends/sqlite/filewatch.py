@@ -31,6 +31,8 @@ class FileWatch:
         self._held = held
         self._connection = connection
         self._log_identity = _identity(self._log)
+        self._index = f"{real}-shm"
+        self._index_identity = _identity(self._index)
         self._current = generation.version(connection)
         self._generations = {generation.read(held.file), self._current}
         self._salt: int | None = None
@@ -49,6 +51,8 @@ class FileWatch:
         """The same, and also whether somebody has replaced the log or overwritten the database. For once a second."""
         self.look()
         self._compare(self._log, self._log_identity, f"its log {self._log!r}")
+        # The locks of all who have the store open are in there: the next program would take itself for the only one.
+        self._compare(self._index, self._index_identity, f"its index {self._index!r}")
         if self._is_overwritten():
             fix = "stop the service, restore the backup again, and remove the old log before you start it"
             raise StoreUnusable(self._path, f"it was overwritten while an engine worked on it. {_STOP}: {fix}")
