@@ -51,7 +51,7 @@ class FileWatch:
         """The same, and also whether somebody has replaced the log or overwritten the database. For once a second."""
         self.look()
         self._compare(self._log, self._log_identity, f"its log {self._log!r}")
-        # The locks of all who have the store open are in there: the next program would take itself for the only one.
+        # The locks on the log are in there: programs that open the store from now on would not see ours.
         self._compare(self._index, self._index_identity, f"its index {self._index!r}")
         if self._is_overwritten():
             fix = "stop the service, restore the backup again, and remove the old log before you start it"
