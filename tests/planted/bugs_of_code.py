@@ -65,12 +65,12 @@ def missing_code_fails_the_workflow(planter: Planter) -> None:
     """Whoever has to run while the code is missing is parked, and does not fail."""
     set_aside = endings.park
 
-    def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str) -> None:
+    def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str, position: str | None = None) -> None:
         if reason is ParkReason.UNKNOWN_CODE and record.status is not WorkflowStatus.PARKED:
             error = pack_error(UnknownWorkflow(record.name, record.version))
             mark_finished(turn, record, WorkflowStatus.FAILED, error=error)
         else:
-            set_aside(turn, record, reason, detail)
+            set_aside(turn, record, reason, detail, position)
 
     planter.replace(endings, park)
 
