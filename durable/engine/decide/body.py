@@ -17,7 +17,7 @@ from durable.engine.decide.turn import Turn
 from durable.engine.operations import RunActivity, StopActivity, log_lines
 from durable.engine.operations.messages import CancelChild, LookAgain
 from durable.engine.state.bodies import FIRST_FLIGHT, Loaded
-from durable.engine.state.deaths import BEGINS, REBUILT, WHAT, WHERE
+from durable.engine.state.deaths import BEGINS, REBUILT, WHAT, WHERE, mark_step
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError
 from durable.model.codec import Arguments
 from durable.model.error_codec import pack_error
@@ -98,8 +98,8 @@ def rebuild(
     turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]
 ) -> tuple[WorkflowSessionRunner, SessionResult]:
     """The body of a workflow, brought to where its history ends. Raises whatever keeps it from being rebuilt."""
+    mark_step(turn.state.mark, record.key, REBUILT if history else BEGINS)
     session = _session(turn, record)
-    _mark(turn, record, REBUILT if history else BEGINS)
     session.registered = partial(turn.state.waits.of, record.key)
     turn.state.watch.enter(record, session)
     try:
@@ -122,10 +122,10 @@ def last_seq(history: Sequence[HistoryEntry]) -> int:
 
 def begin(turn: Turn, record: WorkflowRecord, mail: int, arguments: Arguments | None) -> None:
     """Run the body of a workflow that is new, and has no history yet."""
+    mark_step(turn.state.mark, record.key, BEGINS)
     session = _session(turn, record, arguments)
     loaded = Loaded(record, session, 0, mail=mail)
     turn.state.load(loaded)
-    _mark(turn, record, BEGINS)
     turn.state.watch.enter(record, session)
     try:
         result = session.start()
@@ -174,7 +174,7 @@ def _tell_cancelled(turn: Turn, loaded: Loaded) -> SessionResult:
     """Raise a `Cancelled` that was asked for while the code was missing, before the body does anything else."""
     record, entry = loaded.record, _cancellation(turn, loaded)
     turn.state.workflows.raise_cancel(record)
-    _mark(turn, record, crc32(b""), entry.outcome)
+    mark_step(turn.state.mark, record.key, crc32(b""), entry.outcome)
     turn.state.watch.enter(record, loaded.session)
     try:
         result = loaded.session.feed(entry)
@@ -325,12 +325,6 @@ def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
         _survive(turn, loaded)
     advance(turn, loaded, result)
     return True
-
-
-def _mark(turn: Turn, record: WorkflowRecord, where: int, told: str = "") -> None:
-    """Note whose body runs next, and in which step. `_feed` has this in place."""
-    mark = turn.state.mark
-    mark[0], mark[WHERE], mark[WHAT] = record.key, where, crc32(told.encode())
 
 
 def _survive(turn: Turn, loaded: Loaded) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import SendEvent
 from durable.engine.state.bodies import Loaded
+from durable.engine.state.deaths import mark_reading
 from durable.errors import CodecError, EventTypeMismatch
 from durable.model.records import EventWait, WorkflowRecord
 from durable.runner.events import EventOp
@@ -52,6 +53,7 @@ def _misfit(turn: Turn, op: SendEvent, owner: Loaded, wait: WaitCondition) -> Ev
         coder = event.coder(turn.state.codec)
     except CodecError:
         return None
+    mark_reading(turn.state.mark, owner.record.key, wait.position, op.payload)
     try:
         coder.unpack(op.payload)
     except CodecError as error:

@@ -22,6 +22,7 @@ from durable.engine.decide.turn import Turn
 from durable.engine.operations import Delivered, Queued, SendEvent
 from durable.engine.operations.messages import LookAgain
 from durable.engine.state.bodies import Loaded
+from durable.engine.state.deaths import mark_reading
 from durable.errors import (
     CodecError,
     EventConflict,
@@ -219,6 +220,7 @@ def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) 
     if not event.consume:
         # Noted before the body goes on: its next wait must not take or skip the same broadcast again.
         _pass_by(turn, loaded.record, event)
+    mark_reading(turn.state.mark, loaded.record.key, wait.position, event.payload)
     try:
         value = coder.unpack(event.payload)
     except CodecError as error:

@@ -12,6 +12,7 @@ from durable.engine.decide.endings import check_payload
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import CancelPause, ResumePause
 from durable.engine.state.bodies import Loaded
+from durable.engine.state.deaths import mark_reading
 from durable.errors import (
     CodecError,
     DurableError,
@@ -82,7 +83,10 @@ def _asked(turn: Turn, op: ResumePause) -> PauseOp[object] | DurableError:
             if isinstance(body, Misfit):
                 return WorkflowParked(record.id, body.detail)
             pause = _pause_at(body[0], row.position)
-    return _refusal(turn, record, op.pause_id) if pause is None else pause
+    if pause is None:
+        return _refusal(turn, record, op.pause_id)
+    mark_reading(turn.state.mark, record.key, row.position, op.answer)
+    return pause
 
 
 def _pause_at(session: WorkflowSessionRunner, position: str) -> PauseOp[object] | None:

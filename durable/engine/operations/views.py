@@ -128,7 +128,7 @@ class Description:
 
 @attrs.frozen(kw_only=True)
 class RecoveryReport:
-    """What a start found: how many workflows go on, how many stay parked, how many are tried one at a time."""
+    """What a start found: how many workflows go on, how many stay parked, how many are on trial."""
 
     resumed: int = 0
     unparked: int = 0

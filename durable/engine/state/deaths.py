@@ -15,6 +15,7 @@ Part of the coordinator's state. Must not know what a workflow is, nor who is pa
 from __future__ import annotations
 
 from typing import NamedTuple
+from zlib import crc32
 
 from durable.backends.base import MARK_CELLS, Mark
 
@@ -25,6 +26,16 @@ BEGINS, REBUILT, CLOSED = -1, -2, -3
 # The cells of those that died: from here on, so many for each.
 _FIRST, _SIZE = 4, 4
 _ROOM = (MARK_CELLS - _FIRST) // _SIZE
+
+
+def mark_step(mark: Mark, key: int, where: int, told: str = "") -> None:
+    """Note whose body runs next, in which place, and what it is told there."""
+    mark[0], mark[WHERE], mark[WHAT] = key, where, crc32(told.encode())
+
+
+def mark_reading(mark: Mark, key: int, position: str, text: str) -> None:
+    """Note whose type reads next what a wait may be fed: types are code too, and may kill the process."""
+    mark_step(mark, key, crc32(position.encode()), text)
 
 
 class Death(NamedTuple):
