@@ -52,7 +52,10 @@ def _is_true(ledger: Ledger, letter: DeadLetter, now: int) -> bool:
     if letter.reason is DeadLetterReason.WORKFLOW_ENDED:
         return life is not None and (life.has_ended or life.was_reopened)
     event = ledger.mail.dropped.get(letter.id)
-    return event is not None and event.consume and ledger.mail.is_old(event, now)
+    if event is None or (not event.consume and (event.taken or ledger.mail.places[event.payload].taken)):
+        # A broadcast that somebody has taken has come to what it was for.
+        return False
+    return ledger.mail.is_old(event, now)
 
 
 def i16_an_id_is_remembered(ledger: Ledger, batch: Batch, now: int) -> None:

@@ -25,7 +25,7 @@ class Places:
     letters: int = 0
     # The workflows that took it.
     taken: list[int] = attrs.field(factory=list)
-    # Expired, a broadcast that is too old, or discarded because the policy says so.
+    # Expired, a broadcast that was taken and is too old, or discarded because the policy says so.
     gone: int = 0
     # A broadcast stays pending, whoever takes it.
     is_broadcast: bool = False
@@ -175,8 +175,8 @@ class Mail:
         places = self.places[event.payload]
         has_expired = event.expires_at is not None and event.expires_at <= now
         is_discarded = self.policy is DeadLetterPolicy.DISCARD and has_ended(event)
-        # It was for whoever came by.
-        is_past = not event.consume and self.is_old(event, now)
+        # It has come to somebody; the others were not there in time.
+        is_past = not event.consume and event.taken and self.is_old(event, now)
         if not places.count and (has_expired or is_discarded or is_past):
             places.gone += 1
 

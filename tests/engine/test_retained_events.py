@@ -31,14 +31,48 @@ def test_event_that_nobody_takes_becomes_a_letter(to: str | None) -> None:
     assert (letter.reason, letter.died_at_us) == (DeadLetterReason.RETENTION_OVER, desk.clock.now())
 
 
-@pytest.mark.parametrize("event", [short, news], ids=["expired", "broadcast"])
-def test_event_that_goes_silently(event: Event[int]) -> None:
-    """What expires as its sender said, and a broadcast at the end of its retention, leave no letter."""
+@pytest.mark.parametrize("how", ["in time", "later"])
+def test_broadcast_that_was_taken_goes_silently(how: str) -> None:
+    """A broadcast that somebody took, at once or later, leaves no letter at the end of its retention."""
     desk = Desk(*EVERY)
-    desk.send(event, 1)
+    if how == "in time":
+        desk.start(reader())
+    desk.send(news, 1)
+    if how == "later":
+        desk.start(reader())
     desk.clock.advance(8 * DAY)
     assert desk.do(SweepEvents()) == 1
-    assert (desk.pending(event.name), desk.letters()) == (0, [])
+    assert (desk.pending(news.name), desk.letters()) == (0, [])
+
+
+def test_broadcast_that_nobody_took_is_a_letter() -> None:
+    """A broadcast that came to nobody within its retention is a dead letter, and can be sent to all once more."""
+    desk = Desk(*EVERY)
+    desk.send(news, 1)
+    desk.clock.advance(8 * DAY)
+    assert desk.do(SweepEvents()) == 1
+    (letter,) = desk.letters()
+    assert (letter.reason, letter.is_broadcast) == (DeadLetterReason.RETENTION_OVER, True)
+
+
+def test_broadcast_that_nobody_can_read_is_one_letter() -> None:
+    """The letter that says why a broadcast could not be read stays, also when its retention is over."""
+    desk = Desk(*EVERY)
+    desk.start(reader())
+    desk.send(Event[str](news.name, consume_on_read=False), "unreadable")
+    (letter,) = desk.letters()
+    desk.clock.advance(8 * DAY)
+    assert desk.do(SweepEvents()) == 1
+    assert (letter.reason, desk.letters()) == (DeadLetterReason.UNREADABLE, [letter])
+
+
+def test_expired_event_goes_silently() -> None:
+    """What expires as its sender said leaves no letter."""
+    desk = Desk(*EVERY)
+    desk.send(short, 1)
+    desk.clock.advance(8 * DAY)
+    assert desk.do(SweepEvents()) == 1
+    assert (desk.pending(short.name), desk.letters()) == (0, [])
 
 
 def test_retention_of_moved_mail_begins_with_the_move() -> None:

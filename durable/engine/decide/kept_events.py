@@ -22,6 +22,7 @@ from durable.engine.operations.log_lines import Tell
 from durable.errors import DeadLetterNotFound, EventNotFound
 from durable.model.clock import from_duration
 from durable.model.dead_letters import DeadLetter
+from durable.model.records import PendingEvent
 
 # --- pending events -----------------------------------------------------------------------------------------------
 
@@ -70,8 +71,8 @@ def _letter(turn: Turn, letter_id: int) -> DeadLetter:
 def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
     """Remove what is too old; a mailbox keeps its events until its workflow ends.
 
-    What has expired goes without a trace, as its sender asked. So does a broadcast at the end of its retention: it was
-    for whoever came by. Everything else becomes a dead letter.
+    What has expired goes without a trace, as its sender asked. So does a broadcast that somebody has taken, or that
+    is a dead letter already. Everything else becomes a dead letter.
     """
     state = turn.state
     oldest = turn.now - from_duration("event_retention", state.config.event_retention)
@@ -79,7 +80,7 @@ def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
     # What this batch has dropped is gone, and what it has put was given a mailbox, or taken, just now.
     stale = [event for event in found if not state.post.is_touched(event)]
     drop(turn, stale)
-    bury_forgotten(turn, [event for event in stale if event.consume and not is_expired(turn, event)])
+    bury_forgotten(turn, [event for event in stale if not is_expired(turn, event) and not _is_done(turn, event)])
     sent = state.backend.find(Sent(before=oldest, limit=op.limit))
     state.archive.drop_sent(sent)
     letters = _sweep_letters(turn, op.limit)
@@ -87,6 +88,11 @@ def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
         # There may be more: in a batch of its own, so that nobody waits for a great sweep.
         turn.effects.append(Follow(op))
     return len(stale) + len(sent) + letters
+
+
+def _is_done(turn: Turn, event: PendingEvent) -> bool:
+    """Whether it is known what has become of an event, though it was still kept."""
+    return not event.consume and (event.taken or turn.state.archive.letter(event.serial) is not None)
 
 
 def _sweep_letters(turn: Turn, limit: int) -> int:
