@@ -81,6 +81,8 @@ class Checker:
         self.poison: dict[str, int] = {}
         self._steps = 0
         self._deaths: Counter[str] = Counter()
+        # Whether the last engine had the code.
+        self._had_code = True
         # Until when whoever had an activity at an unclean stop runs it on trial.
         self._trials_until = 0
         # What was found broken, for where the engine would take the error for its own.
@@ -96,7 +98,12 @@ class Checker:
             # An orderly stop ends a row of crashes: the engine counts from the start again.
             self._deaths.clear()
         self._trials_until = 0 if clean else self._clock.elapsed + WINDOW
-        self.ledger.open(clean=clean, marked=self.mark[0])
+        # An orderly stop without any code says nothing about bodies.
+        is_forgiven = clean and self._had_code
+        if is_forgiven:
+            self._deaths.clear()
+        self.ledger.open(clean=clean, is_forgiven=is_forgiven, marked=self.mark[0])
+        self._had_code = self.ledger.has_code
 
     def committed(self, batch: Batch) -> None:
         """A commit has happened, whatever the engine is told."""

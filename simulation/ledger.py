@@ -183,7 +183,7 @@ class Ledger:
                 return (key, self.lives[key].record.round, position)
         return None
 
-    def open(self, *, clean: bool, marked: int = 0) -> None:
+    def open(self, *, clean: bool, is_forgiven: bool, marked: int = 0) -> None:
         """An engine has taken the store: activities of the last one can no longer answer. `marked`: whose body ran."""
         self.answers.clear()
         parents = {parent for parent, _ in self.children}
@@ -191,7 +191,7 @@ class Ledger:
             # Left to the recovery alone: others may be woken before it by a timer or a child that comes first.
             life.is_suspect = not clean and key not in parents and life.is_busy_alone()
             life.stops += not clean
-            life.deaths = 0 if clean else life.deaths + (key == marked)
+            life.deaths = 0 if is_forgiven else life.deaths + (not clean and key == marked)
             # One that is to begin, and one that has begun and has learnt nothing, look the same to the next process.
             life.is_modern = life.is_modern and life.seq > 0
 

@@ -53,5 +53,9 @@ class Registry(Generic[D]):
         except KeyError:
             raise UnknownWorkflow(name, version) from None
 
+    def has(self, name: str, version: int) -> bool:
+        """Whether this workflow is registered."""
+        return (name, version) in self._known
+
     def __iter__(self) -> Iterator[D]:
         return iter(tuple(self._known.values()))

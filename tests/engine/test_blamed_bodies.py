@@ -212,6 +212,18 @@ def test_good_life_in_between_is_not_in_a_row() -> None:
         assert desk.record().crashes == 0
 
 
+def test_orderly_life_without_code_ends_no_row() -> None:
+    """A script that opens the store without the workflow's code, and leaves, does not save the one that kills."""
+    desk = Desk(*FLOWS)
+    desk.start(ticker())
+    for crashes in (1, 2, 3):
+        _die_of(desk, 1)
+        assert desk.record().crashes == crashes
+        desk.restart(clean=False)
+        desk.restart(*FLOWS, clean=True)
+    assert desk.record().park_reason is ParkReason.CRASHED
+
+
 def test_rebuilding_that_is_survived_clears_the_count() -> None:
     """Kills while a long history is replayed, each followed by a life in which that succeeds, park nobody."""
     desk = Desk(*FLOWS)

@@ -62,18 +62,32 @@ def begin_trials(turn: Turn, opened: Opened) -> None:
     trials.first = frozenset(sorted(accused)[: (len(accused) + 1) // 2])
     for key in suspects.keys() - trials.first:
         trials.acquit(key)
+    _note_missing_code(turn)
     if accused:
         turn.effects.append(_suspicion(turn, accused, trials.first))
 
 
 def _forgive(turn: Turn) -> None:
-    """The last engine stopped in order: crashes before that are not in a row with those to come."""
-    for key in turn.state.deaths.last:
+    """The last engine stopped in order: crashes before that are not in a row with those to come.
+
+    Where it had no code for a body, its stop says nothing about that body.
+    """
+    deaths = turn.state.deaths.last
+    for key in [key for key, death in deaths.items() if not death.is_codeless]:
+        del deaths[key]
         record = turn.state.readable(key)
         if record is None or record.status.is_terminal or record.park_reason is ParkReason.CRASHED:
             continue
         turn.state.workflows.count_crashes(record, 0)
-    turn.state.deaths.last.clear()
+
+
+def _note_missing_code(turn: Turn) -> None:
+    """Note for the next engine about which bodies this one can say nothing."""
+    deaths = turn.state.deaths.last
+    for key, death in deaths.items():
+        record = turn.state.readable(key)
+        is_codeless = record is not None and not turn.state.registry.has(record.name, record.version)
+        deaths[key] = death._replace(is_codeless=is_codeless)
 
 
 def trials_begun(state: State) -> None:

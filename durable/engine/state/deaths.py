@@ -39,11 +39,14 @@ def mark_reading(mark: Mark, key: int, position: str, text: str) -> None:
 
 
 class Death(NamedTuple):
-    """The step in which a body died last, and whether it has come past that place since, with another answer."""
+    """The step in which a body died last."""
 
     where: int
     what: int
+    # Whether it has come past that place since, with another answer.
     is_passed: bool = False
+    # Whether the engine that runs now has no code for it, so that nothing this engine does speaks for the body.
+    is_codeless: bool = False
 
 
 class Deaths:
@@ -58,12 +61,13 @@ class Deaths:
         self._mark = mark
         for at in range(_FIRST, _FIRST + _ROOM * _SIZE, _SIZE):
             if (key := mark[at]) > 0:
-                self.last[key] = Death(mark[at + 1], mark[at + 2], bool(mark[at + 3]))
+                self.last[key] = Death(mark[at + 1], mark[at + 2], bool(mark[at + 3] & 1), bool(mark[at + 3] & 2))
 
     def write(self) -> None:
         """Note it for the engines to come. Of very many the first are forgotten."""
-        rows = [(key, *death) for key, death in self.last.items()][-_ROOM:]
-        cells = [int(cell) for row in rows for cell in row]
+        cells: list[int] = []
+        for key, death in [*self.last.items()][-_ROOM:]:
+            cells += (key, death.where, death.what, death.is_passed + 2 * death.is_codeless)
         cells += [0] * (_ROOM * _SIZE - len(cells))
         for at, cell in enumerate(cells, _FIRST):
             self._mark[at] = cell
