@@ -94,9 +94,6 @@ class Checker:
         """An engine has taken the store."""
         self.trace.note(f"open clean={clean}")
         self._running.clear()
-        if clean:
-            # An orderly stop ends a row of crashes: the engine counts from the start again.
-            self._deaths.clear()
         self._trials_until = 0 if clean else self._clock.elapsed + WINDOW
         # An orderly stop without any code says nothing about bodies.
         is_forgiven = clean and self._had_code

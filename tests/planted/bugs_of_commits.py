@@ -18,7 +18,6 @@ from durable.engine.decide.turn import Turn
 from durable.engine.operations import Effect, Ended
 from durable.engine.operations.views import RecoveryReport
 from durable.engine.state.bodies import Loaded
-from durable.engine.state.deaths import Death
 from durable.engine.state.state import State
 from durable.engine.state.timers import TimerWindow
 from durable.engine.state.trials import Trials
@@ -194,8 +193,8 @@ def body_that_was_not_stored_never_found(planter: Planter) -> None:
     """A body that kills before its workflow is stored is stored first the next time, so that it can be blamed."""
     blame = recovery._blame_body
 
-    def _blame_body(turn: Turn, key: int, death: Death) -> None:
-        blame(turn, key, death)
+    def _blame_body(turn: Turn, key: int, where: int, what: int) -> None:
+        blame(turn, key, where, what)
         turn.state.trials.stores_first = False
 
     planter.replace(recovery, _blame_body)
@@ -227,7 +226,7 @@ def crash_taken_for_a_clean_stop(planter: Planter) -> None:
 def body_not_blamed(planter: Planter) -> None:
     """A workflow whose body kills the process again and again is parked."""
 
-    def _blame_body(turn: Turn, key: int, death: Death) -> None:
+    def _blame_body(turn: Turn, key: int, where: int, what: int) -> None:
         pass
 
     planter.replace(recovery, _blame_body)

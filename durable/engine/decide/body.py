@@ -328,10 +328,11 @@ def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
 
 
 def _survive(turn: Turn, loaded: Loaded) -> None:
-    """A body that died in an earlier life has come out of a step: if it was that one, its crashes do not count."""
-    mark = turn.state.mark
-    if turn.state.deaths.survive(loaded.record.key, mark[WHERE], mark[WHAT]):
-        turn.state.workflows.count_crashes(loaded.record, 0)
+    """A body that died in an earlier life has come out of a step: if it died in that one, this does not count."""
+    mark, record = turn.state.mark, loaded.record
+    left = turn.state.deaths.survive(record.key, mark[WHERE], mark[WHAT])
+    if left < record.crashes:
+        turn.state.workflows.count_crashes(record, left)
 
 
 def register_event(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:

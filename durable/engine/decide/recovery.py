@@ -29,7 +29,7 @@ from durable.engine.decide.turn import Turn
 from durable.engine.operations import BeginAttempt, Follow, ReadRecovery, RecoverNext, RecoverWorkflows, ResumeWorkflow
 from durable.engine.operations.log_lines import Tell, about
 from durable.engine.operations.views import RecoveryReport
-from durable.engine.state.deaths import WHAT, WHERE, Death
+from durable.engine.state.deaths import WHAT, WHERE
 from durable.engine.state.state import State
 from durable.engine.state.trials import is_over
 from durable.model.clock import LATEST
@@ -55,7 +55,7 @@ def begin_trials(turn: Turn, opened: Opened) -> None:
         trials.stores_first = bool(opened.mark[1])
         if opened.marked:
             # It says nothing about those on trial: they stay accused as they were.
-            _blame_body(turn, opened.marked, Death(opened.mark[WHERE], opened.mark[WHAT]))
+            _blame_body(turn, opened.marked, opened.mark[WHERE], opened.mark[WHAT])
         elif len(accused) == 1:
             accused = _blame_alone(turn, *accused.popitem())
     trials.accused = accused
@@ -72,9 +72,9 @@ def _forgive(turn: Turn) -> None:
 
     Where it had no code for a body, its stop says nothing about that body.
     """
-    deaths = turn.state.deaths.last
-    for key in [key for key, death in deaths.items() if not death.is_codeless]:
-        del deaths[key]
+    deaths = turn.state.deaths
+    for key in sorted(deaths.steps.keys() - deaths.codeless):
+        deaths.forget(key)
         record = turn.state.readable(key)
         if record is None or record.status.is_terminal or record.park_reason is ParkReason.CRASHED:
             continue
@@ -83,11 +83,10 @@ def _forgive(turn: Turn) -> None:
 
 def _note_missing_code(turn: Turn) -> None:
     """Note for the next engine about which bodies this one can say nothing."""
-    deaths = turn.state.deaths.last
-    for key, death in deaths.items():
-        record = turn.state.readable(key)
-        is_codeless = record is not None and not turn.state.registry.has(record.name, record.version)
-        deaths[key] = death._replace(is_codeless=is_codeless)
+    deaths = turn.state.deaths
+    records = {key: turn.state.readable(key) for key in deaths.steps}
+    has = turn.state.registry.has
+    deaths.codeless = {key for key, record in records.items() if record and not has(record.name, record.version)}
 
 
 def trials_begun(state: State) -> None:
@@ -113,7 +112,7 @@ def _is_running(turn: Turn, key: int) -> bool:
     return record is not None and record.status is WorkflowStatus.RUNNING
 
 
-def _blame_body(turn: Turn, key: int, death: Death) -> None:
+def _blame_body(turn: Turn, key: int, where: int, what: int) -> None:
     """A body ran when the process died. Its workflow may be gone too, if its start was not committed."""
     record = turn.state.readable(key)
     if record is None:
@@ -124,8 +123,8 @@ def _blame_body(turn: Turn, key: int, death: Death) -> None:
         return
     if record.status.is_terminal or record.park_reason is ParkReason.CRASHED:
         return
-    is_same = turn.state.deaths.note(key, death)
-    crashes, limit = record.crashes + 1 if is_same else 1, turn.state.config.max_crashes
+    crashes = turn.state.deaths.note(key, where, what, record.crashes)
+    limit = turn.state.config.max_crashes
     text = f"the process died while the body of workflow {record.id} ({record.name}) ran: crash {crashes} of {limit}"
     turn.effects.append(Tell(logging.WARNING, text, about(record)))
     if crashes >= limit:

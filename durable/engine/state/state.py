@@ -168,7 +168,7 @@ class State:
             self.mark[0], self.mark[WHERE], self.mark[WHAT] = key, CLOSED, 0
             loaded.session.close()
             self.mark[0] = 0
-            if self.deaths.last:
+            if self.deaths.steps:
                 self.deaths.survive(key, CLOSED, 0)
             if not self.in_flight.get(key, True):
                 # A workflow that sleeps costs a row, not an empty dict.
