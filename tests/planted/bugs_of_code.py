@@ -9,6 +9,7 @@ from durable.engine.decide import cancel as cancel_decisions
 from durable.engine.decide.endings import mark_finished
 from durable.engine.decide.turn import Turn
 from durable.engine.operations.views import RecoveryReport
+from durable.engine.state.deaths import Deaths
 from durable.engine.state.workflows import Workflows
 from durable.errors import UnknownWorkflow
 from durable.model.error_codec import pack_error
@@ -100,3 +101,26 @@ def unparked_in_memory_only(planter: Planter) -> None:
         return loaded
 
     planter.replace(body, load)
+
+
+@bug("I26")
+def orderly_life_without_code_forgives(planter: Planter) -> None:
+    """An engine that stops in order speaks for those bodies only that it had the code of."""
+
+    def _note_missing_code(turn: Turn) -> None:
+        pass
+
+    planter.replace(recovery, _note_missing_code)
+
+
+@bug("I26")
+def any_step_that_is_survived_forgives(planter: Planter) -> None:
+    """A body that comes out of one step may still be what kills the process in another."""
+    comes_out_of = Deaths.survive
+
+    def survive(self: Deaths, key: int, where: int, what: int) -> int:
+        if comes_out_of(self, key, where, what):
+            self.forget(key)
+        return 0
+
+    planter.replace(Deaths, survive)

@@ -133,3 +133,23 @@ def old_mail_never_swept(planter: Planter) -> None:
         return 0
 
     planter.replace(kept_events, decide_sweep_events)
+
+
+@bug("I16")
+def untaken_broadcast_dropped(planter: Planter) -> None:
+    """A broadcast that nobody has taken within its retention becomes a dead letter."""
+
+    def _is_done(turn: Turn, event: PendingEvent) -> bool:
+        return not event.consume
+
+    planter.replace(kept_events, _is_done)
+
+
+@bug("I16")
+def taken_broadcast_buried(planter: Planter) -> None:
+    """A broadcast that somebody has taken has come to what it was for, and is no dead letter."""
+
+    def _is_done(turn: Turn, event: PendingEvent) -> bool:
+        return False
+
+    planter.replace(kept_events, _is_done)
