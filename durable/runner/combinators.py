@@ -283,5 +283,5 @@ def fan_out(fn: Callable[[A], Branch[T]], items: Iterable[A], *, limit: int | No
     if not isinstance(items, Iterable):
         raise WrongType("fan_out", f"items must be iterable, not {type(items).__name__}")
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-        raise InvalidValue("fan_out", f"limit must be an int from 1 up, or None for all at once, not {limit!r}")
+        raise InvalidValue("fan_out", f"limit must be an int of at least 1, or None for all at once, not {limit!r}")
     return FanOut(fn, items, limit)

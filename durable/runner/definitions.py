@@ -326,7 +326,7 @@ def _define_workflow(fn: Callable[P, Any], name: str | None, version: int) -> Wo
     if not hasattr(fn, "__qualname__"):
         raise WrongType(f"workflow {fn!s}", "is callable but has no __qualname__: wrap it in a function")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise InvalidValue(f"workflow {fn.__name__}", f"version must be an int from 1 up, not {version!r}")
+        raise InvalidValue(f"workflow {fn.__name__}", f"version must be an int of at least 1, not {version!r}")
     is_nested = "<locals>" in fn.__qualname__
     if name is None and (is_nested or fn.__name__ == "<lambda>"):
         raise InvalidValue(f"workflow {fn.__qualname__}", "is nested, so it has no stable name; give name=")

@@ -291,5 +291,5 @@ def loop(body: Callable[[Any], Any], state: Any, *, keep: int = KEEP) -> Op[Any]
     if not callable(body):
         raise WrongType("loop", f"body must be a function of the state, not {type(body).__name__}")
     if not isinstance(keep, int) or isinstance(keep, bool) or keep < 0:
-        raise InvalidValue("loop", f"keep must be an int from 0 up, not {keep!r}")
+        raise InvalidValue("loop", f"keep must be an int of at least 0, not {keep!r}")
     return Loop(body, state, keep)

@@ -141,7 +141,7 @@ def test_dropped_operation_in_a_branch_fails_the_branch() -> None:
             yield from gather(branch(), charge(2))
         except OperationMisused as error:
             return str(error)
-        return "not told"
+        return "unreported"
 
     assert "in branch but never yielded" in misuse(body)
 
