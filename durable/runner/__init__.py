@@ -1,47 +1,50 @@
-"""The pure part: what a workflow body can say, and the session that drives it.
+"""Runs one workflow body, live or from its history. Pure: no I/O, clock, thread, event loop or randomness.
 
-A body is a generator. It yields operations and gets their results, and everything that it learns arrives as a recorded
-*entry*: an activity returned, a timer fired, a person answered. Given the same entries in the same order, a body does
-the same thing. So a body can be thrown away at any moment and rebuilt from its history, and nobody can tell.
+A body is a generator. It yields operations (`sleep(5)`, `charge(order)`, `gather(...)`) and receives their results.
+Every result comes from a recorded *entry*: an activity returned, a timer fired, a person answered. A body that gets the
+same entries in the same order does the same things. So the engine may drop a live body at any moment and rebuild it
+from its history, and the body cannot tell.
 
-What happens to one entry, in this order:
+Follow one entry: a body waits at `yield from approval.wait()`, its third operation, and the event arrives.
 
-1. `session.feed(entry)` looks for the open wait at the entry's position. Kind and name must match. If they do not, the
-   entry is a cancellation, an operator's note or what is left of a removed step; anything else is a divergence, and the
-   session raises `HistoryDiverged`.
-2. The row of the wait's kind (`kinds`) reads the outcome. The session closes the wait and sets its clock to the time of
-   the entry.
-3. The interpreter (`interpreter`) sends the outcome into the fiber that waited, and runs every fiber that can run. A
-   fiber runs until it yields an operation. If that is a leaf, the row of its kind prepares a wait, which is then open.
-   If it has branches (`gather`, `race`, `saga`, `loop`), each branch becomes a fiber.
-4. A fiber that ends decides, through the tally of its group, whether the group is decided. Losers are closed, and
-   their waits are withdrawn. What a failed scope owes is undone first (`undo`), and the end of the whole body waits for
-   that as well.
-5. When every fiber waits, `feed` returns `Suspended` with the waits that were opened and withdrawn. When the body has
-   ended, it returns `Completed`, `Failed` or `ContinueAs`.
+1. `session.feed(entry)` looks up the open wait at the entry's position, "2". Kind and name must match. An entry without
+   a matching wait may be a cancellation, an operator's note, or the record of a removed step. Anything else raises
+   `HistoryDiverged`.
+2. The row for the wait's kind (`kinds`) decodes the outcome. The session closes the wait and sets its clock to the
+   entry's time.
+3. `interpreter.advance` sends the outcome into the fiber that waited, and then runs every fiber that is ready. A fiber
+   runs until it yields an operation. For a leaf, the row for its kind prepares a wait, and the wait is opened. For an
+   operation with branches (`gather`, `race`, `saga`, `loop`), each branch becomes a fiber.
+4. When a fiber ends, the tally of its group says whether the group is decided. If it is, the losers are closed and
+   their waits are withdrawn. A scope that failed first runs the undos that it owes (`undo`). So does a failed body.
+5. When every fiber waits, `feed` returns `Suspended` with the waits that this entry opened and withdrew. When the body
+   has ended, `feed` returns `Completed`, `Failed` or `ContinueAs`.
 
-`start()` is step 3 for a new body. `replay(entries)` is `start()` and then `feed` for each entry. There is no second
-way to run a body, so a replayed run cannot differ from the live one. What a history says in advance (answers of
-`patched`, rounds of loops that are over, what operators have changed) is looked up before the first step: see `past`.
+`start()` is step 3 for a new body. `replay(entries)` is `start()`, then `feed` for each entry. A body can be run in no
+other way, so a replay cannot differ from the live run. Before the first step, `past` reads ahead what cannot wait for
+its turn: answers of `patched`, loop rounds that are over, and what operators have changed.
 
-The parts of a session, each with its own state:
+Where to look:
 
-- `Waits` (`waits`, `agenda`): the open waits, their deadlines, and what has changed since the last answer.
-- `Interpreter` (`interpreter`, `fibers`): the fibers and groups, those that can run, and how the body has ended.
-- `Undos` (`undo`): what is owed, what is being undone, and who waits for that. Made when the first undo is owed.
-- `Course` (`loops`): one for each loop that runs; its round, its state, and the entries that its rounds need.
-- `Draws` (`draws`): how often which name was drawn. Made at the first draw.
+    drive a session                     session, results; its parts: interpreter, fibers, waits, agenda
+    what an operation is                ops (all of them), kinds (one row per kind of wait)
+    one operation that waits            definitions, events, pauses, children, timers, changes (`removed`)
+    operations with branches            combinators, loops, undo (`saga`), rivals (an event against a timer)
+    functions that do not wait          determinism, draws, publishing, logs, changes (`patched`)
+    read a history ahead, check a fit   past, replaying
+    mistakes in a body                  misuse, limits, twice, forgotten, kept_errors
 
-Parts and verbs see the session through the protocol `Ambient` (`ambient`). No part refers to the session for longer
-than a step: references in a circle would leave every ended body to the garbage collector.
+A session has parts, each with its own state: `Waits`, `Interpreter`, `Undos` (made with the first undo), one `Course`
+per running loop, and `Draws` (made with the first draw). Parts and operations see the session through the protocol
+`Ambient`. No part may hold a reference to the session between steps: a reference cycle would leave every ended body to
+the garbage collector.
 
-What may be touched: a session changes itself and nothing else. Only the thread that feeds it may call it, and also
-close it, because closing runs code of the body.
+What may be touched: a session changes itself and nothing else. Only the thread that feeds it may call it. That
+includes `close()`, which runs code of the body.
 
-What must stay unknown: where entries come from and where they are stored, other workflows, the engine. There is no
-I/O, no clock, no thread, no event loop and no randomness. `now()` is the time of the last entry, and `uuid()` and
-`random()` follow from names.
+What stays unknown: where entries come from and where they are stored, other workflows, and the engine. `now()` is the
+time of the last entry. `uuid()` and `random()` are derived from names.
 
-To add an operation that waits: write it in a file of its own and add a row to `kinds`. To add one that runs branches:
-write it and its tally, as in `combinators`.
+To add an operation that waits, write it in its own file and add a row to `kinds`. To add one with branches, write the
+operation and its tally as in `combinators`.
 """

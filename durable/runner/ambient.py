@@ -1,7 +1,8 @@
-"""What the parts of a session, and the verbs of a body, see of the session itself.
+"""How the parts of a session, and the functions that a body calls, see the session.
 
-One live body has one session. Its parts (`interpreter`, `undo`, the rows of `kinds`) and the verbs that a body calls
-(`now`, `uuid`, `patched`, `publish`, ...) read it through the protocol here, so none of them has to know the class.
+One live body has one session. Its parts (`interpreter`, `undo`, the rows of `kinds`) and functions such as `now`,
+`uuid`, `patched` and `publish` use the protocol `Ambient`, so none of them imports the class. The functions find the
+session in a context variable that is set only while the body runs; outside of a body they raise `OperationMisused`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from durable.runner.waits import Waits
 
 
 class Identity(NamedTuple):
-    """Who a workflow is, for its session. A tuple: every body has one, and few ever ask."""
+    """Which workflow a session runs. A tuple is the cheapest form: every body has one, and few read it.
+
+    `round` counts the `continue_as` of this id; `created_at` is in microseconds since the epoch.
+    """
 
     id: str
     name: str
@@ -29,7 +33,7 @@ class Identity(NamedTuple):
 
 
 class Positions(Protocol):
-    """Lists positions when it is called."""
+    """A function that lists positions; it is called only when they are needed."""
 
     def __call__(self) -> Iterable[str]: ...
 
@@ -43,34 +47,34 @@ class Ambient(Protocol):
     # The recorded time of the last entry, and its number.
     now: int
     fed: int
-    # What the history says in advance.
+    # What was read ahead from the history.
     past: Past
     # True while the body does something for the first time, False while it repeats what is recorded.
     is_live: bool
-    # Whether the body is thrown away: it has not ended, and may come to its `finally` blocks again.
+    # True once the body is closed: it has not ended, and its `finally` blocks may run again in a later life.
     is_closed: bool
-    # The positions of the event waits that are stored. Only a race that is replayed asks.
+    # The positions of the stored event waits. Only the replay of a race needs them.
     registered: Positions
-    # False for runs that an older version began: positions there use numbers, also for branches that have names.
+    # False for runs begun by an older version: their positions use numbers even for named branches.
     names_branches: bool
     max_waits: int
 
-    # --- what a step leaves behind, for the session and the engine ---
+    # --- results of a step, read by the session and the engine ---
     waits: Waits
-    # Why the workflow must fail, whatever its body says.
+    # Why the workflow must fail, whatever its body does next.
     overrun: Exception | None
-    # Whether there may be a child that outlives its wait, and whether the body has reached a loop.
+    # Whether a child may outlive its wait, and whether the body has reached a loop.
     has_spawned: bool
     has_loop: bool
     # The answers of `patched` that are not recorded yet.
     answers: tuple[tuple[str, bool], ...]
-    # The value that was published last, and after which entry.
+    # The last published value, as JSON, and the number of the entry before it.
     published: tuple[int, str] | None
     draws: Draws | None
 
 
 def stepping(verb: str) -> Stepping:
-    """Whoever is stepping a body right now. Raises `OperationMisused` outside of a body."""
+    """The interpreter that is stepping a body in this thread. Raises `OperationMisused` outside of a body."""
     interpreter = STEPPING.get()
     if interpreter is None:
         raise OperationMisused(f"{verb}() works only inside a workflow body")
@@ -78,5 +82,5 @@ def stepping(verb: str) -> Stepping:
 
 
 def ambient(verb: str) -> Ambient:
-    """The session whose body is being stepped. Raises `OperationMisused` outside of a body."""
+    """The session of the body that calls `verb`. Raises `OperationMisused` outside of a body."""
     return cast("Ambient", stepping(verb).session)

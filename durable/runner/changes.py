@@ -1,6 +1,7 @@
-"""Living with new code: `patched` asks which code a run is on, `removed` stands where a step was.
+"""Running old workflows on new code: `patched` chooses between old and new code, `removed` replaces a deleted step.
 
-Both are looked up in the history and write nothing that a body has to wait for.
+Both look ahead in the history (`Past`), and neither makes a body wait for a new entry. An answer of `patched` is
+recorded together with the body's next step; `removed` records nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from durable.runner.past import NOTHING, Past
 
 
 class Removed(Leaf[None]):
-    """A step that the code no longer has. What is recorded of it is passed over; without a record it takes no time."""
+    """A step that the code no longer has.
+
+    Where the history has entries for it, the session passes over them. Where it has none, the step ends at once.
+    """
 
     kind = EntryKind.REMOVED
 
@@ -22,8 +26,9 @@ class Removed(Leaf[None]):
         self.name = check_text("removed: name", name)
 
     def prepare(self, wait: WaitCondition, session: Ambient) -> Outcome | None:
-        """There is nothing to wait for where nothing is recorded."""
-        # A child that was called here may still run. When its parent ends, only the store knows of it.
+        """Open a wait only if the history has entries to pass over."""
+        # A child that was called here may still run, and the code no longer mentions it. This makes the engine look in
+        # the store for children when the parent ends.
         session.has_spawned = True
         return Returned(None) if session.past.last_at(wait.position) is None else None
 
@@ -32,32 +37,32 @@ class Removed(Leaf[None]):
 
 
 def removed(name: str) -> Op[None]:
-    """Stand for a step that was here: an activity, event, child or timer of this name, or a whole `gather` or `race`.
+    """Keep the place of a deleted step: an activity, event, child or timer of this name, or a whole `gather` or `race`.
 
-    Old runs pass over what they have recorded of it, new ones go on at once. Positions of later steps stay as they are.
+    Old runs skip the entries they have recorded for it; new runs continue at once. Later steps keep their positions.
     """
     return Removed(name)
 
 
 def patched(change_id: str) -> bool:
-    """Whether this run takes the new code: True unless it was under way when the change came.
+    """Whether this run takes the new code: True unless it was already past this point when the code changed.
 
-    The first answer is recorded and stands for this run, however often it is asked.
+    The first answer is recorded. Every later call with the same id in this run returns it.
     """
     session = ambient("patched")
     answer = session.past.patches.get(check_text("patched: change id", change_id))
     if answer is None:
         answer = session.is_live
-        # A body that is being closed has not got any further.
+        # The `finally` of a body that is being closed is not progress: record nothing.
         if not stepping("patched").closing:
             record_answer(session, change_id, answer)
     return answer
 
 
 def record_answer(session: Ambient, change_id: str, answer: bool) -> None:
-    """Keep the answer for this run, and have it recorded."""
+    """Fix the answer for this run, and hand it to the engine, which stores it with the next step."""
     if session.past is NOTHING:
-        # Bodies without a history share one; from here on this body needs its own.
+        # Bodies without a history share `NOTHING`, which must never change; this one needs its own now.
         session.past = Past()
     session.past.patches[change_id] = answer
     session.answers += ((change_id, answer),)

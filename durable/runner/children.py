@@ -1,7 +1,8 @@
-"""Children that a workflow starts and does not wait for at once: `spawn`, and the handle that it returns.
+"""Children that a workflow starts without waiting for them: `spawn`, and the handle that it returns.
 
-Three operations: the start, the wait for the end, the cancellation. Each waits for one recorded entry and knows how to
-read it; what they do is decided by the engine.
+There are three operations: start the child (`Spawn`), wait for its end (`ChildResult`), and cancel it (`CancelChild`).
+Each waits for one recorded entry and decodes it. The engine does the work behind them. A child that the parent waits
+for at once is a plain call of a workflow: see `WorkflowCall` in `definitions`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class ChildHandle(Generic[R_co]):
-    """A child that this workflow has spawned. It is a value of the body: it cannot be stored or passed on."""
+    """A child that this workflow has spawned. It belongs to the running body: it cannot be stored or sent elsewhere."""
 
     __slots__ = ("_definition", "id")
 
@@ -31,15 +32,15 @@ class ChildHandle(Generic[R_co]):
         self._definition = definition
 
     def result(self) -> Op[R_co]:
-        """Wait for the child's end: its result, or `ChildWorkflowFailed`, `ChildWorkflowCancelled` raised.
+        """Wait for the child to end, and return its result. Raises `ChildWorkflowFailed`, `ChildWorkflowCancelled`.
 
-        It may be asked for any number of times, also long after the child has ended. Giving up the wait (a race, a
-        limit) does not cancel the child.
+        You may wait any number of times, even long after the child has ended. If the wait is given up (it loses a race
+        or hits a limit), the child still runs.
         """
         return ChildResult(self.id, self._definition)
 
     def cancel(self, reason: str | None = None) -> Op[bool]:
-        """Ask the child to clean up and end; False if it has ended already. It does not wait for the end."""
+        """Ask the child to clean up and end; False if it has ended already. Does not wait for the end."""
         return CancelChild(self.id, check_reason(reason))
 
     def __repr__(self) -> str:
@@ -49,12 +50,12 @@ class ChildHandle(Generic[R_co]):
 class ChildOp(Leaf[T_co]):
     """An operation on a spawned child."""
 
-    # The child's id; None where a new one is made from the parent's.
+    # The child's id; None if the engine is to derive one from the parent's id.
     child_id: str | None
 
 
 class Spawn(ChildOp[ChildHandle[Any]]):
-    """Start a child, and go on."""
+    """Start a child and continue; the entry holds the child's id."""
 
     kind = EntryKind.SPAWN
 
@@ -84,7 +85,7 @@ class ChildResult(ChildOp[T_co]):
     kind = EntryKind.RESULT
 
     def __init__(self, child_id: str, definition: WorkflowDef[Any, T_co]) -> None:
-        # The id is the name as well: a body that asks for another child than the recorded one has diverged.
+        # The id is also the name in the history, so code that waits for a different child diverges.
         self.name = self.child_id = child_id
         self._definition = definition
 
@@ -97,7 +98,7 @@ class ChildResult(ChildOp[T_co]):
 
 
 class CancelChild(ChildOp[bool]):
-    """Tell a spawned child to end."""
+    """Ask a spawned child to end. The answer is recorded at once, before the child has ended."""
 
     kind = EntryKind.CANCEL_CHILD
 
@@ -106,7 +107,7 @@ class CancelChild(ChildOp[bool]):
         self.reason = reason
 
     def read(self, entry: HistoryEntry, codec: Codec) -> Any:
-        """Whether the child was still there to be cancelled. Raises `CodecError`."""
+        """Whether the child was still running. Raises `CodecError`."""
         return codec.coder(bool, "the answer to the cancellation of a child").unpack(entry.outcome)
 
     def __str__(self) -> str:
@@ -116,12 +117,12 @@ class CancelChild(ChildOp[bool]):
 def spawn(
     call: WorkflowCall[R], id: str | None = None, on_parent_close: OnParentClose = OnParentClose.KEEP
 ) -> Op[ChildHandle[R]]:
-    """Start a child and go on: its start is durable with this step, its handle is the result.
+    """Start a child and continue. The start is committed with this step; the result is the child's handle.
 
-    `on_parent_close` says what becomes of the child when this workflow ends, however it ends.
+    `on_parent_close` says what happens to the child when this workflow ends, in whatever way.
     """
     if isinstance(call, Op):
-        # First: what is refused was not forgotten.
+        # Marked before any check can raise: a refused operation is not a forgotten one.
         call._used = True
     if not isinstance(call, WorkflowCall):
         raise WrongType("spawn", f"takes a call of a @workflow function, not {call!r}")

@@ -1,7 +1,11 @@
 """Several things at once: `gather`, `settle`, `race`, `first_success` and `fan_out`.
 
-A combinator is an operation with branches and a tally; the session does the rest (starting branches, closing losers).
-One more combinator is one more class here.
+A combinator is an operation with branches and a tally. The interpreter starts each branch as a fiber and calls
+`Tally.finished` each time a branch ends. Once that returns an outcome, the interpreter closes the branches that still
+run and hands the outcome to the body. To add a combinator, add a class here.
+
+Tallies count in the order of the recorded entries, so they need no record of their own. They must not depend on
+anything else.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ Outcome: TypeAlias = Returned[T] | Raised
 
 
 class Gather(Branches[tuple[Any, ...]]):
-    """All branches; the first failure closes the others."""
+    """Waits for all branches; the first failure closes the others."""
 
     verb = "gather"
 
@@ -39,7 +43,7 @@ class Gather(Branches[tuple[Any, ...]]):
 
 
 class Settle(Branches[tuple[Any, ...]]):
-    """All branches, whatever becomes of them."""
+    """Waits for all branches, whether they succeed or fail."""
 
     verb = "settle"
 
@@ -48,19 +52,23 @@ class Settle(Branches[tuple[Any, ...]]):
 
 
 class FanOut(Branches[list[Any]]):
-    """A branch for each item, made when its turn comes; the first failure closes the others."""
+    """One branch per item, made when its turn comes; the first failure closes the others.
+
+    `fn` is code of the body. It runs when a slot is free, in the order of the items, so a replay calls it at the same
+    points.
+    """
 
     verb = "fan_out"
 
     def __init__(self, fn: Callable[[Any], Any], items: Iterable[Any], limit: int | None) -> None:
         super().__init__(())
         self.fn = fn
-        # Taken now: what the body does to its list meanwhile must not change what is still to come.
+        # Copied now: if the body changes its list later, the remaining branches must not change.
         self.items = tuple(items)
         self.limit = limit
 
     def each(self) -> Iterator[Any]:
-        """The branches of the items, one after the other."""
+        """The branch of each item in turn. If `fn` raises, its branch fails with that error."""
         for item in self.items:
             try:
                 branch = use(self.fn(item), self.verb)
@@ -73,16 +81,19 @@ class FanOut(Branches[list[Any]]):
 
 
 def failing(error: BaseException) -> Generator[Op[Any], UseYieldFrom, None]:
-    """A branch that could not even be made fails like one that began."""
+    """A branch that raises `error` as its first step: for one that could not be made."""
     raise error
     yield
 
 
 class _All:
-    """Finished when all are: their values, or (settled) how each has ended."""
+    """Finished when every branch is: the values, or for `settle` the outcome of each branch.
+
+    A cancellation is not an `Exception`, so even `settle` ends with it.
+    """
 
     def __init__(self, count: int, *, is_settled: bool = False, shape: type = tuple) -> None:
-        self.found: list[Any] = [None] * count
+        self.results: list[Any] = [None] * count
         self.open = count
         self.is_settled = is_settled
         self.shape = shape
@@ -92,18 +103,18 @@ class _All:
 
     def finished(self, index: int, outcome: AnyOutcome) -> AnyOutcome | None:
         if isinstance(outcome, Returned):
-            self.found[index] = outcome if self.is_settled else outcome.value
+            self.results[index] = outcome if self.is_settled else outcome.value
         elif self.is_settled and isinstance(outcome.error, Exception):
-            self.found[index] = outcome
+            self.results[index] = outcome
         else:
             return outcome
         self.open -= 1
-        return None if self.open else Returned(self.shape(self.found))
+        return None if self.open else Returned(self.shape(self.results))
 
 
 @attrs.frozen
 class Won(Generic[T_co]):
-    """Who won a race: the branch's name or index, and its result."""
+    """The winner of a race: the branch's name or index, and its result."""
 
     key: int | str
     value: T_co
@@ -111,17 +122,17 @@ class Won(Generic[T_co]):
 
 @attrs.frozen(slots=False)
 class AllFailed(DurableError):
-    """No branch of `first_success` succeeded; `errors` are what they raised, by the branch's name or index."""
+    """Every branch of `first_success` failed. `errors` holds what each raised, by the branch's name or index."""
 
     errors: dict[int | str, Exception]
 
     def __str__(self) -> str:
-        told = "; ".join(f"{key}: {type(error).__name__}: {error}" for key, error in self.errors.items())
-        return f"all {len(self.errors)} branches failed: {told}"
+        reasons = "; ".join(f"{key}: {type(error).__name__}: {error}" for key, error in self.errors.items())
+        return f"all {len(self.errors)} branches failed: {reasons}"
 
 
 class _Keyed(Branches[Won[Any]]):
-    """Branches of which one wins, each under its name or index."""
+    """Branches of which one wins. The key of a branch is its name, or its index if it has none."""
 
     def __init__(self, branches: tuple[Any, ...], named: dict[str, Any]) -> None:
         super().__init__((*branches, *named.values()))
@@ -129,20 +140,20 @@ class _Keyed(Branches[Won[Any]]):
         self._is_named = bool(named)
 
     def labels(self) -> Sequence[str]:
-        """Each under its name: other code may pass them in another order."""
+        """The keys, if any branch has a name: new code may then reorder branches without changing positions."""
         return tuple(map(branch_label, self.keys)) if self._is_named else ()
 
     def empty(self) -> AnyOutcome:
-        """One that nobody can win."""
+        """Without branches, there can be no winner."""
         return Raised(InvalidValue(self.verb, "needs at least one branch"))
 
     def won(self, index: int, value: Any) -> AnyOutcome:
-        """The whole, once a branch has won."""
+        """The outcome of the operation when this branch has won."""
         return Returned(Won(self.keys[index], value))
 
 
 class Race(_Keyed):
-    """The first branch to finish, well or badly, decides."""
+    """The first branch to finish decides, with its result or its error."""
 
     verb = "race"
 
@@ -150,12 +161,12 @@ class Race(_Keyed):
         return self
 
     def finished(self, index: int, outcome: AnyOutcome) -> AnyOutcome | None:
-        """The first to finish is the outcome of the race."""
+        """Ends the race with the first branch to finish."""
         return outcome if isinstance(outcome, Raised) else self.won(index, outcome.value)
 
 
 class FirstSuccess(_Keyed):
-    """The first branch to succeed; failures are skipped while there is one left."""
+    """The first branch to succeed decides. A failure counts only if no branch is left."""
 
     verb = "first_success"
 
@@ -164,6 +175,8 @@ class FirstSuccess(_Keyed):
 
 
 class _Failures:
+    """The tally of `first_success`: collects errors until a branch succeeds."""
+
     def __init__(self, op: FirstSuccess) -> None:
         self.op = op
         self.errors: dict[int, Exception] = {}
@@ -175,7 +188,7 @@ class _Failures:
         if isinstance(outcome, Returned):
             return self.op.won(index, outcome.value)
         if not isinstance(outcome.error, Exception):
-            # A cancellation, say: nothing that another branch could make good.
+            # A cancellation, for example: the success of another branch must not hide it.
             return outcome
         self.errors[index] = outcome.error
         if len(self.errors) < len(self.op.keys):
@@ -198,7 +211,7 @@ def gather(a: Branch[A], b: Branch[B], c: Branch[C], d: Branch[D], e: Branch[E],
 @overload
 def gather(*branches: Branch[T]) -> Op[tuple[T, ...]]: ...
 def gather(*branches: Branch[Any]) -> Op[Any]:
-    """Run all branches at once: their results in order. The first failure closes the others and is raised."""
+    """Run all branches at once and return their results in order. The first failure closes the others and is raised."""
     return Gather(branches)
 
 
@@ -221,7 +234,10 @@ def settle(
 @overload
 def settle(*branches: Branch[T]) -> Op[tuple[Outcome[T], ...]]: ...
 def settle(*branches: Branch[Any]) -> Op[Any]:
-    """Run all branches at once and wait for all: for each, in order, `Returned(value)` or `Raised(error)`."""
+    """Run all branches at once and wait for all: for each, in order, `Returned(value)` or `Raised(error)`.
+
+    A cancellation of the workflow is raised, not returned.
+    """
     return Settle(branches)
 
 
@@ -234,7 +250,10 @@ def race(a: Branch[A], b: Branch[B], c: Branch[C], d: Branch[D], /) -> Op[Won[A 
 @overload
 def race(*branches: Branch[T], **named: Branch[T]) -> Op[Won[T]]: ...
 def race(*branches: Branch[Any], **named: Branch[Any]) -> Op[Any]:
-    """Run all branches at once: the first to finish wins, the others are closed. A failure that is first is raised."""
+    """Run all branches at once. The first to finish wins and the others are closed.
+
+    If the first to finish has failed, its error is raised.
+    """
     return Race(branches, named)
 
 
@@ -247,19 +266,22 @@ def first_success(a: Branch[A], b: Branch[B], c: Branch[C], d: Branch[D], /) -> 
 @overload
 def first_success(*branches: Branch[T], **named: Branch[T]) -> Op[Won[T]]: ...
 def first_success(*branches: Branch[Any], **named: Branch[Any]) -> Op[Any]:
-    """Run all branches at once: the first to succeed wins, the others are closed. `AllFailed` if none does."""
+    """Run all branches at once. The first to succeed wins and the others are closed.
+
+    Raises `AllFailed` if none succeeds.
+    """
     return FirstSuccess(branches, named)
 
 
 def fan_out(fn: Callable[[A], Branch[T]], items: Iterable[A], *, limit: int | None = None) -> Op[list[T]]:
-    """Run the branch `fn(item)` for each item, at most `limit` at a time: their results in the order of the items.
+    """Run the branch `fn(item)` for each item, at most `limit` at a time. The results are in the order of the items.
 
-    The first failure closes those that run and is raised; those that have not begun never do.
+    The first failure closes the running branches and is raised; the remaining items are never started.
     """
     if not callable(fn):
         raise WrongType("fan_out", f"fn must be a function of one item, not {type(fn).__name__}")
     if not isinstance(items, Iterable):
         raise WrongType("fan_out", f"items must be iterable, not {type(items).__name__}")
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-        raise InvalidValue("fan_out", f"limit must be an int from 1 up, or None for all at once, not {limit!r}")
+        raise InvalidValue("fan_out", f"limit must be an int of at least 1, or None for all at once, not {limit!r}")
     return FanOut(fn, items, limit)

@@ -1,7 +1,10 @@
 """Activities and workflows as values: the decorators, and the calls that they return.
 
-Calling a decorated function does nothing but make a `Call`. What it means is decided by whoever takes it: a workflow
-that yields it, a combinator, an engine.
+Calling a decorated function only makes a `Call`. What happens next depends on where the call goes: a body may yield
+it, a combinator may take it as a branch, an engine may start it as a workflow.
+
+The definition also knows how to encode arguments and results (`coder`). Encoding follows the annotations of the
+function, so a change of annotations changes what stored values may look like.
 """
 
 from __future__ import annotations
@@ -33,14 +36,14 @@ Durable: TypeAlias = Generator[Op[Any], UseYieldFrom, R]
 
 
 class Call(Leaf[T_co]):
-    """A call of an activity or a workflow that has not happened yet."""
+    """A call of an activity or a workflow that has not run yet."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
 
 class ActivityCall(Call[T_co]):
-    """A call of an activity."""
+    """A call of an activity. Its arguments are never stored: a rebuilt body supplies them again."""
 
     kind = EntryKind.ACTIVITY
 
@@ -51,7 +54,7 @@ class ActivityCall(Call[T_co]):
         self.name = definition.name
 
     def prepare(self, wait: WaitCondition, session: Ambient) -> None:
-        """Copy the arguments: neither the body nor an attempt that failed may have changed what the next one gets."""
+        """Copy the arguments, so that neither the body nor a failed attempt can change those of the next attempt."""
         coder = self.definition.coder(session.codec)
         wait.args, wait.kwargs = coder.copy_arguments(self.args, self.kwargs)
 
@@ -64,7 +67,7 @@ class ActivityCall(Call[T_co]):
 
 
 class WorkflowCall(Call[T_co]):
-    """A call of a workflow: a child when a workflow yields it, a run of its own when an engine starts it."""
+    """A call of a workflow: a child if a body yields it, a top-level workflow if an engine starts it."""
 
     kind = EntryKind.CHILD
 
@@ -82,7 +85,7 @@ class WorkflowCall(Call[T_co]):
         self.child_id = child_id
 
     def with_id(self, id: str) -> WorkflowCall[T_co]:
-        """The same call; as a child it gets this id instead of one made from its parent's."""
+        """The same call. As a child it gets this id instead of one derived from its parent's."""
         self._used = True
         return WorkflowCall(self.definition, self.args, self.kwargs, check_text("child workflow id", id))
 
@@ -99,9 +102,12 @@ class WorkflowCall(Call[T_co]):
 
 
 class ContinueRequested(BaseException):
-    """Raised by a body to end this round and go on as another call under the same id."""
+    """Raised by a body to end this round and continue as another call under the same id.
 
-    # Whether a message about it was given already.
+    It is not an `Exception`, so `except Exception` in a body does not catch it.
+    """
+
+    # Whether the body was already reported for misusing it.
     is_used = False
 
     def __init__(self, call: WorkflowCall[Any]) -> None:
@@ -112,30 +118,33 @@ class ContinueRequested(BaseException):
         return f"{self.call.name}.continue_as(...)"
 
     def __del__(self) -> None:
-        # One that was raised has a traceback.
+        # A traceback means that it was raised, as it should be.
         if self.__traceback__ is None and not self.is_used:
             report(STEPPING.get(), None, self, "but never raised: did you forget 'raise'?")
 
 
 class Definition:
-    """What activities and workflows have in common: a function, and how its arguments and result are stored."""
+    """The common part of activities and workflows: a function, and how its arguments and result are encoded."""
 
     fn: Callable[..., Any]
     name: str
-    # What it is, in words for messages.
+    # How messages refer to it, such as "activity charge".
     label: str
     _coder: tuple[Codec, FunctionCoder] | None = None
 
     def coder(self, codec: Codec) -> FunctionCoder:
-        """The coder of its arguments and result; remembered for the codec that asked last."""
-        known = self._coder
-        if known is None or known[0] is not codec:
-            known = self._coder = (codec, codec.function(self.fn, self.label))
-        return known[1]
+        """The coder of the arguments and the result, cached for the last codec. Raises `CodecError`."""
+        cached = self._coder
+        if cached is None or cached[0] is not codec:
+            cached = self._coder = (codec, codec.function(self.fn, self.label))
+        return cached[1]
 
 
 class ActivityDef(Definition, Generic[P, R_co]):
-    """A function whose result is recorded, so that it is used exactly once. Made by `@activity`."""
+    """A function whose result is recorded, so that a replay reads it instead of running the function again.
+
+    An attempt may run more than once (a retry, a crash before its commit); only one result is ever recorded.
+    """
 
     def __init__(self, fn: Callable[P, Any], name: str, retry: Retry, timeout: timedelta | float | None) -> None:
         self.fn = fn
@@ -155,17 +164,20 @@ class ActivityDef(Definition, Generic[P, R_co]):
     def options(
         self, *, name: str | None = None, retry: Retry | None = None, timeout: timedelta | float | None = None
     ) -> ActivityDef[P, R_co]:
-        """The same activity with other settings; what is not given stays."""
-        kept = None if self.timeout_us is None else timedelta(microseconds=self.timeout_us)
-        named = self.name if name is None else check_text("activity name", name)
-        return ActivityDef(self.fn, named, retry or self.retry, kept if timeout is None else timeout)
+        """The same activity with other settings. A setting that is omitted keeps its value."""
+        old_timeout = None if self.timeout_us is None else timedelta(microseconds=self.timeout_us)
+        new_name = self.name if name is None else check_text("activity name", name)
+        return ActivityDef(self.fn, new_name, retry or self.retry, old_timeout if timeout is None else timeout)
 
     def __repr__(self) -> str:
         return f"<activity {self.name}>"
 
 
 class WorkflowDef(Definition, Generic[P, R_co]):
-    """A generator function or coroutine function that durable drives. Made by `@workflow`."""
+    """A generator function or coroutine function that durable drives. Made by `@workflow`.
+
+    Stored workflows refer to it by name and version. Code for a version must stay registered while runs of it exist.
+    """
 
     def __init__(self, fn: Callable[P, Any], name: str, version: int) -> None:
         self.fn = fn
@@ -180,13 +192,13 @@ class WorkflowDef(Definition, Generic[P, R_co]):
         return WorkflowCall(self, args, kwargs)
 
     def continue_as(self, *args: P.args, **kwargs: P.kwargs) -> ContinueRequested:
-        """`raise wf.continue_as(...)` in a workflow: go on under the same id with a history that starts anew."""
+        """Write `raise wf.continue_as(...)` in a body to continue under the same id with an empty history."""
         call: WorkflowCall[R_co] = WorkflowCall(self, args, kwargs)
         call._used = True
         return ContinueRequested(call)
 
     def pack_input(self, args: tuple[Any, ...], kwargs: dict[str, Any], codec: Codec) -> str:
-        """The arguments of a call, as they are stored. Raises `TypeError` if they do not fit, `CodecError`."""
+        """The arguments of a call as JSON. Raises `TypeError` if they do not fit the function, `CodecError`."""
         coder = self.coder(codec)
         coder.check(args, kwargs)
         return coder.pack_arguments(args, kwargs)
@@ -195,7 +207,7 @@ class WorkflowDef(Definition, Generic[P, R_co]):
         return f"<workflow {self.name} version {self.version}>"
 
 
-# Every module-level workflow that has been imported.
+# Every module-level workflow that has been imported. Nested ones are not in it: an engine must be given those.
 REGISTRY: Registry[WorkflowDef[Any, Any]] = Registry()
 
 
@@ -241,12 +253,12 @@ def _activity_name(fn: Callable[..., Any], name: str | None) -> str:
     if not callable(fn):
         raise WrongType("activity", f"must be a function, not {type(fn).__name__}")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
-        what = f"activity {getattr(fn, '__name__', fn)!s}"
-        raise WrongType(what, "is a generator; an activity is a plain def or async def function")
-    found = name if name is not None else getattr(fn, "__qualname__", type(fn).__name__).rpartition("<locals>.")[2]
-    if found == "<lambda>":
+        subject = f"activity {getattr(fn, '__name__', fn)!s}"
+        raise WrongType(subject, "is a generator; an activity is a plain def or async def function")
+    chosen = name if name is not None else getattr(fn, "__qualname__", type(fn).__name__).rpartition("<locals>.")[2]
+    if chosen == "<lambda>":
         raise InvalidValue("activity", "a lambda has no stable name; give name=")
-    return check_text("activity name", found)
+    return check_text("activity name", chosen)
 
 
 @overload
@@ -275,7 +287,7 @@ def call(
     timeout: timedelta | float | None = None,
     **kwargs: Any,
 ) -> Call[Any]:
-    """Run any plain function as an activity in place."""
+    """Call any plain function as an activity, without a decorator. The history refers to it by its name."""
     definition: ActivityDef[Any, Any] = ActivityDef(fn, _activity_name(fn, name), retry, timeout)
     return ActivityCall(definition, args, kwargs)
 
@@ -312,9 +324,9 @@ def _define_workflow(fn: Callable[P, Any], name: str | None, version: int) -> Wo
             "must be a generator function (with 'yield from') or an 'async def' function (with 'await')",
         )
     if not hasattr(fn, "__qualname__"):
-        raise WrongType(f"workflow {fn!s}", "has no name of its own, as a function has: wrap it in one")
+        raise WrongType(f"workflow {fn!s}", "is callable but has no __qualname__: wrap it in a function")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise InvalidValue(f"workflow {fn.__name__}", f"version must be an int from 1 up, not {version!r}")
+        raise InvalidValue(f"workflow {fn.__name__}", f"version must be an int of at least 1, not {version!r}")
     is_nested = "<locals>" in fn.__qualname__
     if name is None and (is_nested or fn.__name__ == "<lambda>"):
         raise InvalidValue(f"workflow {fn.__qualname__}", "is nested, so it has no stable name; give name=")

@@ -1,7 +1,8 @@
-"""What a body may know besides the results of its operations: the recorded time, and randomness that names decide.
+"""Time, randomness and identity for bodies: `now`, `uuid`, `random`, `info`. Nothing here is recorded.
 
-Nothing here writes anything. `uuid` and `random` follow from the workflow's id, from the name that the caller passes
-and from how often that name was drawn before, so one more call never changes what the others draw.
+`now` is the time of the last entry. `uuid` and `random` are derived from the workflow's id, the name that the caller
+passes, and the number of earlier draws of that name. So a new call elsewhere in the body never changes the values of
+existing calls.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from durable.runner.loops import Rounds
 
 @attrs.frozen(kw_only=True)
 class WorkflowInfo:
-    """Who the running workflow is."""
+    """The identity of the running workflow. `round` counts the `continue_as` of this id."""
 
     id: str
     name: str
@@ -33,7 +34,7 @@ class WorkflowInfo:
 
 
 def now() -> datetime:
-    """The recorded time of the last thing this workflow learnt; the same on every replay."""
+    """The recorded time of the last entry that this workflow received; the same on every replay."""
     return to_datetime(ambient("now").now)
 
 
@@ -43,29 +44,29 @@ def uuid(name: str = "") -> _uuid.UUID:
 
 
 def random(name: str = "") -> Random:
-    """A random generator whose numbers are the same on every replay."""
+    """A new random generator with a fixed seed: its numbers are the same on every replay."""
     return Random(seed(*draw("random", name)))
 
 
 def info() -> WorkflowInfo:
-    """Who this workflow is."""
+    """The identity of this workflow."""
     id, name, version, round, created_at, tags = ambient("info").who
     return WorkflowInfo(id=id, name=name, version=version, round=round, created_at=to_datetime(created_at), tags=tags)
 
 
 def draw(kind: str, name: str) -> tuple[str, ...]:
-    """Texts that no other draw of this workflow shares. Raises `OperationMisused` outside of a body."""
+    """Texts that are unique to this draw within the workflow. Raises `OperationMisused` outside of a body."""
     session = ambient(kind)
-    # What a fork has copied was drawn by another workflow.
+    # In a fork, the copied part was drawn under the id of the source.
     id = next((source for last, source in session.past.forks if session.fed < last), session.who.id)
     place, draws = _place_of_draw(session)
     return (id, str(session.who.round), kind, name, str(draws.count(kind, name)), *place)
 
 
 def _place_of_draw(session: Ambient) -> tuple[tuple[str, ...], Draws]:
-    """Where a draw is made, and what was drawn there before.
+    """The scope of a draw, as extra texts, and the counters of that scope.
 
-    In a loop that is the round, because a replay may not run the rounds before it.
+    Inside a loop the scope is the round, because a replay may skip earlier rounds and would miss their draws.
     """
     for group in groups_around(stepping("draw").stepped):
         if isinstance(group, Rounds):

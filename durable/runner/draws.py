@@ -1,15 +1,15 @@
-"""How often a body has drawn which name, so that each draw differs from the others and is the same on every replay."""
+"""Counts the draws of `uuid` and `random` by name. The count makes each draw unique and the same on every replay."""
 
 from __future__ import annotations
 
 
 class Draws(dict[str, int]):
-    """Draws by kind and name. A body has one, made at the first draw, and each loop has one for the current round."""
+    """Counts by kind and name. A body has one, made at the first draw. Each loop has one for its current round."""
 
     __slots__ = ()
 
     def count(self, kind: str, name: str) -> int:
-        """How often this was drawn before. The draw that asks is counted."""
+        """The number of earlier draws of this name. Counts the present one for the next call."""
         key = f"{kind} {name}"
         times = self.get(key, 0)
         self[key] = times + 1

@@ -1,4 +1,9 @@
-"""Events: messages from outside that a workflow can wait for."""
+"""Events: messages that arrive from outside, or from another workflow, and that a body can wait for.
+
+An `Event` is shared by the senders and the waiters: both find each other by its name and an optional key. Which wait
+gets which event is the engine's decision; here is only the wait (`EventOp`), the send (`EventSend`), and the payload
+type.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +25,8 @@ T = TypeVar("T")
 class Event(Generic[T]):
     """A kind of message: its name, the type of its payload, and how it is delivered.
 
-    `Event[Decision]("approval")`: the payload type stands in the subscript. With `consume_on_read=False` every waiter
-    gets it, now and later, until it expires.
+    `Event[Decision]("approval")`: the subscript is the payload type. With `consume_on_read=False` an event is not used
+    up: every present and later waiter receives it until it expires.
     """
 
     _coder: tuple[Codec, Coder] | None = None
@@ -44,26 +49,26 @@ class Event(Generic[T]):
 
     @property
     def payload_type(self) -> Any:
-        """The type in the subscript, or Any."""
-        # `Event[T](...)` leaves its subscript here, after __init__ has run.
+        """The type in the subscript, or `Any` without one."""
+        # `Event[T](...)` sets this only after __init__ has returned.
         arguments = get_args(getattr(self, "__orig_class__", None))
         return arguments[0] if arguments else Any
 
     def coder(self, codec: Codec) -> Coder:
-        """The coder of its payload; remembered for the codec that asked last. Raises `CodecError`."""
-        known = self._coder
-        if known is None or known[0] is not codec:
-            known = self._coder = (codec, codec.coder(self.payload_type, self.label))
-        return known[1]
+        """The coder of the payload, cached for the last codec. Raises `CodecError`."""
+        cached = self._coder
+        if cached is None or cached[0] is not codec:
+            cached = self._coder = (codec, codec.coder(self.payload_type, self.label))
+        return cached[1]
 
     def wait(self, key: str | None = None) -> EventOp[T]:
         """Wait for an event of this name, sent with the same key (or with none)."""
         return EventOp(self, key)
 
     def send(self, payload: T, *, to: str | None = None, key: str | None = None) -> EventSend:
-        """Send an event from inside a workflow, to another one or to whoever waits; it does not wait for an answer.
+        """Send an event from a body, to one workflow or to any that waits for it. Does not wait for an answer.
 
-        It is sent exactly once, in the commit in which this workflow goes on. Raises in the body what
+        The event is sent exactly once, in the same commit as the next step of this workflow. Raises in the body what
         `engine.send_event` raises: `WorkflowNotFound`, `WorkflowTerminated`, `PendingEventsFull`, `CodecError`, ...
         """
         return EventSend(self, payload, to, key)
@@ -101,7 +106,7 @@ class EventSend(Leaf[None]):
         self.payload = payload
         self.to = None if to is None else check_text("workflow id", to)
         self.key = event_key(key)
-        # Without the target, which code may choose otherwise tomorrow: that must not park what is on its way.
+        # The target is not part of the name: if new code picks another target, running workflows must not diverge.
         self.name = event_step(event.name, self.key)
 
     def prepare(self, wait: WaitCondition, session: Ambient) -> None:
@@ -118,5 +123,5 @@ def event_key(key: str | None) -> str:
 
 
 def event_step(name: str, key: str) -> str:
-    """How a wait for an event of this name and stored key is called in a history."""
+    """The name in a history of a wait for (or a send of) an event with this name and stored key."""
     return f"{name}[{key}]" if key else name

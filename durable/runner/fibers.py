@@ -1,7 +1,11 @@
-"""The parts of a live session: fibers (the root body and its branches), the groups that join them, and open waits.
+"""The data of a live session: fibers (the body and its branches), the groups that join them, and open waits.
 
-Plain bookkeeping, changed by the session only. Positions are paths: the root's operations are `0, 1, 2`, those of
-branch *i* of a gather at 4 are `4.i.0, 4.i.1`, those of branch `left` of a race `4.left.0`.
+Plain bookkeeping; only the session and its parts change it. A fiber is in one of three places: at a leaf (`wait`), at
+an operation with branches (`group`), or in the queue of the interpreter. Groups and fibers form a tree: a group knows
+the fiber that waits for it, and each branch knows its group (`owner`).
+
+Positions are paths: the root's operations are `0, 1, 2`; those of branch *i* of a gather at 4 are `4.i.0, 4.i.1`; those
+of branch `left` of a race at 4 are `4.left.0, 4.left.1`.
 """
 
 from __future__ import annotations
@@ -19,7 +23,11 @@ from durable.runner.ops import Leaf, Op, OrDefault, Tally, Undo
 
 
 class Fiber:
-    """One generator or coroutine, waiting at a leaf, at a group, or about to run."""
+    """One running generator or coroutine.
+
+    `prefix` plus `count` is the position of its next operation. `index` is its number among the branches of `owner`;
+    the root has no owner. Once it has ended or was closed, `is_live` is False, and it must not be stepped.
+    """
 
     __slots__ = ("body", "count", "group", "index", "is_live", "owner", "prefix", "started", "wait")
 
@@ -36,32 +44,34 @@ class Fiber:
 
 
 class Group:
-    """Branches that run at once, and the fiber that waits for them."""
+    """The branches of one operation, and the fiber that waits for them."""
 
-    __slots__ = ("count", "depth", "fiber", "fibers", "is_cancelling", "labels", "position", "rest", "rivals", "tally")
+    __slots__ = (
+        "count", "depth", "fiber", "fibers", "is_cancelling", "labels", "position", "rivals", "tally", "unopened",
+    )  # fmt: skip
 
     def __init__(
-        self, tally: Tally, rest: Iterator[Any], fiber: Fiber, position: str, labels: Sequence[str] = ()
+        self, tally: Tally, unopened: Iterator[Any], fiber: Fiber, position: str, labels: Sequence[str] = ()
     ) -> None:
         self.fiber = fiber
         self.position = position
         self.tally = tally
-        # What stands for each branch in positions; its number where there is nothing.
+        # The part of a position that identifies each branch. Without labels, branches use their numbers.
         self.labels = labels
         self.is_cancelling = False
-        # Those that are not opened yet, how many are, and those of them that have not ended.
-        self.rest: Iterator[Any] | None = rest
+        # Branches not opened yet (None if there are none left), the number opened so far, and those still running.
+        self.unopened: Iterator[Any] | None = unopened
         self.count = 0
         self.fibers: dict[int, Fiber] = {}
-        # How deep helpers are nested around its branches.
+        # The nesting depth of helpers around the branches: see `limits`.
         self.depth = 0
-        # The branches of a race.
+        # The operations of a race, by branch; empty for other groups.
         self.rivals: tuple[Any, ...] = ()
 
     def open(self, limit: int | None) -> Iterator[Fiber]:
-        """Up to so many more branches; without a limit all that are left."""
-        assert self.rest is not None, "there is nothing left to open"
-        for branch in islice(self.rest, limit):
+        """Open up to `limit` more branches, or all that are left. Yields each before it makes the next one."""
+        assert self.unopened is not None, "there is nothing left to open"
+        for branch in islice(self.unopened, limit):
             body = iter(branch) if isinstance(branch, Op) else branch
             label = self.labels[self.count] if self.labels else self.count
             fiber = Fiber(body, branch_prefix(self.position, label), self, self.count)
@@ -69,7 +79,7 @@ class Group:
             self.count += 1
             yield fiber
         if limit is None:
-            self.rest = None
+            self.unopened = None
 
 
 def groups_around(fiber: Fiber) -> Iterator[Group]:
@@ -80,18 +90,21 @@ def groups_around(fiber: Fiber) -> Iterator[Group]:
 
 
 class WaitCondition:
-    """What a workflow waits for at one position."""
+    """One open wait: the operation, its position, and what the engine needs to serve it.
+
+    The row in `kinds` fills in the fields below before the wait opens. Times are microseconds since the epoch.
+    """
 
     # The deadline of a timer, or of a pause that expires.
     deadline: int | None = None
-    # An activity's arguments (a copy that the body does not share), the attempt that runs next or now, when it may run
-    # if one has failed before, and what that one failed with.
+    # For an activity: the arguments (copied, so that the body cannot change them), the number of the current or next
+    # attempt, and after a failed attempt the earliest time of the next one and the error.
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = MappingProxyType({})
     attempt = 1
     retry_at: int | None = None
     error: str | None = None
-    # A child's arguments, the prompt of a pause, or the state of a loop, as JSON.
+    # JSON: the arguments of a child, the prompt of a pause, the payload of a sent event, or the state of a loop.
     input = ""
 
     def __init__(self, position: str, op: Leaf[Any], fiber: Fiber, opened_at: int) -> None:
@@ -104,7 +117,7 @@ class WaitCondition:
 
     @property
     def due(self) -> int | None:
-        """When it needs attention: at its deadline, or at the next attempt of an activity that has failed."""
+        """When the engine must act on it: at the deadline, or at the next attempt of a failed activity."""
         return self.deadline if self.deadline is not None else self.retry_at
 
     def __str__(self) -> str:
@@ -115,7 +128,7 @@ _OP_CODES = {Op.__iter__.__code__, OrDefault.__iter__.__code__, Undo.__iter__.__
 
 
 def frames(body: Any) -> Iterator[FrameType]:
-    """The user's suspended frames of a generator or coroutine, the outermost first."""
+    """The suspended frames of user code in a generator or coroutine, the outermost first."""
     while body is not None:
         code = getattr(body, "gi_code", None) or getattr(body, "cr_code", None)
         frame = getattr(body, "gi_frame", None) or getattr(body, "cr_frame", None)
@@ -126,15 +139,15 @@ def frames(body: Any) -> Iterator[FrameType]:
 
 
 def source_line(body: Any) -> str | None:
-    """File and line at which a suspended body waits."""
-    found = list(frames(body))
-    return f"{found[-1].f_code.co_filename}:{found[-1].f_lineno}" if found else None
+    """File and line at which a suspended body waits; None without a frame of user code."""
+    suspended = list(frames(body))
+    return f"{suspended[-1].f_code.co_filename}:{suspended[-1].f_lineno}" if suspended else None
 
 
 def source_around(fiber: Fiber) -> str | None:
     """File and line at which a fiber waits.
 
-    A branch that is a bare operation has no line of its own: the line of its owner is where it was written.
+    A branch that is a bare operation has no line; it was written on the line where its owner waits.
     """
     line = source_line(fiber.body)
     while line is None and fiber.owner is not None:
@@ -144,35 +157,36 @@ def source_around(fiber: Fiber) -> str | None:
 
 
 def ending(fiber: Fiber, withdraw: Callable[[WaitCondition], object]) -> Iterator[Fiber]:
-    """A fiber and all below it, the innermost first. Each has ended, and its body is to be closed.
+    """Mark a fiber and all below it as ended, and yield them, the innermost first. The caller closes their bodies.
 
-    A loop, because branches may be nested deeper than Python's stack: an error here would stop the coordinator.
+    A loop instead of recursion: branches may be nested deeper than Python's stack, and an error here would stop the
+    coordinator.
     """
-    left = [(fiber, False)]
-    while left:
-        fiber, is_innermost = left.pop()
+    todo = [(fiber, False)]
+    while todo:
+        fiber, is_innermost = todo.pop()
         if is_innermost:
             yield fiber
         elif fiber.is_live:
             fiber.is_live = False
             if fiber.wait is not None:
                 withdraw(fiber.wait)
-            left.append((fiber, True))
+            todo.append((fiber, True))
             if fiber.group is not None:
-                left += ((branch, False) for branch in reversed(fiber.group.fibers.values()))
+                todo += ((branch, False) for branch in reversed(fiber.group.fibers.values()))
 
 
 def close_body(body: Any) -> BaseException | None:
-    """Close a generator or coroutine; the error if it does not let itself be closed."""
+    """Close a generator or coroutine. Returns the error if the body raises one, or refuses to end."""
     try:
         body.close()
     except SessionClosed:
-        # An operation in its `finally` has raised it, because it must not run.
+        # Raised by an operation in a `finally` block, because operations must not run there.
         return None
     except BaseException as error:
         if (getattr(body, "gi_frame", None) or getattr(body, "cr_frame", None)) is not None:
-            # It refuses to end. It must never be collected: that would throw GeneratorExit into it again, at the latest
-            # when the process ends, and a body that loops would keep the process from ending.
+            # It refuses to end, so leak it on purpose. Collecting it would throw GeneratorExit into it again, at the
+            # latest when the process ends, and a body in an endless loop would keep the process from exiting.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(body))
         return error
     return None

@@ -1,8 +1,12 @@
-"""Who dropped an operation that nobody used: the code, by mistake, or an error that passed by?
+"""Decides whether an operation that was freed unused is a mistake in the code, and where the mistake is.
 
-An operation that is freed unused is a mistake of the workflow, unless an error dropped it. Python does not say why an
-object is freed, but the frame that runs at that moment tells: its current instruction, and whether a handler would
-catch an error that is raised there. In doubt the code is not blamed, so that no sound workflow fails.
+`charge(1)` without `yield from` makes an operation, does nothing, and frees it. That is a mistake, and the workflow
+fails with the line. But an error may also free operations that the body was about to use, and that is fine. Python does
+not say why an object is freed. The frame that runs at that moment does: its current bytecode instruction, and whether a
+handler would catch an error raised there. In doubt the code is not blamed, so that no correct workflow fails.
+
+`Op.__del__` calls `report`. It finds the frame, asks `_place_of_drop`, and notes the problem for the workflow or the
+activity. The interpreter reads the note at the end of the step, the engine at the end of the attempt.
 """
 
 from __future__ import annotations
@@ -20,35 +24,36 @@ import attrs
 
 from durable.runner.kept_errors import cleanups, may_keep_errors
 
-# The only frames of durable that run a body or an activity: what is freed there was left in a variable.
+# The only frames of durable that run a body or an activity. What is freed in them was left in a variable of the body.
 _RUNS_BODIES = ("durable.runner.interpreter", "_step")
 _RUNS_ACTIVITIES = "durable.engine.host.attempts"
-# What to do instead of running an operation inside an activity.
+# The advice for an operation that is used inside an activity.
 PLAIN = "call the plain function (.fn), or hand the call to an engine"
-# Instructions that cannot raise: no error is under way when one of them drops something.
+# Instructions that cannot raise: if one of them frees something, no error is propagating.
 _QUIET = re.compile(r"POP_TOP|IS_OP|STORE_(FAST|DEREF|NAME|GLOBAL)|DELETE_|POP_JUMP\w*_NONE|RETURN_|END_FOR|POP_ITER")
-# Those of them that ask whether something is None. What they drop has just been made.
+# Those of them that test for None. What they free was created in the same expression.
 _ASKS = re.compile(r"IS_OP|POP_JUMP\w*_NONE")
 _LOOKS_UP = ("LOAD_ATTR", "LOAD_METHOD")
-# Instructions of `yield from op` and `await op`, and of `return`; and what stands for one that names what is sought.
+# Instructions of `yield from op` and `await op`, and of `return`. `_NAMED` marks a line that loads one of the names
+# looked for.
 _RUNS = frozenset({"GET_YIELD_FROM_ITER", "GET_AWAITABLE"})
 _RETURNS = frozenset({"RETURN_VALUE", "RETURN_CONST"})
 _NAMED = "named"
-# Where an error goes that is raised in a handler.
+# The first instruction of the clean-up that Python runs when a handler raises.
 _ENDS_OF_HANDLERS = frozenset({"COPY", "LOAD_CONST"})
-# Instructions that let go of an error that was handled, and of all that its traceback held.
+# Instructions that release a handled error, and with it everything that its traceback holds.
 _ENDS_HANDLING = frozenset({"POP_EXCEPT", "RERAISE", "CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START"})
 
 
 @attrs.frozen
 class _Facts:
-    """What the code of a function says about errors."""
+    """What the bytecode of a function says about errors. Ranges are offsets; their end is exclusive."""
 
-    # From and to (exclusive) where a raised error finds a handler.
+    # Where a raised error is caught by a handler.
     guarded: tuple[tuple[int, int], ...]
-    # Where a handler forgets the name of its error.
+    # Where a handler clears the name of its error.
     forgets: frozenset[int]
-    # From and to (exclusive) where an error is being handled.
+    # Where an error is being handled.
     handling: tuple[tuple[int, int], ...]
 
 
@@ -58,7 +63,7 @@ def _facts(code: CodeType) -> _Facts:
     names = {step.offset: step.opname for step in steps}
     entries = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]  # unknown to the stubs
     guarded = tuple((entry.start, entry.end) for entry in entries if names.get(entry.target) == "PUSH_EXC_INFO")
-    # What is raised in a handler goes where the handler ends: `error = None; del error`, then back to what was before.
+    # An error raised in a handler jumps to the handler's clean-up: `error = None; del error`, then the outer state.
     handling = tuple(
         (entry.start, entry.end) for entry in entries if entry.lasti and names.get(entry.target) in _ENDS_OF_HANDLERS
     )
@@ -66,22 +71,22 @@ def _facts(code: CodeType) -> _Facts:
 
 
 def _is_collecting() -> bool:
-    """Whether the garbage collector is at work. It may bring operations that other workflows rightly never reached.
+    """Whether the garbage collector is running. It may free operations that other workflows correctly never reached.
 
-    It does not begin again while it is at work, which its count of collections shows. A callback of `gc` would tell as
-    well, but Python drops a Ctrl-C that arrives in one.
+    A running collector ignores a call of `gc.collect`, so its count of collections stays the same. A callback of `gc`
+    would also show it, but Python loses a Ctrl-C that arrives inside such a callback.
     """
     before = gc.get_stats()[0]["collections"]
     gc.collect(0)
     return bool(gc.get_stats()[0]["collections"] == before)
 
 
-# By the id of an activity that runs: the activity, and what its code has dropped. Only attempts with this mistake.
+# By the `id()` of a running activity: the activity, and its mistake. Only attempts with a mistake are in it.
 IN_ACTIVITIES: dict[int, tuple[object, str]] = {}
 
 
 class Body(Protocol):
-    """What is seen here of the session whose body runs."""
+    """The part of the interpreter (`Stepping` in `ops`) that this module uses."""
 
     closing: int
     dropped: list[str] | None
@@ -89,53 +94,55 @@ class Body(Protocol):
     stepped: Any
 
 
-def report(session: Body | None, activity: object, dropped: object, fix: str) -> None:
-    """Called by something that is freed and was never used: tell the body or activity that runs, if it is to blame."""
-    if (activity is None if session is None else session.closing) or _is_collecting():
+def report(interpreter: Body | None, activity: object, dropped: object, fix: str) -> None:
+    """Note the mistake if the body or activity that runs has dropped an operation. Called by `__del__` of `dropped`.
+
+    Call it from `__del__` itself: it takes the frame that called `__del__` for the code in question.
+    """
+    if (activity is None if interpreter is None else interpreter.closing) or _is_collecting():
         return
-    # Past ourselves and the `__del__` that has called us.
     place = _place_of_drop(sys._getframe(2))
     if place is None:
         return
     try:
-        what = str(dropped)
+        text = str(dropped)
     except AttributeError:
-        # Its own constructor refused it, so it never was an operation.
+        # Its constructor raised, so it was never a complete operation.
         return
-    if session is None:
+    if interpreter is None:
         instead = getattr(dropped, "instead", PLAIN)
-        place = place or f"created{_in_activity(activity, what)}"
-        note(None, activity, f"{what} was {place} inside an activity, where it does nothing: {instead}")
+        place = place or f"created{_in_activity(activity, text)}"
+        note(None, activity, f"{text} was {place} inside an activity, where it does nothing: {instead}")
         return
     if not place:
-        body = session.stepped.body
+        body = interpreter.stepped.body
         code = getattr(body, "gi_code", None) or body.cr_code
         if may_keep_errors(code):
             return
-        place = f"created at {likely_place(code, what)}, kept in a variable,"
-    note(session, activity, f"{what} was {place} {fix}")
+        place = f"created at {likely_place(code, text)}, kept in a variable,"
+    note(interpreter, activity, f"{text} was {place} {fix}")
 
 
-def _in_activity(activity: Any, what: str) -> str:
-    """Where an activity has made what it left in a variable; nothing for one without code of Python."""
+def _in_activity(activity: Any, text: str) -> str:
+    """Where an activity likely created an operation that it left in a variable; empty if it has no Python code."""
     code = getattr(activity.definition.fn, "__code__", None)
-    return "" if code is None else f" at {likely_place(code, what)}"
+    return "" if code is None else f" at {likely_place(code, text)}"
 
 
-def note(session: Body | None, activity: object, problem: str) -> None:
-    """Tell of a mistake at the end of the step or of the attempt, so that no handler hides it."""
-    if session is None:
+def note(interpreter: Body | None, activity: object, problem: str) -> None:
+    """Keep a mistake for the end of the step or attempt, where no handler of the user's code can hide it."""
+    if interpreter is None:
         IN_ACTIVITIES.setdefault(id(activity), (activity, problem))
-    elif session.dropped is None:
-        session.dropped = [problem]
+    elif interpreter.dropped is None:
+        interpreter.dropped = [problem]
     else:
-        session.dropped.append(problem)
+        interpreter.dropped.append(problem)
 
 
 def _place_of_drop(frame: FrameType) -> str | None:
-    """What code did to that which is freed while `frame` runs; empty if it was left in a variable at the end.
+    """How and where the object was dropped, if the frame that runs dropped it by mistake.
 
-    None if an error may have dropped it.
+    Empty if it was left in a variable until the function ended. None if an error may have freed it.
     """
     module = frame.f_globals.get("__name__")
     if (module, frame.f_code.co_name) == _RUNS_BODIES or module == _RUNS_ACTIVITIES:
@@ -147,13 +154,13 @@ def _place_of_drop(frame: FrameType) -> str | None:
 
 
 def _is_blamed(frame: FrameType) -> bool:
-    """Whether the code of a frame drops something now, and no error can have done it."""
+    """Whether the current instruction of a frame drops an object, and no error can be the cause."""
     instruction = _instruction(frame)
     if instruction == "POP_TOP" and _makes_operation(frame):
         return True
     if _is_let_go(frame) or (not _ASKS.match(instruction) and _is_in(frame, _facts(frame.f_code).handling)):
         return False
-    # An error may be under way: it would be caught here, or further out in the body.
+    # An error may be propagating if it would be caught here, or further out in the body.
     is_quiet = _QUIET.match(instruction)
     outer: FrameType | None = frame
     while outer is not None and not _is_ours(outer):
@@ -170,24 +177,24 @@ def _is_in(frame: FrameType, ranges: tuple[tuple[int, int], ...]) -> bool:
 
 
 def _makes_operation(frame: FrameType) -> bool:
-    """Whether the statement that ends here, like `charge(1)`, calls what makes operations: then it dropped that one."""
+    """Whether the statement that ends here is a bare call such as `charge(1)`: it makes an operation and drops it."""
     steps = [step for step in dis.get_instructions(frame.f_code) if step.offset < frame.f_lasti]
     depth, start = 0, len(steps)
     while depth < 1 and start:
-        # Back to where the value that is dropped began.
+        # Walk back to the instruction that begins the expression.
         start -= 1
         depth += dis.stack_effect(steps[start].opcode, steps[start].arg, jump=False)
-    first, *rest = steps[start:]
+    first, *following = steps[start:]
     value = frame.f_globals.get(first.argval) if first.opname in ("LOAD_GLOBAL", "LOAD_NAME") else None
-    names = [step.argval for step in takewhile(lambda step: step.opname.startswith(_LOOKS_UP), rest)]
+    names = [step.argval for step in takewhile(lambda step: step.opname.startswith(_LOOKS_UP), following)]
     while names and isinstance(value, (ModuleType, type)):
         value = vars(value).get(names.pop(0))
-    # The plain function of an activity makes no operation.
+    # `charge.fn(1)` calls the plain function of an activity, which makes no operation.
     return names[:1] != ["fn"] and _is_durables(value)
 
 
 def _is_durables(value: object) -> bool:
-    """Whether something is made by durable: an activity, a workflow, an event, or one of its own functions."""
+    """Whether an object belongs to durable: an activity, a workflow, an event, or one of its functions."""
     module = getattr(value, "__module__", None) if callable(value) else None
     return str(module or type(value).__module__).partition(".")[0] == "durable"
 
@@ -198,7 +205,7 @@ def _is_let_go(frame: FrameType) -> bool:
 
 def _instruction(frame: FrameType) -> str:
     code, offset = frame.f_code.co_code, frame.f_lasti
-    # Python 3.11 points behind a call of a Python function, at one of the caches that follow it.
+    # During a call of a Python function, Python 3.11 points at one of the caches after the call instruction.
     while offset > 0 and code[offset] == 0:
         offset -= 2
     return dis.opname[code[offset]]
@@ -210,10 +217,11 @@ def _is_ours(frame: FrameType) -> bool:
 
 @lru_cache(maxsize=512)
 def likely_place(code: CodeType, text: str, *, returned: bool = False) -> str:
-    """File, function and the lines on which it names what a text names: `charge(...)` is made where `charge` stands.
+    """File, up to three lines, and function where an object with this text was likely made: for `charge(...)`, the
+    lines that mention `charge`.
 
-    If others remain, lines that run what they make are left out, and for what was returned all lines that return
-    nothing.
+    Lines that also run what they make are left out if other lines remain. If the object was returned, so are lines
+    without a `return`.
     """
     words = set(re.findall(r"[^\W\d]\w*", text))
     line = code.co_firstlineno

@@ -1,7 +1,18 @@
 """Drives a body: steps its fibers, opens and withdraws waits, starts and joins branches, closes losers.
 
-A loop over ready fibers drives the body, never recursion: 100,000 steps that resolve at once do not grow the stack.
-Which entry resolves which wait is the session's business. What a wait needs before it is open stands in `kinds`.
+The session decides which entry resolves which wait, and calls `advance` with the fiber and its outcome. `_step` resumes
+a fiber until it yields an operation that must wait, or ends. `_take` turns the operation into a wait or into branches.
+`_finish` handles the end of a fiber: of the body, of a branch, or of an undo.
+
+An operation announces itself to the interpreter before it yields itself. A yielded object that was not announced is not
+an operation, or was yielded without `from`. The interpreter answers by sending itself, so an operation that receives
+anything else knows that the body iterates it by hand.
+
+`session.waits` collects the waits that a step opens and withdraws. A `Suspended` takes them out; after an end they stay
+there for the engine. An overrun (`session.overrun`) stops the queue, and the engine fails the workflow.
+
+A loop over ready fibers drives the body, never recursion, so 100,000 steps that resolve at once do not grow the stack.
+The preparation of a wait before it opens is in `kinds`.
 """
 
 from __future__ import annotations
@@ -27,13 +38,13 @@ from durable.runner.undo import UNDO, Undos, shield_of
 
 _log = logging.getLogger("durable")
 # The session of an interpreter that does not run.
-_NOBODY: Any = None
-# Makes an object without the call of its `__init__`, for what every step makes.
+_NO_SESSION: Any = None
+# Creates an object without calling `__init__`. Only for objects that every step creates.
 _new = object.__new__
 
 
 class Interpreter:
-    """The fibers of one body: those that can run, how the body has ended, and what it owes."""
+    """The fibers of one body, the queue of those that can run, the undos that it owes, and its end."""
 
     __slots__ = (
         "announced", "answer", "cancel_reason", "closing", "dropped", "end", "is_cancelled", "mistake", "ready", "root",
@@ -41,28 +52,28 @@ class Interpreter:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        # Set only while the body runs: if a session and its interpreter referred to each other for longer, only the
-        # garbage collector could free them.
-        self.session: Ambient = _NOBODY
+        # Set only while the body runs. A permanent reference would be a cycle with the session, and only the garbage
+        # collector could free the two.
+        self.session: Ambient = _NO_SESSION
         self.root: Fiber | None = None
         # The fiber that runs, or ran last.
         self.stepped: Fiber | None = None
-        # Fibers that can run. None instead of an empty queue: each object of each body costs the collector time.
+        # Fibers that can run. None instead of an empty queue: fewer objects for the garbage collector.
         self.ready: deque[tuple[Fiber, Outcome]] | None = None
         self.end: End | None = None
         self.is_cancelled = False
         self.cancel_reason: str | None = None
-        # What the body owes. Made when it owes something for the first time.
+        # Made when the first undo is owed.
         self.undos: Undos | None = None
-        # Exchanged with the operation that runs: see `Stepping`.
+        # This and `dropped` and `closing` are shared with the operation that runs: see `Stepping`.
         self.announced: Op[Any] | None = None
         self.answer: Any = None
         self.dropped: list[str] | None = None
-        # The last mistake that the body was told of.
+        # The last mistake that was thrown into the body. Even if the body catches it, the workflow fails.
         self.mistake: Mistaken | None = None
         self.closing = 0
 
-    # --- what the session asks for --------------------------------------------------------------------------------
+    # --- called by the session ------------------------------------------------------------------------------------
 
     def start(self, session: Ambient, body: Any) -> SessionResult:
         """Run a body to its first wait."""
@@ -70,8 +81,8 @@ class Interpreter:
         return self.advance(session, self.root, Returned(None))
 
     def advance(self, session: Ambient, fiber: Fiber | None = None, outcome: Outcome | None = None) -> SessionResult:
-        """Run a fiber, and all that become ready by it, until everything waits."""
-        # As `_running` does, without its cost: every step comes by here.
+        """Run a fiber, and every fiber that becomes ready, until all of them wait or the body has ended."""
+        # The same as `_running`, written out: every step passes here, and the context manager costs too much.
         self.session = session
         token = STEPPING.set(self)
         try:
@@ -83,7 +94,7 @@ class Interpreter:
                     self._step(fiber, outcome)
         finally:
             STEPPING.reset(token)
-            self.session = _NOBODY
+            self.session = _NO_SESSION
         if self.end is not None:
             return self.end
         waits = session.waits
@@ -93,14 +104,14 @@ class Interpreter:
         return result
 
     def cancel(self, session: Ambient, reason: str | None) -> SessionResult:
-        """Raise `Cancelled` at every open wait; groups end when all their branches have cleaned up.
+        """Raise `Cancelled` at every open wait. A group ends when all its branches have cleaned up.
 
-        An undo that runs is left alone, and what comes after it is cancelled. A body that caught an earlier
-        cancellation and waits again is told again.
+        An undo that is running is not interrupted; the code after it is cancelled. If the body caught an earlier
+        cancellation and waits again, it gets `Cancelled` again.
         """
         self.is_cancelled, self.cancel_reason = True, reason
         if isinstance(self.end, (Completed, ContinueAs)):
-            # The body was rebuilt with other code, and only so came to this end after it was to be cancelled.
+            # Only on a replay with changed code: the recorded cancellation arrives after the new code has ended.
             return self.fail_instead(session, self.cancelled())
         for wait in list(session.waits.values()):
             shield = shield_of(wait.fiber)
@@ -112,15 +123,15 @@ class Interpreter:
         return self.advance(session)
 
     def fail_instead(self, session: Ambient, error: BaseException) -> SessionResult:
-        """A body that has ended well fails after all, and what it owes is undone."""
-        assert self.root is not None, "it has ended"
+        """Turn the successful end of a body into a failure, and run the undos that it owes."""
+        assert self.root is not None, "the body has ended"
         self.end = None
         with _running(self, session):
             self._finish(self.root, Raised(error))
         return self.advance(session)
 
     def abandon(self, session: Ambient) -> None:
-        """Throw the body away. Neither operations in its `finally` blocks nor undos run."""
+        """Close the body for good. Its `finally` blocks run, but operations in them do not, and neither do undos."""
         if self.root is None or self.end is not None:
             return
         undos, self.undos = self.undos, None
@@ -128,34 +139,34 @@ class Interpreter:
             for fiber in (self.root, *(undos.running if undos is not None else ())):
                 self._close(fiber)
 
-    # --- what operations and undos ask for ------------------------------------------------------------------------
+    # --- called by operations and undos ---------------------------------------------------------------------------
 
     def owe(self, op: Undo[Any], value: Any) -> None:
-        """A step has succeeded: what undoes it is owed."""
+        """Note the undo of a step that has succeeded in the fiber that runs."""
         assert self.stepped is not None, "a body runs"
         if self.undos is None:
             self.undos = Undos()
         self.undos.owe(self.stepped, op, value)
 
     def resume(self, fiber: Fiber, outcome: Outcome) -> None:
-        """Run a fiber when those before it wait."""
+        """Queue a fiber: it runs after those already in the queue."""
         if self.ready is None:
             self.ready = deque()
         self.ready.append((fiber, outcome))
 
     def misuse(self) -> Mistaken | None:
-        """What the body has dropped in this step, as an error."""
+        """The error for operations that the body dropped in this step, if it dropped any. Clears the list."""
         dropped, self.dropped = self.dropped, None
         return Mistaken(OperationMisused("; ".join(dropped))) if dropped else None
 
     def cancelled(self) -> Cancelled:
-        """The error of the cancellation; each wait gets its own."""
+        """A new error of the cancellation: each wait needs its own, because a traceback is attached to it."""
         return Cancelled(self.cancel_reason)
 
     # --- one step -------------------------------------------------------------------------------------------------
 
     def _step(self, fiber: Fiber, outcome: Outcome | None) -> None:
-        """Run one fiber until it waits or ends."""
+        """Resume a fiber, again and again while its operations resolve at once, until it waits or ends."""
         self.stepped = fiber
         while outcome is not None:
             try:
@@ -182,7 +193,7 @@ class Interpreter:
             outcome = self.misuse() if self.dropped else self._take(fiber, op)
 
     def _take(self, fiber: Fiber, op: object) -> Outcome | None:
-        """The fiber yielded something: the outcome if it is known at once, None if the fiber must wait."""
+        """Handle what the fiber has yielded: the outcome if there is one at once, None if the fiber must wait."""
         session = self.session
         announced, self.announced = self.announced, None
         if op is not announced or announced is None:
@@ -190,7 +201,7 @@ class Interpreter:
         position = f"{fiber.prefix}{fiber.count}"
         fiber.count += 1
         try:
-            # Nearly every body is a plain generator that waits in that of an operation: no call for those.
+            # The common case, checked without a call: a plain generator that waits directly in an operation.
             is_flat = fiber.body.gi_yieldfrom.gi_yieldfrom is None
         except AttributeError:
             is_flat = False
@@ -198,19 +209,19 @@ class Interpreter:
         if (not is_flat or count >= session.max_waits) and is_beyond(session, count + 1, depth_of(fiber)):
             return None
         if not isinstance(announced, Leaf):
-            assert isinstance(announced, Branches), "an operation that wraps another one announces that"
+            assert isinstance(announced, Branches), "a wrapper such as `undo` announces the operation inside it"
             return self._branch(fiber, announced, position)
         wait = WaitCondition(position, announced, fiber, session.now)
         try:
-            if (known := KINDS[announced.kind].prepare(announced, wait, session)) is not None:
-                return known
+            if (immediate := KINDS[announced.kind].prepare(announced, wait, session)) is not None:
+                return immediate
         except Exception as error:
             return Raised(error)
         session.waits.open(wait)
         return None
 
     def _branch(self, fiber: Fiber, op: Branches[Any], position: str) -> Outcome | None:
-        """Start branches: the outcome if there are none, None if the fiber must wait for them."""
+        """Start branches. Returns the outcome if there are none, else None: the fiber waits for them."""
         try:
             group = _group_of(op, fiber, position, self.session)
         except Exception as error:
@@ -219,14 +230,14 @@ class Interpreter:
         if is_beyond(self.session, 0, group.depth):
             return None
         if isinstance(group, Rounds):
-            # What its body does when it is called, before its first step, belongs to the round.
+            # Calling the function of a loop may already draw names; those draws belong to the round.
             self.stepped = Fiber(None, "", group, 0)
         self._open(group, op.limit)
         fiber.group = group if group.fibers else None
         return None if group.fibers else group.tally.empty()
 
     def _open(self, group: Group, limit: int | None) -> None:
-        """Start up to so many more branches. Making one may run code of the body, which may misuse an operation."""
+        """Start up to `limit` more branches. Making one may run code of the body, which may misuse an operation."""
         session = self.session
         for fiber in group.open(limit):
             self.resume(fiber, self.misuse() or Returned(None))
@@ -236,7 +247,7 @@ class Interpreter:
     # --- endings --------------------------------------------------------------------------------------------------
 
     def _finish(self, fiber: Fiber, outcome: Outcome | ContinueRequested) -> None:
-        """A fiber has ended: that of the body, of an undo, or of a branch."""
+        """Handle the end of a fiber: of the body, of an undo, or of a branch."""
         fiber.is_live = False
         group = fiber.owner
         if fiber.index == UNDO:
@@ -250,19 +261,20 @@ class Interpreter:
             self.end = end_of(outcome, self.mistake)
 
     def _finish_branch(self, fiber: Fiber, group: Group, outcome: Outcome | ContinueRequested) -> None:
+        """Conclude the group if this end decides it. A cancelled group ends with its last branch; no tally is asked."""
         if isinstance(outcome, ContinueRequested):
             outcome = Raised(OperationMisused("continue_as inside a branch: only the workflow itself can continue"))
         del group.fibers[fiber.index]
         verdict: Outcome | None = None if group.fibers else Raised(self.cancelled())
         if not group.is_cancelling:
             verdict = outcome if isinstance(outcome, Mistaken) else group.tally.finished(fiber.index, outcome)
-            if verdict is None and group.rest is not None:
+            if verdict is None and group.unopened is not None:
                 self._open(group, 1)
         if verdict is not None:
             self._conclude(group, verdict)
 
     def _conclude(self, group: Group, verdict: Outcome) -> None:
-        """A group is decided: close the losers, and hand the verdict to the fiber that waits."""
+        """Close the losers of a decided group, and hand the verdict to the fiber that waits for it."""
         for loser in group.fibers.values():
             self._close(loser)
         if self.undos is not None:
@@ -272,7 +284,7 @@ class Interpreter:
             self.resume(group.fiber, verdict)
 
     def _close(self, fiber: Fiber) -> None:
-        """End a fiber and all below it, without running any operation of theirs."""
+        """End a fiber and all fibers below it. Their `finally` blocks run, but operations in them do not."""
         for ended in ending(fiber, self.session.waits.withdraw):
             self.closing = 1
             if (error := close_body(ended.body)) is not None:
@@ -285,7 +297,7 @@ class Interpreter:
 
 
 def _group_of(op: Branches[Any], fiber: Fiber, position: str, session: Ambient) -> Group:
-    """The group of an operation with branches. Raises what keeps a loop from beginning."""
+    """The group of an operation with branches. Raises the error of a loop that cannot begin."""
     if isinstance(op, Loop):
         return rounds_of(op, fiber, position, session)
     labels = op.labels() if session.names_branches else ()
@@ -296,11 +308,11 @@ def _group_of(op: Branches[Any], fiber: Fiber, position: str, session: Ambient) 
 
 @contextmanager
 def _running(interpreter: Interpreter, session: Ambient) -> Iterator[None]:
-    """While this lasts, code of the body may run."""
+    """Set the context that code of the body needs while it runs."""
     interpreter.session = session
     token = STEPPING.set(interpreter)
     try:
         yield
     finally:
         STEPPING.reset(token)
-        interpreter.session = _NOBODY
+        interpreter.session = _NO_SESSION

@@ -1,7 +1,8 @@
-"""The kinds of waits, one row each: what the runner does for a wait of that kind.
+"""One row per kind of wait: what the runner does for it. The engine has its half of each row in `WAIT_KINDS`.
 
-To add a kind: write its operation in a file of its own and add a row here. Nothing else in the runner asks which kind
-a wait is, except for the code that is about one kind alone (`loops`, `rivals`, a `removed` step).
+To add a kind, write its operation in its own file and add a row here. No other code in the runner branches on the kind
+of a wait, except for the code of a single kind (`loops`, `rivals`, the `removed` steps in `session`) and the count of
+open activities (`waits`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from durable.runner.timers import fired_at, keeps_deadline, prepare_timer
 
 
 def _nothing(*_: object) -> None:
-    """For a kind that needs nothing here."""
+    """The default for a field that a kind does not need."""
 
 
 def _moves(op: object, is_begun: bool) -> bool:
@@ -37,19 +38,19 @@ def _moves(op: object, is_begun: bool) -> bool:
 class WaitKind:
     """What the runner does for one kind of wait. The first argument is always the operation that waits."""
 
-    # Before the wait is open: fill in what the engine needs. Returns the outcome if there is nothing to wait for.
-    # Whatever it raises is raised in the body.
+    # Called before the wait opens: fills in what the engine needs. Returns the outcome if there is nothing to wait for.
+    # An error that it raises is raised in the body.
     prepare: Callable[[Any, WaitCondition, Ambient], Outcome | None] = _nothing
-    # Before another attempt, because one has failed.
+    # Called when an attempt has failed and another will follow.
     prepare_again: Callable[[Any, WaitCondition, Ambient], Outcome | None] = _nothing
-    # The coder of a result that comes from outside: an operator may replace it, and nobody else knows its type.
+    # The coder of a result that comes from outside. An operator may replace such a result, and needs its type.
     coder: Callable[[Any, Codec], Coder] | None = None
-    # The result that an entry holds, for a kind without a coder.
+    # Reads the result from an entry, for a kind without a coder.
     read: Callable[[Any, HistoryEntry, Codec], Any] = _nothing
-    # The status of an entry that ends the wait and leaves a child behind.
+    # The status of an entry after which a child may still exist, although the wait is over.
     leaves_child: EntryStatus | None = None
-    # Whether the deadline stays where it is although the workflow stood still until an operator had it go on. The
-    # second argument: whether the wait begins only now.
+    # Whether the deadline stays fixed when an operator resumes a workflow that stood still. By default it moves by that
+    # time. The second argument is True if the wait counts as new at the resumption.
     keeps_deadline: Callable[[Any, bool], bool] = _moves
 
 
@@ -60,7 +61,7 @@ KINDS: dict[EntryKind, WaitKind] = {
     EntryKind.TIMER: WaitKind(prepare=prepare_timer, read=fired_at, keeps_deadline=keeps_deadline),
     EntryKind.EVENT: WaitKind(coder=EventOp.coder),
     EntryKind.PAUSE: WaitKind(prepare=PauseOp.prepare, coder=PauseOp.coder),
-    # An operator may retry a child that has failed, though nobody waits for it any more.
+    # An operator may retry a failed child, although its parent no longer waits for it.
     EntryKind.CHILD: WaitKind(prepare=WorkflowCall.prepare, coder=WorkflowCall.coder, leaves_child=EntryStatus.ERROR),
     EntryKind.SPAWN: WaitKind(prepare=Spawn.prepare, read=Spawn.read, leaves_child=EntryStatus.OK),
     EntryKind.RESULT: WaitKind(coder=ChildResult.coder),

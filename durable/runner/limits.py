@@ -1,8 +1,11 @@
-"""When a workflow asks for too much at once, or goes too deep.
+"""Limits on open waits and on nesting depth.
 
-What a body sees must not depend on a setting that may be another one when it is rebuilt. So it is not told: the
-workflow fails, and what it did under another limit is not questioned. Only depth is Python's own limit: a body that
-went deeper than this process allows cannot be rebuilt here, so its workflow is parked until a process allows it.
+A limit is a setting, and it may differ when the body is rebuilt. So a body must never see it: raising an error in the
+body would make the history depend on the setting. Instead the workflow fails as a whole (`overrun`), and a replay does
+not apply the limit to what has already happened.
+
+Depth is different, because it is Python's own limit. If a body went deeper than this process allows, it cannot be
+rebuilt here. Its workflow is parked (`TooDeepHere`) until a process allows the depth.
 """
 
 from __future__ import annotations
@@ -16,17 +19,17 @@ from durable.runner.changes import record_answer
 from durable.runner.fibers import Fiber
 
 UNLIMITED = sys.maxsize
-# The share of Python's recursion limit that helpers may take. The rest is for what runs below a body and above its
-# innermost helper. What lies below is deeper on a replay than on the first run, and deeper still under a test runner;
-# and under a debugger or a coverage tool every frame counts twice.
+# The share of Python's recursion limit that helpers may use. The remainder is for the frames below the body and those
+# above its innermost helper. A replay has more frames below than the first run, a test runner adds more, and under a
+# debugger or a coverage tool every frame counts twice.
 _SHARE = 0.4
 _IS_HELPER = inspect.CO_GENERATOR | inspect.CO_COROUTINE
 
 
 def is_beyond(session: Ambient, waits: int, depth: int) -> bool:
-    """Whether so many open waits, or helpers nested so deep, are too much: then the workflow must fail.
+    """Whether this number of open waits, or this depth, is over the limit. If so, sets `overrun`.
 
-    On a replay only the depth counts: raises `TooDeepHere`.
+    On a replay only the depth counts, and it raises `TooDeepHere` instead.
     """
     name, problem = session.who.name, _nesting_problem(session.who.name, depth)
     if not session.is_live:
@@ -38,10 +41,10 @@ def is_beyond(session: Ambient, waits: int, depth: int) -> bool:
 
 
 def note_recursion(session: Ambient, position: str, error: RecursionError) -> None:
-    """A body has failed before this position because Python goes no deeper.
+    """Record that a body hit Python's recursion limit before this position.
 
-    How deep it goes differs from process to process, and between a first run and a replay. So the failure is recorded,
-    like an answer of `patched`. Raises `TooDeepHere` on a replay that comes to one which is not recorded.
+    The depth at which that happens differs between processes, and between a first run and a replay. So the failure is
+    recorded like an answer of `patched`. Raises `TooDeepHere` if a replay hits the limit where none is recorded.
     """
     note = f"too deep at {position}"
     if note not in session.past.patches:
@@ -51,7 +54,10 @@ def note_recursion(session: Ambient, position: str, error: RecursionError) -> No
 
 
 def too_deep(name: str, error: BaseException) -> HelpersTooDeep | None:
-    """Why a body has failed whose helpers are nested deeper than Python goes at all; None for any other error."""
+    """A `HelpersTooDeep` for a `RecursionError` that nested helpers caused; None for any other error.
+
+    The traceback tells: it holds more frames of generators and coroutines than helpers may use.
+    """
     if not isinstance(error, RecursionError):
         return None
     limit, depth, trace = _limit(), 0, error.__traceback__
@@ -68,7 +74,7 @@ def _limit() -> int:
 
 
 def depth_of(fiber: Fiber) -> int:
-    """How deep helpers are nested where a fiber waits: its own, and those around the branches that it runs in."""
+    """The depth of nested helpers where a fiber waits: its own, plus those around the branches that it runs in."""
     depth, body = 0 if fiber.owner is None else fiber.owner.depth, fiber.body
     while body is not None:
         body = getattr(body, "gi_yieldfrom", None) or getattr(body, "cr_await", None)
@@ -77,16 +83,16 @@ def depth_of(fiber: Fiber) -> int:
 
 
 def depth_around(fiber: Fiber) -> int:
-    """How deep helpers are nested around the branches that a fiber opens.
+    """The depth of nested helpers around the branches that a fiber opens.
 
-    The operation that opens them counts only where it is a branch itself: a helper that calls itself through `gather`
-    may go as deep as one that calls itself.
+    The operation that opens them counts only if it is a branch itself. So a helper that calls itself through `gather`
+    may go as deep as one that calls itself directly.
     """
     around = 0 if fiber.owner is None else fiber.owner.depth
     return max(around + 1, depth_of(fiber) - 1)
 
 
 def _nesting_problem(name: str, depth: int) -> HelpersTooDeep | None:
-    """Why a workflow must fail whose helpers are nested so deep; None for nearly every workflow."""
+    """The error for helpers nested this deep; None within the limit."""
     limit = _limit()
     return HelpersTooDeep(name, depth, limit) if depth > limit else None

@@ -1,9 +1,16 @@
-"""`loop`: a helper that is run round after round, with a state that is recorded between two rounds.
+"""`loop`: runs a helper round after round, and records its state between rounds.
 
-Rounds are branches of which one is open at a time: the steps of round 3 of a loop at 4 are `4.3.0, 4.3.1`. When a round
-that has learnt something ends with `Continue`, the state is recorded as the first entry of the next one, and nothing
-before that entry is needed any more: a replay goes on from there, and old rounds are trimmed from the history. Rounds
-that owe undos are needed until these are done; as long as there are any, a replay begins with the first of them.
+Rounds are branches, one open at a time: the steps of round 3 of a loop at 4 are `4.3.0, 4.3.1`. The life of a round:
+
+1. `Rounds.open` starts the helper with the current state.
+2. `Course.finished` receives its result. `Break` ends the loop. `Continue` sets the state of the next round.
+3. If the round has received any entry, the new state is recorded first, as operation 0 of the next round. A round
+   without entries needs no record: a replay runs it again and gets the same state.
+4. Once the state is recorded (`Course.begin`), a replay starts from there, and older rounds are trimmed from the
+   history.
+
+A round that owes undos is needed until they are done, because only its replay can rebuild them. While there is such a
+round, a replay starts with the first one.
 """
 
 from __future__ import annotations
@@ -28,27 +35,27 @@ from durable.runner.past import PastRounds, Round, RoundState
 R = TypeVar("R")
 S = TypeVar("S")
 S_co = TypeVar("S_co", covariant=True)
-# How many finished rounds stay in the history, to be read by people.
+# The number of finished rounds that stay in the history for people to read.
 KEEP = 10
 
 
 @attrs.frozen
 class Continue(Generic[S_co]):
-    """What the body of a loop returns to go on: the state of the next round."""
+    """Returned by the body of a loop to run another round with this state."""
 
     state: S_co
 
 
 @attrs.frozen
 class Break(Generic[T_co]):
-    """What the body of a loop returns to end it: the loop's result."""
+    """Returned by the body of a loop to end it with this result."""
 
     value: T_co
 
 
-# Protocols, not `Callable`: mypy then reads the type of an empty first state, `loop(body, [])`, off the body.
+# Protocols, not `Callable`: mypy then infers the type of an empty first state, as in `loop(body, [])`, from the body.
 class EndlessBody(Protocol[S]):
-    """The body of a loop that only ends when it is stopped."""
+    """The body of a loop without `Break`: it ends only by an error or a cancellation."""
 
     def __call__(self, state: S, /) -> Branch[Continue[S]]:
         """One round."""
@@ -56,7 +63,7 @@ class EndlessBody(Protocol[S]):
 
 
 class Body(Protocol[S, T_co]):
-    """The body of a loop that comes to a result."""
+    """The body of a loop that can end with a result."""
 
     def __call__(self, state: S, /) -> Branch[Continue[S] | Break[T_co]]:
         """One round."""
@@ -64,7 +71,7 @@ class Body(Protocol[S, T_co]):
 
 
 class Loop(Branches[T_co]):
-    """A helper, its first state, and how many finished rounds are kept."""
+    """The operation: a helper, its first state, and the number of finished rounds to keep in the history."""
 
     verb = "loop"
     limit = 1
@@ -76,29 +83,32 @@ class Loop(Branches[T_co]):
         self.keep = keep
 
     def coder(self, codec: Codec) -> Coder:
-        """The coder of the state: by the annotation of the body's parameter, else by the type of the first state."""
+        """The coder of the state: from the annotation of the body's parameter, else from the type of the first state.
+
+        Raises `CodecError`.
+        """
         where = f"loop {getattr(self.body, '__name__', type(self.body).__name__)}"
-        found = codec.function(self.body, where).first
-        return codec.coder(type(self.state), f"{where}: state") if found is None else found
+        annotated = codec.function(self.body, where).first
+        return codec.coder(type(self.state), f"{where}: state") if annotated is None else annotated
 
 
 class LoopState(Leaf[Any]):
-    """A round begins with this state."""
+    """The record of a state: the first operation of the round that begins with it."""
 
     kind = EntryKind.LOOP
     name = "state"
 
     def __init__(self, coder: Coder, text: str) -> None:
         self.coder = coder
-        # What is to be recorded; nothing where it is recorded already.
+        # The JSON to record; empty on a replay, where it is recorded already.
         self.text = text
 
     def prepare(self, wait: WaitCondition, session: Ambient) -> None:
-        """The state is packed already."""
+        """Hand over the state, which is packed already."""
         wait.input = self.text
 
     def read(self, entry: HistoryEntry, codec: Codec) -> Any:
-        """The state that is recorded. Raises `CodecError`."""
+        """The recorded state. Raises `CodecError`."""
         return RoundState.read(entry.outcome, self.coder)
 
     def __str__(self) -> str:
@@ -106,24 +116,27 @@ class LoopState(Leaf[Any]):
 
 
 class Course:
-    """How far a loop is: the tally of its rounds."""
+    """The progress of one loop: its round, its state, and the entries that its rounds still need. Also its tally.
+
+    `note` and `begin` count entries, so that `begin` can say which ones to trim. `hold` and `let_go` count undos.
+    """
 
     def __init__(self, op: Loop[Any], codec: Codec, past: PastRounds | None) -> None:
         self.op = op
         self.coder = op.coder(codec)
         self.state = self.coder.pack(op.state)[1]
         self.round = 0
-        # What was drawn in this round.
+        # The draws of this round.
         self.draws = Draws()
-        # What is to be recorded before the next round, if anything, and whether the round now began with that.
+        # The state to record before the next round, if any, and whether the present round began with a recorded state.
         self.recording: str | None = None
         self.is_recorded = False
-        # Whether this round has learnt anything.
+        # Whether this round has received any entry.
         self.is_touched = False
-        # By the start of a round, the first one first: how much of it must be undone if the workflow fails. Rounds that
-        # owe something are needed although they are over.
+        # The number of owed undos by the start of their round, the earliest first. Such rounds are needed after their
+        # end.
         self.owing: dict[int, int] = {}
-        # The rounds that stand in the history, the last of them the one that runs.
+        # The rounds in the history; the last one is running.
         self.rounds: deque[Round] = deque()
         if past is not None and past.since:
             self.round, self.recording = past.since, ""
@@ -132,11 +145,11 @@ class Course:
             self.rounds.append(Round(0, set()))
 
     def empty(self) -> Outcome:
-        """Not asked for: there is always a first round."""
+        """Never called: there is always a first round."""
         raise AssertionError("a loop has a round")
 
     def finished(self, index: int, outcome: Outcome) -> Outcome | None:
-        """A round has ended, or its state was recorded: how the loop ends, or None while it goes on."""
+        """A round, or the record of its state, has ended. Returns the outcome of the loop, or None if it continues."""
         if isinstance(outcome, Raised):
             return outcome
         if self.recording is not None:
@@ -147,8 +160,9 @@ class Course:
                 return Returned(value)
             case Continue(state):
                 return self._go_on(state)
-            case other:
-                problem = f"the body of a loop must return Continue(state) or Break(value), not {type(other).__name__}"
+            case unexpected:
+                got = type(unexpected).__name__
+                problem = f"the body of a loop must return Continue(state) or Break(value), not {got}"
                 return Raised(OperationMisused(problem))
 
     def _go_on(self, state: Any) -> Raised | None:
@@ -159,20 +173,20 @@ class Course:
         self.round += 1
         self.draws.clear()
         self.is_recorded = False
-        # A round that has learnt nothing comes to the same end whenever it is run.
+        # A round without entries ends the same way in every replay, so its state need not be recorded.
         if self.is_touched:
             self.is_touched, self.recording = False, RoundState.text(next(iter(self.owing), self.round), text)
         return None
 
-    # --- what the rounds have learnt ------------------------------------------------------------------------------
+    # --- the entries of the rounds --------------------------------------------------------------------------------
 
     def note(self, entries: Iterable[int]) -> None:
-        """The round that runs has learnt something."""
+        """The running round has received these entries."""
         self.is_touched = True
         self.rounds[-1].entries.update(entries)
 
     def begin(self, entry: int) -> set[int]:
-        """The state of the next round is recorded: the entries that nobody needs any more."""
+        """The state of the next round was recorded as this entry. Returns the entries that may be trimmed."""
         self.rounds.append(Round(self.round, {entry}))
         first = min(self.round - self.op.keep, next(iter(self.owing), self.round))
         trimmed: set[int] = set()
@@ -181,24 +195,24 @@ class Course:
         return trimmed
 
     def forget(self, entries: set[int]) -> None:
-        """A loop inside this round has trimmed its history."""
+        """A loop inside the running round has trimmed these entries."""
         self.rounds[-1].entries.difference_update(entries)
 
     def hold(self) -> int:
-        """What this round has learnt is needed until it owes nothing; where the round starts."""
+        """The running round owes one more undo, so its entries are needed. Returns its start, to pass to `let_go`."""
         start = self.rounds[-1].start
         self.owing[start] = self.owing.get(start, 0) + 1
         return start
 
     def let_go(self, start: int) -> None:
-        """Something that the round has owed is undone."""
+        """One undo that the round owed is done."""
         self.owing[start] -= 1
         if not self.owing[start]:
             del self.owing[start]
 
 
 class Rounds(Group):
-    """The rounds of a loop: one branch at a time, numbered by its round."""
+    """The group of a loop: one branch at a time, with the number of its round. `Course` is its tally."""
 
     __slots__ = ("course",)
 
@@ -207,7 +221,7 @@ class Rounds(Group):
         self.course = course
 
     def open(self, limit: int | None) -> Iterator[Fiber]:
-        """The next round, or the record of its state, which comes first."""
+        """Open the record of the next state if one is due, else the next round. Both use the number of the round."""
         course = self.course
         number = self.count = course.round
         fiber = Fiber(None, branch_prefix(self.position, number), self, number)
@@ -221,6 +235,7 @@ class Rounds(Group):
 
 
 def _body(course: Course) -> Any:
+    """The body of the next round, or one that fails if the helper cannot be made."""
     try:
         made = use(course.op.body(course.state), "loop")
     except BaseException as error:
@@ -229,9 +244,9 @@ def _body(course: Course) -> Any:
 
 
 def rounds_of(op: Loop[Any], fiber: Fiber, position: str, session: Ambient) -> Rounds:
-    """The rounds of a loop, from the first one, or from where a replay resumes.
+    """The group of a loop. It starts with round 0, or on a replay with the round of the last recorded state.
 
-    Raises `CodecError` for its state, and whatever a body raises that is asked for its signature.
+    Raises `CodecError` for its state, and any error that reading the signature of its body raises.
     """
     past = session.past.loops.get(position)
     session.has_loop = True
@@ -239,6 +254,7 @@ def rounds_of(op: Loop[Any], fiber: Fiber, position: str, session: Ambient) -> R
     session.has_spawned = session.has_spawned or past is not None
     group = Rounds(Course(op, session.codec, past), fiber, position)
     for skipped in past.rounds if past is not None else ():
+        # The entries of skipped rounds also belong to the rounds of outer loops, which trim them later.
         for course in courses_around(fiber):
             course.note(skipped.entries)
     return group
@@ -250,7 +266,7 @@ def courses_around(fiber: Fiber) -> list[Course]:
 
 
 def note(wait: WaitCondition, entry: HistoryEntry) -> set[int]:
-    """Tell the loops around a wait what their rounds have learnt. Returns the entries that are no longer needed."""
+    """Count an entry in the loops around its wait. Returns the entries that may be trimmed."""
     courses = courses_around(wait.fiber)
     trimmed: set[int] = set()
     if wait.kind is EntryKind.LOOP and entry.status is EntryStatus.OK:
@@ -267,13 +283,13 @@ def loop(body: EndlessBody[S], state: S, *, keep: int = KEEP) -> Op[Never]: ...
 @overload
 def loop(body: Body[S, R], state: S, *, keep: int = KEEP) -> Op[R]: ...
 def loop(body: Callable[[Any], Any], state: Any, *, keep: int = KEEP) -> Op[Any]:
-    """Run `body(state)` again and again: `Continue(state)` goes on with that state, `Break(value)` is the result.
+    """Run `body(state)` again and again: `Continue(state)` runs another round, `Break(value)` ends with the result.
 
-    The state is recorded between two rounds and a restart goes on from there. The last `keep` finished rounds stay in
-    the history for people to read, older ones are trimmed.
+    The state is recorded between rounds, and a restart resumes from the last recorded one. The last `keep` finished
+    rounds stay in the history for people to read; older ones are trimmed.
     """
     if not callable(body):
         raise WrongType("loop", f"body must be a function of the state, not {type(body).__name__}")
     if not isinstance(keep, int) or isinstance(keep, bool) or keep < 0:
-        raise InvalidValue("loop", f"keep must be an int from 0 up, not {keep!r}")
+        raise InvalidValue("loop", f"keep must be an int of at least 0, not {keep!r}")
     return Loop(body, state, keep)

@@ -1,8 +1,8 @@
-"""What a workflow body can ask for, as values.
+"""Operations: what a workflow body can ask for, as values.
 
-An operation does nothing by itself. A body hands it to the session with `yield from op` (or `await op`), which is the
-only place in durable that yields; the session sends itself back, and the answer is read from it here. Whoever iterates
-an operation elsewhere, or forgets to yield it, gets a sentence that says so.
+An operation does nothing by itself. `yield from op` (or `await op`) runs `Op.__iter__`, the only place in durable that
+yields: it announces the operation to the interpreter, yields, and reads the answer from the interpreter. Using an
+operation in any other way (as a value, in an activity, or not at all) raises `OperationMisused` with the fix.
 """
 
 from __future__ import annotations
@@ -26,94 +26,94 @@ S = TypeVar("S")
 
 
 class UseYieldFrom:
-    """What a bare `yield op` evaluates to, for type checkers: nothing that anyone can use. Write `yield from op`."""
+    """The type of a bare `yield op`, for type checkers. It is useless on purpose: write `yield from op`."""
 
 
 class Stepping(Protocol):
-    """What an operation sees of the interpreter that is stepping its body."""
+    """The interpreter, as an operation sees it while its body is being stepped."""
 
     announced: Op[Any] | None
     # The result of the operation that was announced last.
     answer: Any
-    # Not 0 while the body is being closed.
+    # 0, or while the body is being closed 1 plus the number of operations that it tried to run.
     closing: int
-    # What is wrong with operations that this step has dropped.
+    # Messages about operations that this step has dropped or misused.
     dropped: list[str] | None
     # The fiber that runs.
     stepped: Any
 
     @property
     def session(self) -> object:
-        """The session whose body it is; `ambient` knows what can be asked of it."""
+        """The session of the body. Its type is `Ambient`, which this module cannot import."""
         ...
 
     def owe(self, op: Undo[Any], value: Any) -> None:
-        """A step has succeeded, and says how it is undone."""
+        """Note the undo of a step that has succeeded."""
         ...
 
 
-# Whoever steps a body right now in this thread, if anybody does.
+# The interpreter that is stepping a body in this thread, if any.
 STEPPING: ContextVar[Stepping | None] = ContextVar("durable_stepping", default=None)
-# The activity that runs right now in this task or thread, if any; its type belongs to the engine.
+# The activity that is running in this task or thread, if any. Its type belongs to the engine.
 IN_ACTIVITY: ContextVar[Any] = ContextVar("durable_activity", default=None)
 
 
 class Op(Unfinished, Generic[T_co]):
     """Something a workflow can `yield from` or `await`; its result is a `T_co`."""
 
-    # Whether it was handed to somebody: a session, a combinator, an engine.
+    # Whether it was handed over to a session, a combinator or an engine.
     _used = False
-    # What to do instead inside an activity.
+    # The advice for its use inside an activity.
     instead: ClassVar[str] = PLAIN
 
     def __iter__(self) -> Generator[Op[Any], UseYieldFrom, T_co]:
-        session = STEPPING.get()
+        interpreter = STEPPING.get()
         self._used = True
-        if session is None:
+        if interpreter is None:
             raise OperationMisused(_outside(self))
-        if session.closing:
-            # The body is being closed: an operation in its `finally` must not run. One that swallows this as well is
-            # left to yield, which Python reports as ignoring GeneratorExit, so that closing ends in any case.
-            session.closing += 1
-            if session.closing == 2:
+        if interpreter.closing:
+            # Operations in the `finally` of a body that is being closed must not run. If the body swallows this error,
+            # its next operation does yield: Python reports that as ignoring GeneratorExit, and closing ends.
+            interpreter.closing += 1
+            if interpreter.closing == 2:
                 raise SessionClosed
-        session.announced = self
+        interpreter.announced = self
         sent: object = yield self
-        if sent is not session:
-            session.announced = None
+        if sent is not interpreter:
+            interpreter.announced = None
             problem = f"{caller()}: {self} is an operation, not a sequence: write 'yield from' (or 'await') before it"
-            note(session, None, problem)
+            note(interpreter, None, problem)
             raise OperationMisused(problem)
-        result: T_co = session.answer
+        result: T_co = interpreter.answer
         return result
 
     __await__ = __iter__
 
     def within(self, limit: timedelta | float) -> Within[T_co]:
-        """This operation, but `TimedOut` is raised if it takes longer than the limit."""
+        """This operation with a time limit: raises `TimedOut` if it takes longer."""
         return Within(self, limit)
 
     def or_default(self, default: S) -> OrDefault[T_co | S]:
-        """This operation, but with the default as its result where `TimedOut` or `PauseExpired` would be raised."""
+        """This operation, but with `default` as its result if it raises `TimedOut` or `PauseExpired`."""
         return OrDefault(self, default)
 
     def undo(
         self, fn: Callable[[T_co], Op[Any] | Generator[Op[Any], UseYieldFrom, Any] | Coroutine[Any, Any, Any]]
     ) -> Undo[T_co]:
-        """This operation; once it has succeeded, `fn(result)` is owed and runs if the saga or workflow around it fails.
+        """This operation with an undo: after it succeeds, `fn(result)` runs if the saga or workflow around it fails.
 
-        `fn` is an activity, or any function of the result that returns an operation or a helper with many of them.
+        `fn` is an activity, or any function of the result that returns an operation or a helper.
         """
         return Undo(self, fn)
 
     def __del__(self) -> None:
-        # First, because nearly all are used and every operation comes by here.
+        # The common case first: every operation passes here, and nearly all are used.
         if self._used:
             return
         report(STEPPING.get(), IN_ACTIVITY.get(), self, FORGOTTEN)
 
     def __eq__(self, other: object) -> bool:
-        # Containers compare operations with one another: that is by identity, as everywhere.
+        # Containers compare operations with each other, by identity. Comparing one with another value is a mistake.
         if isinstance(other, Op) or (STEPPING.get() is None and IN_ACTIVITY.get() is None):
             return NotImplemented
         raise self._taken_for_result(f"it was compared with {type(other).__name__}")
@@ -121,7 +121,7 @@ class Op(Unfinished, Generic[T_co]):
     __hash__ = object.__hash__
 
     if TYPE_CHECKING:
-        # Type checkers report a truth test of what cannot be false, and an order of what has none.
+        # Hidden, so that type checkers report a truth test or an ordering of an operation.
         pass
     else:
 
@@ -141,28 +141,28 @@ class Op(Unfinished, Generic[T_co]):
 
     @property
     def _asyncio_future_blocking(self) -> bool:
-        # asyncio asks whatever it is given whether it is a future; this is the first that it does.
+        # asyncio reads this attribute first, to find out whether an object is a future.
         raise self._taken_for_result("it was given to asyncio, which cannot run it (durable has its own gather)")
 
     @property
     def remedy(self) -> str:
-        """What to do instead of storing it."""
+        """The message for code that stores the operation instead of its result."""
         is_in_activity = STEPPING.get() is None and IN_ACTIVITY.get() is not None
         fix = self.instead if is_in_activity else "write 'yield from' (or 'await') before it, in a workflow"
         return f"{self!s} is an operation and not its result: {fix}"
 
     def _taken_for_result(self, how: str) -> OperationMisused:
         self._used = True
-        session, activity = STEPPING.get(), IN_ACTIVITY.get()
-        if session is not None:
+        interpreter, activity = STEPPING.get(), IN_ACTIVITY.get()
+        if interpreter is not None:
             fix = "write 'yield from' (or 'await') before it to get its result"
         elif activity is not None:
             fix = f"inside an activity {self.instead}"
         else:
             fix = "only a workflow gets its result, with 'yield from' (or 'await')"
         problem = f"{self!s} is an operation and not its result, but {how}: {fix} ({caller()})"
-        if session is not None or activity is not None:
-            note(session, activity, problem)
+        if interpreter is not None or activity is not None:
+            note(interpreter, activity, problem)
         return OperationMisused(problem)
 
     def __repr__(self) -> str:
@@ -170,7 +170,7 @@ class Op(Unfinished, Generic[T_co]):
 
 
 def use(op: object, taker: str) -> Any:
-    """Mark an operation as handed over; anything that is no branch is refused with the taker's name."""
+    """Mark an operation as handed over. Raises `OperationMisused` for anything that cannot be a branch of `taker`."""
     if isinstance(op, Op):
         op._used = True
         return op
@@ -186,7 +186,7 @@ def _outside(op: Op[Any]) -> str:
 
 
 def caller() -> str:
-    """File, line and function of the code outside durable (and asyncio) that has called us."""
+    """File, line and function of the innermost caller outside durable and asyncio."""
     frame = sys._getframe(1)
     while str(frame.f_globals.get("__name__")).partition(".")[0] in _NOT_CALLERS and frame.f_back is not None:
         frame = frame.f_back
@@ -194,7 +194,7 @@ def caller() -> str:
 
 
 class Leaf(Op[T_co]):
-    """An operation that waits for one recorded entry."""
+    """An operation that waits for one recorded entry. `kind` selects its row in `kinds`; `name` is in the history."""
 
     kind: ClassVar[EntryKind]
     name: str
@@ -210,7 +210,7 @@ class Timer(Leaf[datetime]):
         self.duration = duration
         self.until = until
         # An eager timer that is due already never suspends. The limit of `within` is not eager: an event that is
-        # pending when the wait begins must win even against a limit of zero.
+        # pending when the wait opens must win even against a limit of zero.
         self.eager = eager
 
     def __str__(self) -> str:
@@ -218,25 +218,25 @@ class Timer(Leaf[datetime]):
 
 
 class Branches(Op[T_co]):
-    """Several operations or helpers at once. A `tally` decides, branch by branch, when the whole is finished."""
+    """Several operations or helpers at once. A `tally` decides, as each branch ends, whether the whole is finished."""
 
     verb: ClassVar[str]
-    # How many of them may be open at a time; None: all.
+    # The number of branches that may be open at a time; None for all.
     limit: int | None = None
 
     def __init__(self, branches: tuple[Any, ...]) -> None:
         self.branches = tuple(use(branch, self.verb) for branch in branches)
 
     def each(self) -> Iterator[Any]:
-        """The branches, one after the other, each when it is to be opened."""
+        """The branches, each made only when it is to be opened."""
         return iter(self.branches)
 
     def labels(self) -> Sequence[str]:
-        """What stands for each branch in positions; nothing where that is its number."""
+        """The part of a position that identifies each branch; empty if branches use their numbers."""
         return ()
 
     def tally(self) -> Tally:
-        """Fresh bookkeeping for one run of this operation."""
+        """New bookkeeping for one run of this operation."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -244,9 +244,9 @@ class Branches(Op[T_co]):
 
 
 class Returned(Generic[T_co]):
-    """It ended with a value."""
+    """The outcome of a branch or a body that ended with a value."""
 
-    # Plain and slotted, here and below: every step makes one.
+    # Plain and slotted, as `Raised` is: every step creates one.
     __slots__ = ("value",)
     __match_args__ = ("value",)
 
@@ -264,7 +264,7 @@ class Returned(Generic[T_co]):
 
 
 class Raised:
-    """It ended with an error."""
+    """The outcome of a branch or a body that ended with an error."""
 
     __slots__ = ("error",)
     __match_args__ = ("error",)
@@ -274,7 +274,7 @@ class Raised:
 
     @property
     def thrown(self) -> BaseException:
-        """What is thrown into a body that waits for this."""
+        """The exception to throw into a body that waits for this."""
         return self.error
 
     def __eq__(self, other: object) -> bool:
@@ -287,29 +287,29 @@ class Raised:
         return f"Raised({self.error!r})"
 
 
-# How a branch or a body has ended.
+# How a branch or a body ended.
 Outcome: TypeAlias = Returned[Any] | Raised
 
 
 class Tally(Protocol):
-    """Decides when several branches are finished, and how."""
+    """Decides when a group of branches is finished, and with which outcome."""
 
     def empty(self) -> Outcome:
-        """The outcome without any branch."""
+        """The outcome of a group without branches."""
         ...
 
     def finished(self, index: int, outcome: Outcome) -> Outcome | None:
-        """Branch `index` has ended: the outcome of the whole, or None while it goes on."""
+        """Called when branch `index` has ended. Returns the outcome of the group, or None while it is undecided."""
         ...
 
 
 class Within(Branches[T_co]):
-    """An operation against a deadline."""
+    """An operation with a deadline: a race between the operation (branch 0) and a timer (branch 1)."""
 
     verb = "within"
 
     def __init__(self, op: Op[T_co], limit: timedelta | float) -> None:
-        # First: an operation whose limit is refused was not forgotten.
+        # Marked before the limit is checked: an operation with a refused limit is not a forgotten one.
         use(op, "within")
         micros = from_duration(f"{op}.within", limit)
         super().__init__((op, Timer(micros, eager=False)))
@@ -323,7 +323,7 @@ class Within(Branches[T_co]):
         raise AssertionError("there are always two branches")
 
     def finished(self, index: int, outcome: Outcome) -> Outcome | None:
-        """The operation's own end, or `TimedOut` when the timer is first."""
+        """The outcome of the operation, or `TimedOut` if the timer fires first."""
         if index == 0 or isinstance(outcome, Raised):
             return outcome
         return Raised(TimedOut(str(self.op), self.seconds))
@@ -333,7 +333,7 @@ class Within(Branches[T_co]):
 
 
 class OrDefault(Op[T_co]):
-    """An operation whose timeout is a value instead of an error. It takes no position of its own."""
+    """An operation with a value instead of a timeout error. It uses no position, so adding it changes no history."""
 
     def __init__(self, op: Op[Any], default: Any) -> None:
         self.op: Op[Any] = use(op, "or_default")
@@ -354,12 +354,12 @@ class OrDefault(Op[T_co]):
 
 
 class Undo(Op[T_co]):
-    """An operation and what undoes it. It takes no position of its own: adding an undo changes no history."""
+    """An operation and its undo. It uses no position, so adding an undo changes no history."""
 
     def __init__(self, op: Op[T_co], fn: Callable[[T_co], Any]) -> None:
         self.op: Op[T_co] = use(op, "undo")
         if not callable(fn):
-            # What is refused was not forgotten.
+            # A refused operation is not a forgotten one.
             self._used = True
             if isinstance(fn, Op):
                 fn._used = True
@@ -370,7 +370,7 @@ class Undo(Op[T_co]):
     def __iter__(self) -> Generator[Op[Any], UseYieldFrom, T_co]:
         self._used = True
         result = yield from self.op
-        # Only whoever has announced the operation gets here, inside a body.
+        # Never None: the operation above has succeeded, so a body is being stepped.
         cast("Stepping", STEPPING.get()).owe(self, result)
         return result
 
@@ -381,10 +381,10 @@ class Undo(Op[T_co]):
 
 
 def sleep(duration: timedelta | float) -> Op[datetime]:
-    """Wait for a duration; the result is the instant at which it ended. Zero never suspends."""
+    """Wait for a duration. The result is the recorded instant of its end. A duration of zero never suspends."""
     return Timer(duration=from_duration("sleep", duration))
 
 
 def sleep_until(instant: datetime) -> Op[datetime]:
-    """Wait until an aware datetime; the result is the instant at which it ended. The past never suspends."""
+    """Wait until an aware datetime. The result is the recorded instant of its end. A past instant never suspends."""
     return Timer(until=from_datetime("sleep_until", instant))

@@ -1,13 +1,18 @@
-"""What a history says beforehand: the entries that are looked up instead of fed, and what they make of the others.
+"""Reads a history ahead of a replay: entries that are looked up, and how they change the entries to feed.
 
-A session reads it once, before its first step. Knows entries and how the looked-up ones are written; must not know
-bodies, and never changes what is stored:
+A session makes a `Past` once, before its first step. Some entries cannot wait for their turn:
 
-- a `patch` is an answer of `patched`, which stands for ever;
-- of a loop only the rounds from the last recorded state on are fed, because nobody needs those before;
-- a `repaired` entry replaces the outcome of another;
-- a `retried` entry makes others void, a `forked` one says under which id a copied history was drawn. Both are fed too,
-  because time has passed when they were made.
+- `patch` is an answer of `patched`; it holds for the whole run, even at positions before the entry.
+- `loop` is a recorded state. Only rounds from the last recorded state on are fed; the earlier ones are not needed.
+- `repaired` replaces the outcome of another entry.
+- `retried` voids other entries, so that their steps run again.
+- `forked` names the id under which the copied part of the history was drawn.
+
+`patch` and `repaired` are never fed. `retried` and `forked` are also fed at their place, because they move the
+workflow's clock. A `loop` entry is fed like any other.
+
+This module knows the entries and the JSON of the looked-up ones. It knows nothing about bodies, and it never changes
+what is stored.
 """
 
 from __future__ import annotations
@@ -24,31 +29,31 @@ from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-# What is not fed; and what is, but tells nothing of the step at whose position it stands.
+# Entries that are never fed; and notes, which are fed but are not the outcome of the step at their position.
 _ASIDE = frozenset({EntryKind.PATCH, EntryKind.REPAIRED})
 NOTES = frozenset({EntryKind.RETRIED, EntryKind.FORKED})
 _LOOKED_UP = _ASIDE | NOTES | {EntryKind.LOOP}
 
 
 class RoundState(msgspec.Struct, frozen=True):
-    """How a loop's state is recorded. `since` is the round from which a replay goes on."""
+    """The recorded state of a loop. A replay starts with round `since`."""
 
     since: int
     state: msgspec.Raw
 
     @classmethod
     def text(cls, since: int, state: str) -> str:
-        """What is recorded of a state that is JSON already."""
+        """The JSON to record, for a state that is JSON already."""
         return _write(cls(since, msgspec.Raw(state.encode())))
 
     @classmethod
     def read(cls, outcome: str, coder: Coder) -> object:
-        """The state of a recorded outcome. Raises `CodecError`."""
+        """The state in a recorded outcome. Raises `CodecError`."""
         return coder.unpack(bytes(_read(cls, coder.where, outcome).state).decode())
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """Which entry has another outcome now, and why."""
+    """An operator's new outcome for an entry, and the reason."""
 
     entry: int
     value: msgspec.Raw
@@ -56,46 +61,50 @@ class Repair(msgspec.Struct, frozen=True):
 
     @classmethod
     def text(cls, entry: int, value: str, reason: str) -> str:
-        """What is recorded of a value that is JSON already."""
+        """The JSON to record, for a value that is JSON already."""
         return _write(cls(entry, msgspec.Raw(value.encode()), reason))
 
 
 class Retried(msgspec.Struct, frozen=True):
-    """Which entries are void, so that what they tell of is done again, and how long the workflow had lain failed."""
+    """The entries that a retry voids, so that their steps run again, and the time spent FAILED in microseconds.
+
+    `lain` moves the deadlines of open waits: see `_resume_after` in `session`.
+    """
 
     entries: list[int]
     lain: int
 
     def text(self) -> str:
-        """What is recorded."""
+        """The JSON to record."""
         return _write(self)
 
     @classmethod
     def of(cls, entry: HistoryEntry) -> Retried:
-        """What an entry has recorded. Raises `CodecError`."""
+        """Read it from its entry. Raises `CodecError`."""
         return _read(cls, _label(entry), entry.outcome)
 
 
 class Forked(msgspec.Struct, frozen=True):
-    """Whose history was copied, up to and with which entry."""
+    """The workflow whose history was copied, and the last entry of the copy."""
 
     source: str
     entry: int
 
     @classmethod
     def of(cls, note: HistoryEntry) -> Forked:
-        """What is recorded in a note. Raises `CodecError`."""
+        """Read it from its entry. Raises `CodecError`."""
         return _read(cls, _label(note), note.outcome)
 
     def text(self) -> str:
-        """What is recorded."""
+        """The JSON to record."""
         return _write(self)
 
 
 class Round(NamedTuple):
-    """Rounds of a loop that begin with one recorded state (the first ones with none), and the entries that are theirs.
+    """The rounds of a loop between two recorded states, and their entries. `start` is the number of the first.
 
-    Several, where rounds have passed without learning anything.
+    Usually that is one round. But a round that received no entries records no state for the next one, so the two
+    share a `Round`.
     """
 
     start: int
@@ -103,22 +112,22 @@ class Round(NamedTuple):
 
 
 class PastRounds(NamedTuple):
-    """Where a loop goes on, and the rounds before that, which are kept only to be read."""
+    """The round with which a replay starts, and the earlier rounds, which are kept only for people to read."""
 
     since: int
     rounds: list[Round]
 
 
 class Past:
-    """One history, as a session reads it beforehand."""
+    """One history, read ahead. `entries` are those to feed: effective ones, without rounds that are over."""
 
     def __init__(self, entries: Iterable[HistoryEntry] = ()) -> None:
         self.patches: dict[str, bool] = {}
         # By the position of the loop.
         self.loops: dict[str, PastRounds] = {}
-        # (entry, id): up to this entry, what is drawn follows from this id.
+        # (entry, id): draws up to this entry used this id.
         self.forks: list[tuple[int, str]] = []
-        # How often an operator has set it right: if so, it may have children that it does not speak of any more.
+        # The number of retries and repairs. After one, there may be children that the history no longer mentions.
         self.mends = 0
         self.entries: Sequence[HistoryEntry] = entries if isinstance(entries, (list, tuple)) else list(entries)
         self._last: dict[str, int] | None = None
@@ -127,11 +136,11 @@ class Past:
             self._skip_rounds([entry for entry in effective(self.entries) if entry.kind not in _ASIDE])
 
     def forget(self) -> None:
-        """All of it was fed: at whatever position the body comes to next, nothing is recorded."""
+        """Free the entries after a replay. Nothing is recorded for later positions."""
         self.entries, self._last = (), {}
 
     def last_at(self, position: str) -> int | None:
-        """The last entry that is recorded for a position or below it."""
+        """The number of the last entry at a position or below it; None without any."""
         if self._last is None:
             self._last = {}
             for entry in self.entries:
@@ -152,19 +161,19 @@ class Past:
                 if entry.status is not EntryStatus.OK:
                     continue
                 loop = Position(entry.position).loop
-                # The last one counts.
+                # A later state replaces an earlier one.
                 self.loops[loop] = PastRounds(_read(RoundState, _label(entry), entry.outcome).since, [])
             else:
                 self.mends += 1
 
     def _skip_rounds(self, entries: Sequence[HistoryEntry]) -> None:
-        """Leave out the rounds of loops that are over: what they learnt is in the state that is recorded last."""
+        """Leave out the rounds before the last recorded state: that state holds their result."""
         self.entries = [entry for entry in entries if not self._is_over(entry)] if self.loops else entries
 
     def _is_over(self, entry: HistoryEntry) -> bool:
-        """Whether an entry belongs to a round that is over; then it is noted there.
+        """Whether an entry belongs to a round that is over. If so, adds it to that round.
 
-        What operators have done is needed for ever: it has moved limits outside of the loop as well.
+        Notes of operators are always fed: they also move deadlines outside of the loop.
         """
         path = [] if entry.kind in NOTES else Position(entry.position).parts
         for length in range(1, len(path) - 1):
@@ -179,15 +188,12 @@ class Past:
         return False
 
 
-# That of a body without a history. Thousands share it, and nobody changes what it says.
+# The past of a body without a history. Thousands of bodies share it, so it must never change.
 NOTHING = Past()
 
 
 def effective(entries: Sequence[HistoryEntry]) -> list[HistoryEntry]:
-    """A history as operators have left it: with results that were replaced, without what is void.
-
-    Raises `CodecError`.
-    """
+    """A history after all retries and repairs: with replaced outcomes, without void entries. Raises `CodecError`."""
     repaired: dict[int, str] = {}
     void: set[int] = set()
     for entry in entries:
@@ -196,13 +202,13 @@ def effective(entries: Sequence[HistoryEntry]) -> list[HistoryEntry]:
             repaired[repair.entry] = bytes(repair.value).decode()
         elif entry.kind is EntryKind.RETRIED:
             void.update(Retried.of(entry).entries)
-    found: list[HistoryEntry] = []
+    kept: list[HistoryEntry] = []
     for entry in entries:
         if entry.seq in repaired:
-            found.append(entry._replace(status=EntryStatus.OK, outcome=repaired[entry.seq]))
+            kept.append(entry._replace(status=EntryStatus.OK, outcome=repaired[entry.seq]))
         elif entry.seq not in void and entry.kind is not EntryKind.REPAIRED:
-            found.append(entry)
-    return found
+            kept.append(entry)
+    return kept
 
 
 def _label(entry: HistoryEntry) -> str:

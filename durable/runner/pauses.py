@@ -1,7 +1,7 @@
-"""Pauses: a workflow puts a question to a person and waits for the answer.
+"""Pauses: a workflow asks a person a question and waits for the answer.
 
-Knows the prompt, the type of the answer and how long there is time for it. Must not know who lists the questions and
-brings the answers.
+This module knows the prompt, the type of the answer and the deadline. It knows nothing about how pauses are listed and
+answered; the engine does that. An answer arrives as an entry of kind PAUSE, an expiry as one with an error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PauseOp(Leaf[T]):
 
     @property
     def expects(self) -> str:
-        """The type of the answer in words."""
+        """The name of the answer's type, for people."""
         return self.returns.__qualname__ if isinstance(self.returns, type) else str(self.returns)
 
     def coder(self, codec: Codec) -> Coder:
@@ -42,7 +42,7 @@ class PauseOp(Leaf[T]):
 
     def prepare(self, wait: WaitCondition, session: Ambient) -> None:
         """Pack the prompt by its own type, and set the deadline. Raises `CodecError`."""
-        # Find out now that answers can be stored: the person who gives one must not be the first to learn.
+        # Check now that answers can be stored. Otherwise the person who answers would be the first to get the error.
         self.coder(session.codec)
         wait.input = session.codec.coder(type(self.prompt), "pause: prompt").pack(self.prompt)[0]
         if self.expires_after is not None:
@@ -59,8 +59,8 @@ def pause(*, returns: None, prompt: object = None, expires_after: timedelta | fl
 @overload
 def pause(*, returns: Any, prompt: object = None, expires_after: timedelta | float | None = None) -> Op[Any]: ...
 def pause(*, returns: Any, prompt: object = None, expires_after: timedelta | float | None = None) -> Op[Any]:
-    """Ask a person, and wait for the answer, which is a `returns`. Raises `PauseExpired`, `PauseCancelled`.
+    """Ask a person and wait for an answer of the type `returns`. Raises `PauseExpired`, `PauseCancelled`.
 
-    The question is listed by `engine.pauses.list` and answered with `engine.pauses.resume`.
+    `engine.pauses.list` shows the question, `engine.pauses.resume` answers it.
     """
     return PauseOp(returns, prompt, expires_after)

@@ -1,8 +1,9 @@
-"""Whether a stored workflow fits the code at hand: its body rebuilt from its record, and what comes of that.
+"""Rebuilds stored workflows, and checks in advance whether they fit the present code.
 
-The engine rebuilds a body with `session_of` and parks it as `parking_of` says; `replay` does both without an engine
-and without touching anything, so what it says beforehand is what the engine will do. Must not know where records and
-entries come from.
+The engine rebuilds a body with `session_of`, and if that fails, parks the workflow for the reason from `parking_of`.
+`replay` does the same without an engine and changes nothing, so its result predicts what the engine will do.
+
+This module knows nothing about where records and entries come from.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def session_of(
 
 
 def parking_of(error: Exception) -> tuple[ParkReason, str, str | None]:
-    """Why a workflow is parked whose body could not be rebuilt, the detail of it, and the position if there is one."""
+    """Why a body could not be rebuilt because of `error`: the reason, the detail, and the position if there is one."""
     match error:
         case UnknownWorkflow():
             return ParkReason.UNKNOWN_CODE, str(error), None
@@ -53,19 +54,19 @@ def parking_of(error: Exception) -> tuple[ParkReason, str, str | None]:
 
 
 class Fit(enum.Enum):
-    """How a workflow and the code at hand go together."""
+    """Whether a stored workflow fits the present code."""
 
     FITS = "fits"
     PARKED = "would be parked"
-    # It waits for something, and the code raises an error instead: worse than parked, because that is its end.
+    # The record waits for something, but the code raises an error there. Worse than parked: the workflow would end.
     FAILS = "would fail"
-    # It took the process down before and stays parked, whatever the code; it was not replayed.
+    # It crashed the process before and stays parked, whatever the code. It was not replayed.
     SET_ASIDE = "stays parked"
 
 
 @attrs.frozen(kw_only=True)
 class ReplayResult:
-    """What came of the replay of one workflow."""
+    """The result of replaying one workflow. `str()` of it is a report for people, with both sides of a divergence."""
 
     id: str
     name: str
@@ -74,36 +75,39 @@ class ReplayResult:
     fit: Fit
     reason: ParkReason | None = None
     detail: str = ""
-    # The entry that the code could not take, if there is one: its number, its position and both sides of the diff.
+    # The entry that the code did not accept, if any: its number, its position, and both sides of the difference.
     entry: int | None = None
     position: str | None = None
     recorded: str | None = None
     asked: str | None = None
-    # File and line at which the body waits, or waited when it ended.
+    # File and line at which the body waits, or at which it raised.
     source: str | None = None
-    # The number of the last entry; loops trim some before it.
+    # The number of the last entry. There may be fewer entries, because loops trim old ones.
     entries: int = 0
 
     @property
     def is_bad(self) -> bool:
-        """Whether the code at hand would stop or end it."""
+        """Whether the present code would park or fail the workflow."""
         return self.fit in (Fit.PARKED, Fit.FAILS)
 
     def __str__(self) -> str:
         is_still = self.fit is Fit.PARKED and self.status is WorkflowStatus.PARKED
         fate = "would stay parked" if is_still else self.fit.value
-        what = f"{self.id} ({self.name}, version {self.version}) {fate}"
+        text = f"{self.id} ({self.name}, version {self.version}) {fate}"
         if self.reason is not None:
-            what += f": {self.reason.value}"
+            text += f": {self.reason.value}"
         if self.recorded is None:
-            return "\n    ".join([what, *self.detail.splitlines()])
+            return "\n    ".join([text, *self.detail.splitlines()])
         place = f" at position {self.position}, entry {self.entry} of {self.entries}"
         where = f"  ({self.source})" if self.source else ""
-        return f"{what}{place}\n  - recorded: {self.recorded}\n  + code asks: {self.asked}{where}"
+        return f"{text}{place}\n  - recorded: {self.recorded}\n  + code asks: {self.asked}{where}"
 
 
 def replay(history: WorkflowHistory, workflows: Workflows, codec: Codec) -> ReplayResult:
-    """Rebuild the body of a workflow from its history and throw it away again. Nothing is written anywhere."""
+    """Rebuild the body of a workflow from its history, report how that went, and discard the body. Writes nothing.
+
+    Raises `InvariantViolated` and `KeyboardInterrupt`; every other error becomes part of the result.
+    """
     record = history.record
     result = ReplayResult(
         id=record.id,
@@ -114,7 +118,7 @@ def replay(history: WorkflowHistory, workflows: Workflows, codec: Codec) -> Repl
         entries=history.entries[-1].seq if history.entries else 0,
     )
     if record.park_reason is ParkReason.CRASHED:
-        # Whatever killed the engine would kill us.
+        # What crashed the engine would crash this process too.
         return attrs.evolve(result, fit=Fit.SET_ASIDE, reason=record.park_reason, detail=record.park_detail or "")
     if history.damage is not None:
         return attrs.evolve(result, fit=Fit.PARKED, reason=ParkReason.UNREADABLE, detail=history.damage)
@@ -139,15 +143,15 @@ def replay(history: WorkflowHistory, workflows: Workflows, codec: Codec) -> Repl
 def is_first_run(record: WorkflowRecord, entries: Sequence[HistoryEntry]) -> bool:
     """Whether the body has certainly never run: a delayed start that still waits for its time.
 
-    Parking takes the deadline away, so a parked run counts as begun: one that had begun an activity before it was
-    parked must not take other code now (I24). `patched` then answers False, which is right for either.
+    Parking clears the deadline, so a parked run counts as begun. It may have started an activity before it was parked,
+    and then it must not take other code now (I24). `patched` answers False for it, which is correct in both cases.
     """
     return not entries and record.created_at < record.start_at == record.wake_at
 
 
 def _may_be_first_run(record: WorkflowRecord, entries: Sequence[HistoryEntry]) -> bool:
-    """Whether the body may not have run yet: also one of the next round. If it fails then, that is no change."""
-    # A `continue_as` is one commit, the start of the next round another; one that waits has begun.
+    """Whether the body may not have run yet, in a delayed start or a new round. A failure then is not a misfit."""
+    # `continue_as` is one commit and the start of the next round another. A suspended round has begun.
     is_next = not entries and record.round > 0 and record.status is not WorkflowStatus.SUSPENDED
     return is_next or is_first_run(record, entries)
 
@@ -168,14 +172,14 @@ def _parked(
 
 
 def _source(session: WorkflowSessionRunner, error: HistoryDiverged) -> str | None:
-    """Where the body waits: at the position in question, else at the first of its waits."""
+    """File and line where the body waits: at the position of the divergence, else at its first wait."""
     places = [error.position, *session.waits]
     return next((line for line in map(session.source, places) if line is not None), None)
 
 
 def _failed(result: ReplayResult, error: BaseException) -> ReplayResult:
     if isinstance(error, KeyboardInterrupt):
-        # Not the body's: the person in front of the check wants it to end.
+        # Not an error of the body: the person who runs the check has pressed Ctrl-C.
         raise error
     frames = traceback.extract_tb(error.__traceback__)
     source = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None

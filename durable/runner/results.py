@@ -1,4 +1,4 @@
-"""How a session answers: the body waits, or it has ended in one of three ways."""
+"""The results of `start` and `feed`: the body waits (`Suspended`), or it has ended in one of three ways (`End`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from durable.runner.ops import Outcome, Raised, Returned
 
 @attrs.frozen
 class Completed:
-    """The body returned."""
+    """The body returned `value`, which is not encoded yet."""
 
     value: Any
 
@@ -28,7 +28,7 @@ class Failed:
 
 @attrs.frozen
 class ContinueAs:
-    """The body wants to go on as another call."""
+    """The body raised `continue_as`: it continues as another call under the same id."""
 
     call: WorkflowCall[Any]
 
@@ -37,9 +37,9 @@ End: TypeAlias = Completed | Failed | ContinueAs
 
 
 def end_of(outcome: Outcome | ContinueRequested, mistake: Raised | None) -> End:
-    """How a workflow ends whose body has come to this.
+    """The end of a workflow whose body ended with `outcome`.
 
-    If it was told of a mistake and caught it, with a handler that takes everything, it has not ended well.
+    If a mistake was thrown into the body and a bare `except:` caught it, a good outcome still becomes a failure.
     """
     if mistake is not None and not isinstance(outcome, Raised):
         return Failed(mistake.error)
@@ -49,9 +49,9 @@ def end_of(outcome: Outcome | ContinueRequested, mistake: Raised | None) -> End:
 
 
 class Suspended:
-    """The body waits: what it has asked for since the last answer, and what it no longer wants."""
+    """The body waits. `opened` and `withdrawn` are the waits that have changed since the last result."""
 
-    # Plain and slotted: every step makes one.
+    # Plain and slotted: every step creates one.
     __slots__ = ("opened", "withdrawn")
 
     def __init__(self, opened: Sequence[WaitCondition] = (), withdrawn: Sequence[WaitCondition] = ()) -> None:

@@ -1,7 +1,10 @@
-"""Events against timers in a race: an event that is pending wins over a timer that is due at once.
+"""Races between an event and a timer: an event that is already pending wins, even if the timer is due at once.
 
-A timer that is due needs no waiting, so it would win before anybody could look for the event. In a race with an event
-it therefore waits to be fired, like the limit of `within`: what is pending is given out first.
+A timer that is due normally ends without a wait. In a race it would then win before the engine could look for pending
+events. So in a race with an event it opens a wait anyway, like the limit of `within`, and the engine delivers pending
+events before it fires timers.
+
+An older durable let such a timer win at once, and its histories must still replay: see `_is_looked_for`.
 """
 
 from __future__ import annotations
@@ -17,12 +20,12 @@ from durable.runner.events import EventOp
 from durable.runner.fibers import Group, WaitCondition
 from durable.runner.ops import Branches, OrDefault, Undo, Within
 
-# The groups that the first branch to succeed decides.
+# The operations in which one branch beats the others.
 RACES = (Race, FirstSuccess)
 
 
 def waits_for_event(branch: Any) -> bool:
-    """Whether events alone can finish a branch, as far as can be seen without running it."""
+    """Whether events alone can finish a branch. Judged without running it, so a helper counts as no."""
     while isinstance(branch, (OrDefault, Undo, Within)):
         branch = branch.op
     if isinstance(branch, RACES):
@@ -33,9 +36,9 @@ def waits_for_event(branch: Any) -> bool:
 
 
 def race_of(timer: WaitCondition, waits: Iterable[WaitCondition]) -> Group | None:
-    """The race in which a timer is a branch of its own and an event another; None if there is none.
+    """The race in which `timer` is one branch and an event another; None if there is no such race.
 
-    A helper is seen once it waits, so only one that stands before the timer is.
+    The wait of an event inside a helper is visible only once the helper has run, so only if it stands before the timer.
     """
     race = timer.fiber.owner
     if race is None or not race.rivals:
@@ -53,12 +56,15 @@ def race_of(timer: WaitCondition, waits: Iterable[WaitCondition]) -> Group | Non
 
 
 def has_rival(session: Ambient, timer: WaitCondition) -> bool:
-    """Whether a timer that is due must let a pending event win. If so, what stands behind it never begins."""
+    """Whether a timer that is due must wait, so that a pending event can win.
+
+    If so, the branches after the timer are closed before they begin, because the timer would have decided the race.
+    Only those that wait for events stay.
+    """
     race = race_of(timer, session.waits.values())
     if race is None or not _is_looked_for(session, race):
         return False
     for index, fiber in list(race.fibers.items()):
-        # Only an event can still beat the timer.
         if index > timer.fiber.index and not waits_for_event(race.rivals[index]):
             fiber.is_live = False
             fiber.body.close()
@@ -67,9 +73,10 @@ def has_rival(session: Ambient, timer: WaitCondition) -> bool:
 
 
 def _is_looked_for(session: Ambient, race: Group) -> bool:
-    """Whether pending events were, or will be, looked for before the timers of this race.
+    """Whether the engine looks for pending events before the timers of this race, or did so on the recorded run.
 
-    An older durable let the timer win at once and recorded nothing of the race.
+    An older durable let the timer win at once and recorded nothing of the race. So a replayed race without an entry
+    and without a stored event wait was decided that way.
     """
     if session.is_live or session.past.last_at(race.position) is not None:
         return True
@@ -77,5 +84,5 @@ def _is_looked_for(session: Ambient, race: Group) -> bool:
 
 
 def rivals_of(op: Branches[Any]) -> tuple[Any, ...]:
-    """The branches of a race; nothing for a group in which no branch beats another."""
+    """The branches of a race; empty for an operation in which no branch beats another."""
     return op.branches if isinstance(op, RACES) else ()

@@ -1,11 +1,14 @@
-"""`WorkflowSessionRunner`: interprets one workflow body, and knows nothing of storage, engines or other workflows.
+"""`WorkflowSessionRunner`: runs one workflow body. It knows nothing about storage, engines or other workflows.
 
-Two verbs move it: `start()` and `feed(entry)`. Both return what the body now asks for, or how it ended. Replay is the
-same loop over the stored entries in their recorded order, so the winner of a race needs no record of its own, and a
-replayed run cannot differ from the live one.
+Two methods drive it: `start()` and `feed(entry)`. Both return the waits that the body has opened and withdrawn, or its
+end. A replay is the same calls with the stored entries in their recorded order. So the winner of a race needs no
+record, and a replay cannot differ from the live run.
 
-An entry that the body does not wait for is a divergence: `HistoryDiverged` is raised. Nothing has changed outside of
-this object, which is then thrown away.
+An entry that the body does not wait for raises `HistoryDiverged`. Nothing outside of the session has changed by then;
+the caller closes the session and parks the workflow.
+
+Most entries take the short way through `feed`. `_feed_aside` handles those without a matching wait: cancellations,
+refused results, notes of operators, and the records of removed steps.
 """
 
 from __future__ import annotations
@@ -35,14 +38,14 @@ from durable.runner.waits import Waits
 
 _UNREAD: Any = object()
 NOTHING_TRIMMED: frozenset[int] = frozenset()
-# Bound once: Python 3.11 takes as long for a member of an enum as for a call, and every step asks for these.
+# Bound once: attribute access on an enum costs a call on Python 3.11, and every step needs these.
 _RETRY, _ERROR = EntryStatus.RETRY, EntryStatus.ERROR
-# Makes an object without the call of its `__init__`, for what every step makes.
+# Creates an object without calling `__init__`. Only for objects that every step creates.
 _new = object.__new__
 
 
 class WorkflowSessionRunner:
-    """One live body."""
+    """One live body. Only the thread that feeds it may call it, and every call may run code of the body."""
 
     __slots__ = (
         "_call", "answers", "codec", "draws", "fed", "has_loop", "has_spawned", "interpreter", "is_closed", "is_live",
@@ -60,11 +63,11 @@ class WorkflowSessionRunner:
         codec: Codec,
     ) -> None:
         self._call = (definition.fn, args, kwargs)
-        # Its parts: what it waits for, who steps it, and what it has drawn (made at the first draw).
+        # Its parts. `Draws` is made at the first draw.
         self.waits = Waits()
         self.interpreter = Interpreter()
         self.draws: Draws | None = None
-        # What its parts and its body may know: see `Ambient`.
+        # Read by its parts and its body: see `Ambient`.
         self.who = who
         self.codec = codec
         self.now = start_at
@@ -74,31 +77,31 @@ class WorkflowSessionRunner:
         self.registered: Positions = tuple
         self.names_branches = True
         self.max_waits = UNLIMITED
-        # What its steps have left for the engine, beside the waits.
+        # Results of its steps for the engine, besides the waits.
         self.overrun: Exception | None = None
         self.has_spawned = False
         self.has_loop = False
         self.answers: tuple[tuple[str, bool], ...] = ()
         self.published: tuple[int, str] | None = None
-        # The entries of finished rounds that nobody needs any more.
+        # Entries of finished rounds that the engine may trim from the history.
         self.trimmed: frozenset[int] = NOTHING_TRIMMED
 
-    # --- the two verbs --------------------------------------------------------------------------------------------
+    # --- start, feed, replay, close -------------------------------------------------------------------------------
 
     def start(self) -> SessionResult:
         """Run the body to its first wait."""
         fn, args, kwargs = self._call
-        # A body starts once. Arguments that it has let go of need not stay in memory for as long as it waits.
+        # A body starts once. Do not keep its arguments in memory for as long as it waits.
         del self._call
         return self.interpreter.start(self, fn(*args, **kwargs))
 
     def feed(self, entry: HistoryEntry, value: Any = _UNREAD) -> SessionResult:
-        """Give the body what is recorded next, and run it to its next wait.
+        """Give the body the next entry, and run it to its next wait.
 
-        `value` is the result that the entry holds, where the caller has read it already. Raises `HistoryDiverged`, or
-        `CodecError` for an outcome that cannot be read.
+        `value` is the decoded result of the entry, if the caller has it already. Raises `HistoryDiverged`, or
+        `CodecError` for an outcome that cannot be decoded.
         """
-        # All at once: every step comes by here, and one field of a named tuple takes as long as all of them.
+        # Unpacked at once: every step passes here, and reading one field of a named tuple costs as much as all of them.
         self.fed, position, kind, name, status, _, at, _ = entry
         waits = self.waits
         wait = waits.get(position)
@@ -115,14 +118,14 @@ class WorkflowSessionRunner:
             outcome.value = value
         waits.drop(wait)
         if at > self.now:
-            # The wall clock may have been set back between two entries; a workflow's own time never is.
+            # The wall clock may have been set back between two entries, but a workflow's time never moves back.
             self.now = at
         return self.interpreter.advance(self, wait.fiber, outcome)
 
     def replay(self, entries: Iterable[HistoryEntry], *, is_new_fork: bool = False) -> SessionResult:
-        """Start, and feed everything that is recorded. Afterwards `waits` holds all that the body waits for.
+        """Start the body and feed it all recorded entries. Afterwards `waits` holds all its open waits.
 
-        A new fork does for the first time what comes after the last entry that was copied.
+        A replay repeats recorded steps (`is_live` is False). A new fork is live from its last copied entry on.
         """
         self.past = Past(entries)
         self.has_spawned = self.past.mends > 0
@@ -133,19 +136,19 @@ class WorkflowSessionRunner:
             self.is_live = self.is_live or entry.seq == last_copied
             result = self.feed(entry)
         self.is_live = True
-        # A body in memory does not keep its history there.
+        # Do not keep the history in memory for as long as the body lives.
         self.past.forget()
         return result
 
     def close(self) -> None:
-        """Throw the body away. Operations in its `finally` blocks do not run."""
+        """Close the body for good. Its `finally` blocks run, but operations in them do not."""
         self.is_closed = True
         self.interpreter.abandon(self)
 
     # --- entries that the body waits for --------------------------------------------------------------------------
 
     def _feed_retry(self, entry: HistoryEntry, wait: WaitCondition) -> SessionResult:
-        """An attempt has failed, and another will follow: the body does not learn of it."""
+        """Note a failed attempt. Another one follows, so the body still waits."""
         wait.attempt += 1
         wait.retry_at = entry.retry_at_us
         wait.error = entry.outcome
@@ -154,7 +157,7 @@ class WorkflowSessionRunner:
         return Suspended()
 
     def _outcome(self, entry: HistoryEntry, wait: WaitCondition) -> Outcome:
-        """What the body learns from an entry. Raises `CodecError`."""
+        """The outcome that an entry holds for the body. Raises `CodecError`."""
         row, status = KINDS[wait.kind], entry.status
         if status is row.leaves_child:
             self.has_spawned = True
@@ -164,17 +167,17 @@ class WorkflowSessionRunner:
             return Returned(row.coder(wait.op, self.codec).unpack(entry.outcome))
         return Returned(row.read(wait.op, entry, self.codec))
 
-    # --- entries that no wait asks for ----------------------------------------------------------------------------
+    # --- entries without a matching wait --------------------------------------------------------------------------
 
     def _feed_aside(self, entry: HistoryEntry, wait: WaitCondition | None) -> SessionResult:
-        """Take an entry that does not fit the wait at its position."""
+        """Handle an entry that does not match the wait at its position. Raises `HistoryDiverged` if nothing fits it."""
         match entry.kind:
             case EntryKind.CANCEL:
                 reason = self.codec.coder(str | None, "reason of a cancellation").unpack(entry.outcome)
                 self.now = max(self.now, entry.at_us)
                 return self.interpreter.cancel(self, reason)
             case EntryKind.REFUSAL if isinstance(self.interpreter.end, Completed):
-                # What the body returned cannot be stored.
+                # The value that the body returned could not be stored.
                 error = unpack_error(entry.outcome)
                 self.now = max(self.now, entry.at_us)
                 return self.interpreter.fail_instead(self, error)
@@ -184,7 +187,7 @@ class WorkflowSessionRunner:
                 return self._pass_over(entry, wait)
 
     def _pass_over(self, entry: HistoryEntry, wait: WaitCondition | None) -> SessionResult:
-        """Pass over what is recorded of a step, or of a whole group, that the code has `removed`."""
+        """Pass over an entry of a step or group that the code has `removed`. The last such entry ends the wait."""
         position = Position(entry.position)
         while wait is None and (position := position.parent):
             wait = self.waits.get(position)
@@ -199,9 +202,10 @@ class WorkflowSessionRunner:
         return self.interpreter.advance(self, wait.fiber, Returned(None))
 
     def _resume_after(self, entry: HistoryEntry) -> SessionResult:
-        """A failed workflow, or a copy of one, continues: the time that it stood still counts for no limit.
+        """Resume a failed workflow, or start a copy of one: move deadlines by the time that it stood still.
 
-        The step that is retried begins only now, and so does all that the last step of a copy has begun.
+        Some waits count as new, and their time starts now: the step that is retried, and in a copy all waits that its
+        last step had opened.
         """
         now, self.now = self.now, max(self.now, entry.at_us)
         is_copy = entry.kind is EntryKind.FORKED
@@ -214,7 +218,7 @@ class WorkflowSessionRunner:
             if is_begun:
                 wait.opened_at = self.now
         self.waits.deadlines_moved()
-        # With repaired code the body may even have ended.
+        # Repaired code may already have ended at this point.
         return self.interpreter.end or Suspended()
 
     def _diverged(self, entry: HistoryEntry) -> HistoryDiverged:
@@ -227,53 +231,53 @@ class WorkflowSessionRunner:
             asked = f"nothing here; it waits for {open_waits}"
         return HistoryDiverged(self.who.id, entry.position, f"{entry.kind.value} {entry.name}", asked)
 
-    # --- what others may ask --------------------------------------------------------------------------------------
+    # --- queries --------------------------------------------------------------------------------------------------
 
     def wake_at(self, in_flight: Container[str] = ()) -> int | None:
         """The earliest open deadline: of a timer, of a pause, or of a retry that is not in flight yet."""
         return self.waits.wake_at(in_flight)
 
     def due(self, now: int) -> list[WaitCondition]:
-        """The timers, pauses and retries whose time has come, the earliest first."""
+        """The timers, pauses and retries that are due, the earliest first."""
         return self.waits.due(now)
 
     def withdrawn(self) -> Sequence[WaitCondition]:
-        """The waits that a body which has ended gave up on its way out."""
+        """The waits that a body gave up in the step in which it ended."""
         return self.waits.withdrawn or ()
 
     def source(self, position: str) -> str | None:
-        """File and line of the body at an open wait."""
+        """File and line of the body at an open wait; None if there is no wait at the position."""
         wait = self.waits.get(position)
         return None if wait is None else source_around(wait.fiber)
 
     def coder_of(self, op: Leaf[Any]) -> Coder | None:
-        """The coder of an operation's result; None if its value does not come from outside. Raises `CodecError`."""
+        """The coder of an operation's result; None if the result does not come from outside. Raises `CodecError`."""
         coder = KINDS[op.kind].coder
         return None if coder is None else coder(op, self.codec)
 
     @property
     def owes(self) -> bool:
-        """Whether the workflow itself, outside of any saga, owes something."""
+        """Whether the workflow itself owes an undo, outside of any saga."""
         undos = self.interpreter.undos
         return undos is not None and bool(undos.root.owed)
 
     def owed(self) -> list[Owed]:
-        """All that is owed, in the order in which it would be undone."""
+        """All owed undos, in the order in which they would run."""
         undos = self.interpreter.undos
         return [] if undos is None else undos.owed()
 
     def undone(self) -> list[Owed]:
-        """The steps that are undone, or are being undone, the first that was done first."""
+        """The steps whose undo is done or running, in the order in which the steps completed."""
         undos = self.interpreter.undos
         return [] if undos is None else undos.undone()
 
     @property
     def undone_failure(self) -> Failed | None:
-        """How the workflow ends when the undos that run now are done, if it has failed."""
+        """The failure with which the workflow will end once its undos are done; None if it has not failed."""
         undos = self.interpreter.undos
         return undos.end if undos is not None and isinstance(undos.end, Failed) else None
 
     def failed_undos(self) -> list[FailedUndo]:
-        """Every undo that has failed for good, in the workflow and in its sagas."""
+        """All undos that have failed for good, in the workflow and in its sagas."""
         undos = self.interpreter.undos
         return [] if undos is None else undos.failed

@@ -1,4 +1,7 @@
-"""What a session does with a wait for a timer. The operation itself is in `ops`, because `within` needs it there."""
+"""The functions for timers in the table of `kinds`. The operation itself is in `ops`, because `within` needs it there.
+
+The engine fires a timer by an entry at or after the deadline. Times are microseconds since the epoch.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from durable.runner.rivals import has_rival
 
 
 def prepare_timer(op: Timer, wait: WaitCondition, session: Ambient) -> Outcome | None:
-    """Set the deadline. An eager timer that is due already needs no wait, unless a pending event may beat it."""
+    """Set the deadline. An eager timer that is due already ends at once, unless a pending event may beat it."""
     now = session.now
     wait.deadline = op.until if op.duration is None else later("sleep", now, op.duration)
     if op.eager and wait.deadline is not None and wait.deadline <= now and not has_rival(session, wait):
@@ -23,10 +26,13 @@ def prepare_timer(op: Timer, wait: WaitCondition, session: Ambient) -> Outcome |
 
 
 def fired_at(op: Timer, entry: HistoryEntry, codec: Codec) -> datetime:
-    """The result of a timer: the instant at which it fired."""
+    """The result of a timer: the recorded instant at which it fired."""
     return to_datetime(entry.at_us)
 
 
 def keeps_deadline(op: Timer, is_begun: bool) -> bool:
-    """Whether a sleep keeps its deadline although the workflow stood still: yes, unless it begins only now."""
+    """Whether a timer keeps its deadline when a workflow that stood still is resumed.
+
+    A sleep does, unless it has a duration and counts as new (`is_begun`). The limit of `within` does not.
+    """
     return op.eager and not (is_begun and op.duration is not None)

@@ -1,8 +1,9 @@
-"""A name that one module gives to two functions: the second would hide the first in silence.
+"""Detects two activities or workflows with the same name in one module: the second would silently hide the first.
 
-A module that is run again (`importlib.reload`, a notebook's cell) defines its names again, and that is no mistake. Each
-import or reload gives the module another `__spec__`, so two definitions with one spec are two statements of one run. A
-script has no spec, but its file is run once in its globals. In a notebook only the lint finds it.
+A module that runs again (`importlib.reload`, a notebook cell) defines its names again, and that is fine. Each import or
+reload gives the module a new `__spec__`. So two definitions under the same spec are two statements of one run. A script
+has no spec, but its file runs only once in its globals, so the globals identify the run. In a notebook only the lint
+finds the mistake.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-# By module and label: what stands for the run of the module when it was defined, and the place of the function.
+# By module and label: an object that identifies the run of the module, and the place of the definition.
 _DEFINED: dict[tuple[str, str], tuple[object, str]] = {}
 
 
 def note_definition(fn: Callable[..., Any], label: str) -> tuple[str, str] | None:
-    """Note that a module defines something; both places if another function of this run of it has the name."""
+    """Note a definition. Returns both places if another function has the same label in this run of the module.
+
+    Nested functions, and callables without Python code, are not checked.
+    """
     code = getattr(fn, "__code__", None)
     space = getattr(fn, "__globals__", {})
     run = space.get("__spec__")
@@ -33,6 +37,9 @@ def note_definition(fn: Callable[..., Any], label: str) -> tuple[str, str] | Non
 
 
 def _is_script(space: dict[str, Any], file: str) -> bool:
-    """Whether these are the globals of a file that Python runs as a script. A prompt and IPython run a file again."""
-    is_again = hasattr(sys, "ps1") or "IPython" in sys.modules
-    return space.get("__name__") == "__main__" and space.get("__file__") == file and not is_again
+    """Whether these are the globals of a file that Python runs as a script, so only once.
+
+    An interactive prompt and IPython may run a file again in the same globals.
+    """
+    may_run_again = hasattr(sys, "ps1") or "IPython" in sys.modules
+    return space.get("__name__") == "__main__" and space.get("__file__") == file and not may_run_again

@@ -1,14 +1,18 @@
-"""Undo: what is owed once a step has succeeded, and how it is run.
+"""Undos and sagas: the undos that succeeded steps owe, and how they run.
 
-`op.undo(fn)` owes `fn(result)` to the scope around the step: the nearest `saga`, else the workflow. A scope that fails,
-is cancelled, or is closed because its branch has lost runs what it owes, the step that completed last first. A saga
-that succeeds hands what it owes to the scope around it.
+After the step of `op.undo(fn)` succeeds, the scope around it owes `fn(result)`. The scope is the nearest `saga`, else
+the workflow. What happens to the undos of a scope depends on its end:
 
-Each undo is a fiber of its own (`u.0.`, `u.1.` below its scope). They run one after the other, and only the end of the
-session interrupts them. A fiber that waits for the scope, or for a group in which the scope was closed, resumes when
-the undos are done. All of it follows from the entries, so a replay comes to the same undo.
+- It fails, is cancelled, or is closed because its branch has lost: its undos run, the last completed step first.
+- A saga succeeds: its undos pass to the scope around it.
+- The workflow succeeds: its undos are dropped.
 
-`Undos` decides what is undone next. It never steps a fiber itself: it asks the interpreter to.
+Each undo is a fiber (`u.0.`, `u.1.` below its scope). The undos of a scope run one after the other, and only the end of
+the session interrupts them. The fiber that waits for the scope, or for a group in which the scope was closed, resumes
+when the undos are done. All of this follows from the entries, so a replay runs the same undos.
+
+`Undos` decides which undo runs next. It never steps a fiber; it asks the interpreter (`Stepper`) to. The interpreter
+calls `owe` after a step, `conclude` and `closed` for groups, `finish` for an undo, and `end_with` for the body.
 """
 
 from __future__ import annotations
@@ -41,18 +45,18 @@ class Saga(Branches[T_co]):
 
 
 def saga(body: Branch[T]) -> Op[T]:
-    """Run a helper; if it fails, what its steps owe is undone before the error is raised.
+    """Run a helper. If it fails, its completed steps are undone before the error is raised.
 
-    If it succeeds, what its steps owe is owed by the saga or workflow around it.
+    If it succeeds, its undos pass to the saga or workflow around it.
     """
     return Saga((body,))
 
 
 class Owed(NamedTuple):
-    """One undo that is owed. The number tells in which order steps have completed."""
+    """One owed undo. `number` counts the steps of the workflow in the order in which they completed."""
 
     number: int
-    # Where the step stands.
+    # The position of the step.
     position: str
     op: Undo[Any]
     value: Any
@@ -61,7 +65,7 @@ class Owed(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What undoes the step, for people."""
+        """The name of the function that undoes the step, for people."""
         fn: Any = self.op.fn
         if isinstance(fn, Definition):
             return fn.name
@@ -69,70 +73,69 @@ class Owed(NamedTuple):
 
 
 class Scope:
-    """What is owed until a saga or the workflow ends: the tally of a saga, which ends as its helper does."""
+    """The undos that a saga or the workflow owes. For a saga it is also the tally: the saga ends as its helper does."""
 
     __slots__ = ("begun", "failed", "owed")
 
     def __init__(self) -> None:
         self.owed: list[Owed] = []
-        # How many undos were begun, and which of them have failed.
+        # The number of undos begun, which is also the number of the next one, and the undos that have failed.
         self.begun = 0
         self.failed: list[FailedUndo] = []
 
     def empty(self) -> Outcome:
-        """Not asked for: there is always one helper."""
+        """Never called: there is always one helper."""
         raise AssertionError("a saga has a helper")
 
     def finished(self, index: int, outcome: Outcome) -> Outcome:
-        """As the helper ends."""
+        """The outcome of the helper."""
         return outcome
 
 
 class Stepper(Protocol):
-    """What undos need of the interpreter that steps the fibers."""
+    """The interpreter, as undos see it."""
 
     is_cancelled: bool
-    # How the workflow has ended.
+    # Set when the workflow has ended.
     end: End | None
 
     def resume(self, fiber: Fiber, outcome: Outcome) -> None:
-        """Run a fiber when those before it wait."""
+        """Queue a fiber to run."""
         ...
 
     def misuse(self) -> Raised | None:
-        """What code of the body has just dropped, as an error."""
+        """The error for operations that code of the body has just dropped, if any."""
         ...
 
     def cancelled(self) -> Cancelled:
-        """A new error that tells of the cancellation."""
+        """A new error of the cancellation."""
         ...
 
 
 class Undos:
-    """What one body owes, what of it is being undone, and who waits for that. Made when the first undo is owed."""
+    """The undos of one body: owed, running and done, and the groups and the end that wait for them."""
 
     __slots__ = ("busy", "end", "failed", "held", "number", "root", "running", "scopes", "steps", "was_cancelled")
 
     def __init__(self) -> None:
         self.number = 0
         self.root = Scope()
-        # The scopes that owe something.
+        # The scopes that owe an undo, in insertion order.
         self.scopes: dict[Scope, None] = {}
-        # Undos that run, and how many of them run inside each group.
+        # The running undos, and the number of them inside each group.
         self.running: dict[Fiber, tuple[Scope, Owed]] = {}
         self.busy: dict[Group, int] = {}
-        # Groups that are decided, and the outcome for their fibers when the undos inside are done; None for a group
-        # that is closed.
+        # Decided groups that wait for the undos inside them, with the outcome for their fiber; None for a closed group.
         self.held: dict[Group, Outcome | None] = {}
-        # How the workflow ends when its undos are done, and whether it was cancelled before they began.
+        # The end of the workflow once its undos are done, and whether it was cancelled before they began.
         self.end: End | None = None
         self.was_cancelled = False
         self.failed: list[FailedUndo] = []
-        # Steps whose undo has begun. A step whose undo failed at once is not among them: it stays done.
+        # Steps whose undo has begun. If an undo fails at its first step, its step is removed: it still counts as done.
         self.steps: list[Owed] = []
 
     def owe(self, fiber: Fiber, op: Undo[Any], value: Any) -> None:
-        """A step has succeeded: the scope around it owes its undo. The steps of an undo are not undone."""
+        """Add the undo of a step that has succeeded to the scope around it. Steps inside an undo are never undone."""
         scope = _scope_around(fiber, self)
         if scope is not None:
             self.number += 1
@@ -141,19 +144,19 @@ class Undos:
             self.scopes[scope] = None
 
     def owed(self) -> list[Owed]:
-        """All that is owed, in the order in which it would be undone."""
+        """All owed undos, running ones included, in the order in which they would run."""
         owed = [undo for _, undo in self.running.values()]
         owed += (undo for scope in self.scopes for undo in scope.owed)
         return sorted(owed, key=lambda undo: undo.number, reverse=True)
 
     def undone(self) -> list[Owed]:
-        """The steps that are undone, or are being undone, the first that was done first."""
+        """The steps whose undo is done or running, in the order in which the steps completed."""
         return sorted(self.steps, key=lambda step: step.number)
 
     # --- the workflow ends ----------------------------------------------------------------------------------------
 
     def end_with(self, stepper: Stepper, end: End) -> None:
-        """The body has ended. One that failed, or was cancelled, ends when what it owes is undone."""
+        """Handle the end of the body. If it failed or was cancelled, the workflow ends after its undos."""
         if isinstance(end, ContinueAs) and self.root.owed and not stepper.is_cancelled:
             end = Failed(OperationMisused(self._why_not_continue()))
         if isinstance(end, Failed) or stepper.is_cancelled:
@@ -171,7 +174,7 @@ class Undos:
         )
 
     def _unwind(self, stepper: Stepper) -> None:
-        """Begin the next undo of the workflow itself. After the last one the workflow ends."""
+        """Start the next undo of the workflow itself. After the last one, end the workflow."""
         if self._next(stepper, self.root, None):
             return
         end = self.end
@@ -185,13 +188,13 @@ class Undos:
         stepper.end = end
 
     def finish(self, stepper: Stepper, fiber: Fiber, outcome: Outcome | ContinueRequested) -> None:
-        """An undo has ended."""
+        """Handle the end of an undo, and start what has waited for it."""
         scope, owed = self.running.pop(fiber)
         if isinstance(outcome, ContinueRequested):
             outcome = Raised(OperationMisused("continue_as inside an undo: only the workflow itself can continue"))
         if isinstance(outcome, Raised):
-            # Its rounds stay held: the end of the workflow tells of it. An undo that failed at its first step has
-            # undone nothing. One that came further has undone a part, so the step must not count as done.
+            # Its rounds stay held, because the end of the workflow reports the failure. An undo that failed at its
+            # first step has undone nothing. One that got further has undone a part, so its step must not count as done.
             if fiber.count == 1:
                 self.steps.remove(owed)
             self._report(scope, owed, outcome.error)
@@ -208,26 +211,26 @@ class Undos:
     # --- groups are decided or closed -----------------------------------------------------------------------------
 
     def conclude(self, stepper: Stepper, group: Group, verdict: Outcome) -> None:
-        """A group is decided. Its fiber gets the verdict when the undos inside are done."""
+        """Hold the verdict of a decided group until its undos are done. A successful saga passes its undos on first."""
         if isinstance(group.tally, Scope) and isinstance(verdict, Returned):
             self._hand_over(group)
         self.held[group] = verdict
         self._go_on(stepper, group)
 
     def closed(self, stepper: Stepper, group: Group) -> None:
-        """The fiber that waits for a group was closed. If the group is a saga, what it owes is undone."""
+        """Handle a group whose waiting fiber was closed. If it is a saga that owes undos, run them."""
         if not isinstance(group.tally, Scope) or group in self.held or not group.tally.owed:
             return
         around = _saga_around(group.fiber)
         if isinstance(around, Group) and not around.fiber.is_live:
-            # The saga around it is being closed too, and undoes all of it in one order.
+            # The saga around it is being closed too, and runs all the undos in one order.
             self._hand_over(group)
         else:
             self.held[group] = None
             self._go_on(stepper, group)
 
     def _go_on(self, stepper: Stepper, group: Group) -> None:
-        """If a group is decided and no undo runs inside it, begin its own undos, or else resume its fiber."""
+        """If a group is decided and no undo runs inside it, start its next undo, or without one resume its fiber."""
         if self.busy.get(group):
             return
         self.busy.pop(group, None)
@@ -240,7 +243,7 @@ class Undos:
         group.fiber.group = None
         error = verdict.error if isinstance(verdict, Raised) else None
         if group.is_cancelling and not isinstance(error, Cancelled):
-            # It was cancelled meanwhile.
+            # The workflow was cancelled while the undos ran.
             error = _caused(stepper.cancelled(), error)
             verdict = Raised(error)
         if isinstance(tally, Scope):
@@ -251,7 +254,7 @@ class Undos:
             stepper.resume(group.fiber, verdict)
 
     def _hand_over(self, group: Group) -> None:
-        """What a saga owes is owed by the scope around it, in the order in which the steps have completed."""
+        """Pass the undos of a saga to the scope around it, sorted by the completion of their steps."""
         scope = group.tally
         assert isinstance(scope, Scope), "a saga"
         outer = _scope_around(group.fiber, self)
@@ -267,7 +270,7 @@ class Undos:
     # --- one undo after the other ---------------------------------------------------------------------------------
 
     def _next(self, stepper: Stepper, scope: Scope, group: Group | None) -> bool:
-        """Begin to undo the step of a scope that completed last; False when the scope owes nothing."""
+        """Start the undo of the scope's last completed step. Returns False if the scope owes nothing more."""
         while scope.owed:
             owed = scope.owed.pop()
             prefix = undo_prefix("" if group is None else group.position, scope.begun)
@@ -293,14 +296,14 @@ class Undos:
 
 
 def _body(stepper: Stepper, owed: Owed) -> Any:
-    """Ask the user's function how the step is undone."""
+    """Call the user's function for the body of an undo. Raises `OperationMisused`, and any error of the function."""
     try:
         made = owed.op.fn(owed.value)
     finally:
         misuse = stepper.misuse()
     if not isinstance(made, Op) and not hasattr(made, "send"):
         raise OperationMisused(
-            f"undo {owed.name} of {owed.op} returned {type(made).__name__}, no operation and no generator helper: "
+            f"undo {owed.name} of {owed.op} returned {type(made).__name__}, not an operation or a generator helper: "
             f"make it an activity, or return call(...)"
         )
     use(made, "undo")
@@ -310,22 +313,22 @@ def _body(stepper: Stepper, owed: Owed) -> Any:
 
 
 def _caused(error: Cancelled, cause: BaseException | None) -> Cancelled:
-    """A cancellation that came while an error was being undone does not hide it."""
+    """Attach a cause to a cancellation, so that it does not hide the error that was being undone."""
     error.__cause__ = cause
     return error
 
 
 def shield_of(fiber: Fiber) -> Fiber | None:
-    """The undo that a fiber runs in, the outermost: a cancellation does not reach it."""
-    found = fiber if fiber.index == UNDO else None
+    """The outermost undo that a fiber runs in, or None. A cancellation does not reach the fibers inside an undo."""
+    shield = fiber if fiber.index == UNDO else None
     for group in groups_around(fiber):
         if group.fiber.index == UNDO:
-            found = group.fiber
-    return found
+            shield = group.fiber
+    return shield
 
 
 def _saga_around(fiber: Fiber) -> Group | Fiber:
-    """The saga that a fiber runs in; without one the root's fiber, or that of an undo."""
+    """The innermost saga that a fiber runs in; without one, the fiber of the body or of the undo around it."""
     while fiber.owner is not None and fiber.index != UNDO:
         if isinstance(fiber.owner.tally, Scope):
             return fiber.owner
@@ -334,7 +337,7 @@ def _saga_around(fiber: Fiber) -> Group | Fiber:
 
 
 def _scope_around(fiber: Fiber, undos: Undos) -> Scope | None:
-    """The scope that the steps of a fiber are owed by."""
+    """The scope that owes the undos of a fiber's steps; None inside an undo."""
     around = _saga_around(fiber)
     if isinstance(around, Fiber):
         return None if around.index == UNDO else undos.root

@@ -18,9 +18,9 @@ def settle_ends_with_a_failure(planter: Planter) -> None:
     def finished(self: _All, index: int, outcome: Outcome) -> Outcome | None:
         if isinstance(outcome, Raised):
             return outcome
-        self.found[index] = outcome if self.is_settled else outcome.value
+        self.results[index] = outcome if self.is_settled else outcome.value
         self.open -= 1
-        return None if self.open else Returned(self.shape(self.found))
+        return None if self.open else Returned(self.shape(self.results))
 
     planter.replace(_All, finished)
 
@@ -31,7 +31,7 @@ def results_in_the_order_of_their_ends(planter: Planter) -> None:
     finish = _All.finished
 
     def finished(self: Any, index: int, outcome: Outcome) -> Outcome | None:
-        return finish(self, len(self.found) - self.open, outcome)
+        return finish(self, len(self.results) - self.open, outcome)
 
     planter.replace(_All, finished)
 

@@ -214,7 +214,7 @@ def workflow_of(statement: Callable[[], Any]) -> WorkflowDef[[], Any]:
     def body() -> Durable[Any]:
         statement()
         yield from sleep(0)
-        return "not told"
+        return "unreported"
 
     return body
 

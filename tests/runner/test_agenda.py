@@ -1,4 +1,4 @@
-"""Which deadline of a body comes first, with few waits and with many."""
+"""The earliest deadline of a body, with few waits and with many."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ both = pytest.mark.parametrize("count", [FEW, MANY])
 
 
 def a_wait(number: int, deadline: int | None) -> WaitCondition:
-    """A timer's wait."""
+    """A wait for a timer."""
     wait = WaitCondition(f"0.{number}", Timer(1), Fiber(None, "", None, 0), 0)
     wait.deadline = deadline
     return wait
 
 
 class Deadlines:
-    """A table of waits, arranged as a session does it."""
+    """A table of waits, arranged as a session does it before each query."""
 
     def __init__(self, deadlines: list[int | None]) -> None:
         self.waits: dict[str, WaitCondition] = {}
@@ -33,23 +33,23 @@ class Deadlines:
         self.earliest()
 
     def put(self, wait: WaitCondition) -> None:
-        """A wait has got a deadline."""
+        """Add a wait, or set one again after its deadline has changed."""
         self.waits[wait.position] = wait
 
     def earliest(self, in_flight: Container[str] = ()) -> int | None:
-        """The earliest of them."""
+        """The earliest deadline."""
         self.waits = arranged(self.waits)
         return earliest(self.waits, in_flight)
 
     def due(self, now: int) -> list[WaitCondition]:
-        """Those whose time has come."""
+        """The waits that are due."""
         self.waits = arranged(self.waits)
         return due_by(self.waits, now)
 
 
 @both
 def test_earliest_is_that_of_the_open_waits(count: int) -> None:
-    """Waits that are over, that are set again or come later, and those in flight: the earliest of the others counts."""
+    """Closed waits, waits whose deadline has moved, and waits in flight do not count; the earliest other one does."""
     table = Deadlines(list(range(100, 100 + count)))
     first, second = table.all[:2]
     assert table.earliest() == 100
@@ -66,7 +66,7 @@ def test_earliest_is_that_of_the_open_waits(count: int) -> None:
 
 @both
 def test_due_waits_come_in_their_order_and_stay_open(count: int) -> None:
-    """Of equal deadlines the one that was set first comes first; asking changes nothing."""
+    """Of equal deadlines the one set first comes first, and a query changes nothing."""
     table = Deadlines([200, *([100] * (count - 1))])
     del table.waits[table.all[1].position]
     assert table.due(99) == []
@@ -78,14 +78,14 @@ def test_due_waits_come_in_their_order_and_stay_open(count: int) -> None:
 
 @both
 def test_waits_without_a_deadline_are_never_due(count: int) -> None:
-    """They stand in the table, set before or after, and nothing else."""
+    """They stay in the table and do not affect the others, whether set before or after them."""
     table = Deadlines([None] * count)
     table.put(table.all[0])
     assert (table.earliest(), table.due(1 << 60)) == (None, [])
 
 
 def test_what_is_over_does_not_pile_up() -> None:
-    """A body with many long timers that sets and drops another one for ever keeps no trace of those."""
+    """A body with many long timers that keeps adding and dropping another one leaves no trace of the dropped ones."""
     table = Deadlines([1000] * MANY)
     for number in range(50 * MANY):
         wait = a_wait(MANY + number, 2000 + number)
@@ -97,7 +97,7 @@ def test_what_is_over_does_not_pile_up() -> None:
 
 
 def test_table_that_is_empty_keeps_nothing() -> None:
-    """When all waits are dropped at once nothing is kept, although nobody asks any more."""
+    """When all waits are dropped at once, the heap is emptied too, although no query follows."""
     table = Deadlines([1000] * MANY)
     assert isinstance(table.waits, Agenda)
     for wait in table.all:
@@ -107,7 +107,7 @@ def test_table_that_is_empty_keeps_nothing() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_agenda_agrees_with_a_plain_search(seed: int) -> None:
-    """Whatever is set, dropped and asked for: the answers are those of looking at all waits."""
+    """After any sequence of additions and removals, queries give the same results as a scan of all waits."""
     dice, table = random.Random(seed), Deadlines([])
     for number in range(300):
         wait = a_wait(dice.randrange(40), dice.randrange(100))
@@ -116,8 +116,8 @@ def test_agenda_agrees_with_a_plain_search(seed: int) -> None:
         else:
             table.waits.pop(wait.position, None)
         flights = set(dice.sample(sorted(table.waits), min(len(table.waits), number % 3)))
-        dues = [one.due or 0 for one in table.waits.values() if one.position not in flights]
+        dues = [wait.due or 0 for wait in table.waits.values() if wait.position not in flights]
         assert table.earliest(flights) == min(dues, default=None)
         now = dice.randrange(100)
-        expected = {position for position, one in table.waits.items() if (one.due or 0) <= now}
-        assert {one.position for one in table.due(now)} == expected
+        expected = {position for position, wait in table.waits.items() if (wait.due or 0) <= now}
+        assert {wait.position for wait in table.due(now)} == expected

@@ -14,7 +14,7 @@ from tests.runner.builders import a_session, activity_ok, charge, error_of, open
 
 
 @activity
-def pick(first: int, /, *rest: int, by: str = "size", **more: list[int]) -> int:
+def pick(first: int, /, *sizes: int, by: str = "size", **more: list[int]) -> int:
     """An activity with every kind of parameter."""
     return first
 
@@ -40,7 +40,7 @@ BAD_CALLS: list[Op[Any]] = [
 @pytest.mark.parametrize("flavour", ["generator", "async def"])
 @pytest.mark.parametrize("op", BAD_CALLS)
 def test_arguments_that_do_not_fit_raise_in_the_body(op: Op[Any], flavour: str) -> None:
-    """A call that the function cannot take is a TypeError in the body that names it, and the body may go on."""
+    """A call that the function does not accept raises a TypeError that names it, and the body may continue."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -60,8 +60,8 @@ def test_arguments_that_do_not_fit_raise_in_the_body(op: Op[Any], flavour: str) 
 
     session = a_session(body if flavour == "generator" else async_body)
     assert opened(session.start()) == ["1"]
-    told, paid = value_of(session.feed(activity_ok(1, "1", "charge", 5)))
-    assert told.split(" ")[0] in ("activity", "workflow")
+    message, paid = value_of(session.feed(activity_ok(1, "1", "charge", 5)))
+    assert message.split(" ")[0] in ("activity", "workflow")
     assert paid == 5
 
 
@@ -76,7 +76,7 @@ def test_arguments_that_do_not_fit_raise_in_the_body(op: Op[Any], flavour: str) 
     ],
 )
 def test_arguments_that_cannot_be_stored_raise_in_the_body(op: Op[Any], where: str) -> None:
-    """A value that does not survive storage is a CodecError in the body that names function and parameter."""
+    """A value that cannot be stored raises a CodecError in the body, and it names function and parameter."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -90,7 +90,7 @@ def test_arguments_that_cannot_be_stored_raise_in_the_body(op: Op[Any], where: s
 
 
 def test_arguments_that_fail_in_a_branch_fail_the_group() -> None:
-    """An argument that cannot be stored fails its branch like any other error there."""
+    """An argument that cannot be stored fails its branch, like any other error in a branch."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -116,7 +116,7 @@ def mutating() -> WorkflowDef[[], Any]:
 
 
 def test_arguments_are_copied_when_they_are_handed_over() -> None:
-    """What the body does to a mutable argument later changes neither the activity's copy nor the child's input."""
+    """Changing a mutable argument later affects neither the activity's copy nor the child's input."""
     waits = {wait.name: wait for wait in suspended(run(mutating())).opened}
     assert waits["ship"].args == (["a"],)
     assert waits[child.name].input == '{"items":["a"]}'

@@ -1,4 +1,4 @@
-"""Several things at once: positions, results, losers. The order of the entries decides everything."""
+"""Several things at once: positions, results and losers. The order of the entries decides everything."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def test_positions_are_paths(definition: WorkflowDef[[], Any]) -> None:
 
 @FLAVOURS
 def test_gather_closes_the_others_after_a_failure(definition: WorkflowDef[[], Any]) -> None:
-    """The first failure ends a gather at once, whatever the other branches still wait for."""
+    """The first failure ends a gather at once, no matter what the other branches still wait for."""
     first = activity_ok(1, "1.1.0", "charge", 2)
     assert error_of(run(definition, first, activity_error(2, "1.0.0", "charge", Declined("no")))).args == ("no",)
 
 
 def test_gather_withdraws_the_waits_of_closed_branches() -> None:
-    """When a failed gather is survived, the waits of its other branches are withdrawn, also nested ones."""
+    """When a body catches the failure of a gather, the waits of the other branches are withdrawn, nested ones too."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -135,7 +135,7 @@ def test_gather_of_finished_branches_does_not_wait() -> None:
 
 
 def test_gather_gives_results_in_the_order_of_its_branches() -> None:
-    """Results stand in the order of the branches, whatever the order in which they came."""
+    """Results are in the order of the branches, not in the order in which they arrived."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -182,7 +182,7 @@ def test_race_is_won_by_the_first_entry(definition: WorkflowDef[[], Any], key: i
     session = a_session(definition)
     assert opened(session.start()) == ["0.0.0", "0.pay.0", "0.helper.0"]
     result = session.feed(activity_ok(1, f"0.{key}.0", "charge", 7))
-    assert withdrawn(result) == [one for one in ("0.0.0", "0.pay.0", "0.helper.0") if one != f"0.{key}.0"]
+    assert withdrawn(result) == [path for path in ("0.0.0", "0.pay.0", "0.helper.0") if path != f"0.{key}.0"]
     assert value_of(session.feed(timer_fired(2, "1"))) == Won(key, 7)
 
 
@@ -194,7 +194,7 @@ def test_race_is_won_by_a_helper_that_finishes_first(definition: WorkflowDef[[],
 
 
 def test_race_raises_a_failure_that_is_first() -> None:
-    """The first to finish decides a race, also when it failed."""
+    """The first branch to finish decides a race, even if it failed."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -204,7 +204,7 @@ def test_race_raises_a_failure_that_is_first() -> None:
 
 
 def test_race_that_ends_the_workflow_tells_its_losers() -> None:
-    """The waits that a body gives up with its end are known afterwards, and none is open."""
+    """The waits that a body gives up at its end can be read afterwards, and none is open."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -218,7 +218,7 @@ def test_race_that_ends_the_workflow_tells_its_losers() -> None:
 
 
 def test_race_with_an_immediate_winner_never_starts_the_rest() -> None:
-    """A branch that is finished at once wins before the branches after it have asked for anything."""
+    """A branch that finishes at once wins before later branches have asked for anything."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -286,7 +286,7 @@ def test_within_passes_a_failure_on(definition: WorkflowDef[[], Any]) -> None:
 
 
 def test_within_of_zero_does_not_beat_a_pending_answer() -> None:
-    """A limit of zero is an open timer that is due, so an answer that is recorded first still wins."""
+    """A limit of zero opens a timer that is due, so an answer that is recorded first still wins."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -300,7 +300,7 @@ def test_within_of_zero_does_not_beat_a_pending_answer() -> None:
 
 
 def test_branches_nest_freely() -> None:
-    """Operations, helpers, children, limits and defaults stand inside each other with paths of their own."""
+    """Operations, helpers, children, limits and defaults nest in any way, each with its own path."""
 
     @workflow(name="child")
     def child(amount: int) -> Durable[int]:
@@ -324,7 +324,7 @@ def test_branches_nest_freely() -> None:
 
 
 def test_or_default_catches_the_timeout_of_a_group() -> None:
-    """A default stands in for TimedOut also where a branch of the operation raised it."""
+    """A default also replaces a TimedOut that a branch of the operation raised."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -334,7 +334,7 @@ def test_or_default_catches_the_timeout_of_a_group() -> None:
 
 
 def test_branches_are_shown_by_their_verbs() -> None:
-    """An operation with branches says in a message what it is."""
+    """The text of an operation with branches in messages is its verb."""
     assert str(gather()) == "gather"
     assert str(race()) == "race"
     assert repr(charge(1).within(2).or_default(0)) == "charge(...) within 2 s or default"
@@ -342,7 +342,7 @@ def test_branches_are_shown_by_their_verbs() -> None:
 
 
 def test_branches_without_a_tally_are_a_bug() -> None:
-    """A combinator must say when it is finished, and a limit always has its two branches."""
+    """A combinator must define its tally, and a limit always has exactly two branches."""
     with pytest.raises(NotImplementedError):
         Branches(()).tally()
     with pytest.raises(AssertionError):

@@ -1,4 +1,4 @@
-"""Cancellation: `Cancelled` is raised at every open wait, and what the body does then is its own business."""
+"""Cancellation: `Cancelled` is raised at every open wait, and the body decides what to do with it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_cancel_is_raised_at_the_open_wait(definition: WorkflowDef[[], Any], rea
 
 
 def test_cancel_ends_a_body_that_does_not_care() -> None:
-    """Without any handler the workflow ends at once, and `except Exception` is no handler."""
+    """Without a handler the workflow ends at once, and `except Exception` does not count as one."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -83,7 +83,7 @@ def test_cancel_ends_a_body_that_does_not_care() -> None:
 
 
 def test_cancel_that_is_swallowed_goes_on() -> None:
-    """A body that catches the cancellation goes on like any other, and knows its time."""
+    """A body that catches the cancellation continues like any other, and `now` is the time of the cancellation."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -99,7 +99,7 @@ def test_cancel_that_is_swallowed_goes_on() -> None:
 
 
 def test_cancel_is_something_that_the_workflow_learns() -> None:
-    """The time of the cancellation is the workflow's time from then on, and deadlines count from it."""
+    """The workflow's clock moves to the time of the cancellation, and later deadlines count from it."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -114,7 +114,7 @@ def test_cancel_is_something_that_the_workflow_learns() -> None:
 
 
 def cleaning(amount: int, log: list[str]) -> Durable[str]:
-    """A branch that cleans up with an operation of its own."""
+    """A branch that cleans up with an operation."""
     try:
         yield from charge(amount)
     except Cancelled as request:
@@ -126,7 +126,7 @@ def cleaning(amount: int, log: list[str]) -> Durable[str]:
 
 @pytest.mark.parametrize("order", [("0.0.1", "0.1.0.0.1"), ("0.1.0.0.1", "0.0.1")])
 def test_cancel_lets_every_branch_clean_up(order: tuple[str, str]) -> None:
-    """`Cancelled` is raised in every branch; the group ends when all have cleaned up, in whatever order."""
+    """`Cancelled` is raised in every branch, and the group ends when all have cleaned up, in any order."""
     log: list[str] = []
 
     @workflow(name="w")
@@ -149,7 +149,7 @@ def test_cancel_lets_every_branch_clean_up(order: tuple[str, str]) -> None:
 
 
 def test_cancel_ends_a_group_as_cancelled_whatever_its_branches_do() -> None:
-    """A branch that swallows the cancellation or fails while it cleans up does not turn it into something else."""
+    """A branch that swallows the cancellation, or fails during its cleanup, does not change the group's outcome."""
 
     def swallowing() -> Durable[str]:
         try:
@@ -189,7 +189,7 @@ def test_cancel_ends_groups_that_were_half_done() -> None:
 
 
 def test_cancel_is_caught_around_an_inner_group() -> None:
-    """A branch may catch the cancellation of its own group, but the outer group is cancelled all the same."""
+    """A branch may catch the cancellation of its own inner group, but the outer group is still cancelled."""
 
     def inner() -> Durable[str]:
         try:
@@ -219,7 +219,7 @@ def test_cancel_is_not_a_timeout() -> None:
 
 
 def test_cancel_may_come_again_during_cleanup() -> None:
-    """A second request is raised at the wait of the cleanup."""
+    """A second cancellation is raised at the wait of the cleanup."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -237,7 +237,7 @@ def test_cancel_may_come_again_during_cleanup() -> None:
 
 
 def test_cancel_after_a_failure_changes_nothing() -> None:
-    """A workflow that has failed answers a cancellation with its error."""
+    """A cancellation of a workflow that has already failed returns its error."""
 
     @workflow(name="w")
     def body() -> Durable[int]:
@@ -249,7 +249,7 @@ def test_cancel_after_a_failure_changes_nothing() -> None:
 
 @pytest.mark.parametrize("how", ["returns", "continues"])
 def test_cancel_after_a_good_end_undoes(how: str) -> None:
-    """A cancellation that was asked for before other code came to its end turns that end into an undo."""
+    """If other code ends well before a recorded cancellation, the workflow fails with it after all and is undone."""
 
     @workflow(name="w")
     def body() -> Durable[int]:

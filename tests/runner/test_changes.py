@@ -1,4 +1,4 @@
-"""`patched` and `removed`: which code a run is on, and what stands where a step was."""
+"""`patched` and `removed`: which code a run takes, and the places of removed steps."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from tests.runner.builders import (
 
 
 def patch(seq: int, change_id: str, answer: bool) -> HistoryEntry:
-    """What `patched` has answered."""
-    told = "true" if answer else "false"
-    return HistoryEntry(seq, "", EntryKind.PATCH, change_id, EntryStatus.OK, told, seconds(seq))
+    """The record of an answer of `patched`."""
+    text = "true" if answer else "false"
+    return HistoryEntry(seq, "", EntryKind.PATCH, change_id, EntryStatus.OK, text, seconds(seq))
 
 
 def answers(session: WorkflowSessionRunner) -> list[tuple[str, bool]]:
-    """What is to be recorded of `patched`."""
+    """The answers of `patched` that are not recorded yet."""
     return list(session.answers)
 
 
@@ -55,12 +55,12 @@ def answers(session: WorkflowSessionRunner) -> list[tuple[str, bool]]:
 
 @workflow(name="runner.patched")
 def asking() -> Durable[list[bool]]:
-    """Asks before, between and behind its steps."""
-    found = [patched("first")]
+    """Asks before, between and after its steps."""
+    answers = [patched("first")]
     yield from charge(1)
-    found.append(patched("second"))
+    answers.append(patched("second"))
     yield from charge(2)
-    return [*found, patched("third"), patched("first")]
+    return [*answers, patched("third"), patched("first")]
 
 
 PAID = activity_ok(1, "0", "charge", 1)
@@ -68,7 +68,7 @@ PAID_TWICE = activity_ok(2, "1", "charge", 1)
 
 
 def test_new_run_takes_the_new_code() -> None:
-    """A body that does its steps for the first time is on the new code, and each answer is to be recorded once."""
+    """A body that runs its steps for the first time takes the new code, and each answer is recorded once."""
     session = a_session(asking)
     session.start()
     session.feed(PAID)
@@ -77,7 +77,7 @@ def test_new_run_takes_the_new_code() -> None:
 
 
 def test_what_one_run_has_answered_is_unknown_to_another() -> None:
-    """Bodies without a history share an empty past: each answers for itself, and has its own answer recorded."""
+    """Bodies without a history share an empty past, but each gets its own answers recorded."""
     sessions = [a_session(asking, id=id) for id in ("w-1", "w-2")]
     for session in sessions:
         session.start()
@@ -86,21 +86,21 @@ def test_what_one_run_has_answered_is_unknown_to_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "told"), [(0, [False, True, True, False]), (1, [False, False, True, False]), (2, [False] * 4)]
+    ("count", "expected"), [(0, [False, True, True, False]), (1, [False, False, True, False]), (2, [False] * 4)]
 )
-def test_run_that_was_under_way_stays_on_the_old_code(count: int, told: list[bool]) -> None:
-    """What is reached while a history is replayed, also in the step at its end, is old; what comes behind is new."""
+def test_run_that_was_under_way_stays_on_the_old_code(count: int, expected: list[bool]) -> None:
+    """Calls reached during a replay, including the step at its end, get the old code; later calls get the new one."""
     session = a_session(asking)
     result = session.replay([PAID, PAID_TWICE][:count])
     for entry in [PAID, PAID_TWICE][count:]:
         result = session.feed(entry)
-    assert value_of(result) == told
-    assert answers(session) == [(name, told[number]) for number, name in enumerate(("first", "second", "third"))]
+    assert value_of(result) == expected
+    assert answers(session) == [(name, expected[number]) for number, name in enumerate(("first", "second", "third"))]
 
 
 @pytest.mark.parametrize("answer", [True, False])
 def test_recorded_answer_stands(answer: bool) -> None:
-    """Whatever the replay, it is what was recorded, wherever that stands; a second record of it counts for nothing."""
+    """A replay gives the recorded answer, wherever it is in the history; a second record of it is ignored."""
     session = a_session(asking)
     history = [PAID, PAID_TWICE, patch(3, "first", answer), patch(4, "second", answer), patch(5, "first", not answer)]
     assert value_of(session.replay(history)) == [answer, answer, False, answer]
@@ -109,7 +109,7 @@ def test_recorded_answer_stands(answer: bool) -> None:
 
 
 def test_answer_of_a_call_that_is_gone() -> None:
-    """The record of an answer is not fed: the call can be taken out of the code."""
+    """The record of an answer is not fed, so the call can be taken out of the code."""
 
     @workflow(name="runner.patched")
     def mended() -> Durable[int]:
@@ -119,7 +119,7 @@ def test_answer_of_a_call_that_is_gone() -> None:
 
 
 def test_in_branches() -> None:
-    """Each branch asks in its own time; the same change has one answer in all of them."""
+    """Each branch asks when it gets there, and one change has the same answer in all branches."""
 
     def branch(name: str, amount: int) -> Durable[tuple[bool, bool]]:
         yield from charge(amount)
@@ -137,7 +137,7 @@ def test_in_branches() -> None:
 
 
 def test_in_an_undo() -> None:
-    """An undo may ask, in the function that makes it and in its steps."""
+    """An undo may ask, both in the function that makes it and in its steps."""
 
     def undo(_: int) -> Durable[None]:
         if patched("undo"):
@@ -161,7 +161,7 @@ def test_in_an_undo() -> None:
 
 
 def test_in_a_body_that_is_closed() -> None:
-    """A body that is thrown away gets an answer and leaves none."""
+    """A body that is being closed gets an answer, but it is not recorded."""
     seen: list[bool] = []
 
     @workflow(name="runner.patched.closed")
@@ -178,7 +178,7 @@ def test_in_a_body_that_is_closed() -> None:
 
 
 def test_in_a_branch_that_lost() -> None:
-    """What a loser asks on its way out is not recorded either, and a later call has its own answer."""
+    """An answer to a losing branch that is being closed is not recorded, and a later call gets its own answer."""
 
     def loser() -> Durable[int]:
         try:
@@ -202,19 +202,19 @@ def test_in_a_branch_that_lost() -> None:
     ("bad", "error"), [("", InvalidValue), ("x" * 256, InvalidValue), ("a\0", InvalidValue), (5, WrongType)]
 )
 def test_names_are_checked(verb: Any, bad: Any, error: type[Exception]) -> None:
-    """A name that could not be stored is refused in the body."""
+    """A name that cannot be stored is refused in the body."""
 
     @workflow(name="runner.changes.bad")
     def body() -> Durable[None]:
-        found = verb(bad)
-        if isinstance(found, Op):
-            yield from found
+        result = verb(bad)
+        if isinstance(result, Op):
+            yield from result
 
     assert isinstance(error_of(a_session(body).start()), error)
 
 
 def test_outside_of_a_body() -> None:
-    """`patched` answers only in a workflow."""
+    """`patched` works only in a workflow."""
     with pytest.raises(OperationMisused, match=r"patched\(\) works only inside a workflow body"):
         patched("x")
 
@@ -223,7 +223,7 @@ def test_outside_of_a_body() -> None:
 
 
 def without(*names: str) -> Any:
-    """A workflow whose first steps are gone; it says when it came behind them, and sleeps."""
+    """A workflow whose first steps were removed. It returns the time right after them, and sleeps before that."""
 
     @workflow(name="runner.removed")
     def body() -> Durable[str]:
@@ -237,7 +237,7 @@ def without(*names: str) -> Any:
 
 
 def test_new_run_goes_on_at_once() -> None:
-    """Without a record nothing is waited for and no time passes; positions of later steps stay as they were."""
+    """Without recorded entries it ends at once and takes no time; later steps keep their positions."""
     session = a_session(without("charge", "approval"))
     assert opened(session.start()) == ["2"]
     assert session.waits["2"].deadline == seconds(100)
@@ -258,10 +258,10 @@ RECORDED: dict[str, tuple[str, list[HistoryEntry]]] = {
 }
 
 
-@pytest.mark.parametrize("what", RECORDED)
-def test_old_run_passes_over_what_is_recorded(what: str) -> None:
-    """Results, failures and failed attempts are passed over, and the deadline behind them is where it was."""
-    name, entries = RECORDED[what]
+@pytest.mark.parametrize("shape", RECORDED)
+def test_old_run_passes_over_what_is_recorded(shape: str) -> None:
+    """Results, failures and failed attempts are passed over, and a later deadline does not move."""
+    name, entries = RECORDED[shape]
     session = a_session(without(name))
     result = session.replay(entries)
     assert [*session.waits] == ["1"]
@@ -275,7 +275,7 @@ def test_old_run_passes_over_what_is_recorded(what: str) -> None:
 
 
 def test_several_in_a_row() -> None:
-    """Each stands for one step; those that were not reached yet take no time."""
+    """Each `removed` replaces one step; those that were not reached yet take no time."""
     session = a_session(without("charge", "approval", "charge"))
     session.replay([activity_ok(1, "0", "charge", 1), event_came(2, "1", None)])
     assert session.waits["3"].deadline == seconds(102)
@@ -283,7 +283,7 @@ def test_several_in_a_row() -> None:
 
 @pytest.mark.parametrize("name", ["Charge", "approval", "charge "])
 def test_wrong_name_is_a_divergence(name: str) -> None:
-    """What is recorded under another name was another step."""
+    """An entry with another name belongs to another step."""
     with pytest.raises(HistoryDiverged) as caught:
         run(without(name), activity_ok(1, "0", "charge", 1))
     assert (caught.value.position, caught.value.recorded) == ("0", "activity charge")
@@ -291,7 +291,7 @@ def test_wrong_name_is_a_divergence(name: str) -> None:
 
 
 def test_beside_other_branches() -> None:
-    """In a gather the others go on; the entry of the removed step comes in its turn."""
+    """In a gather the other branches continue, and the entry of the removed step is passed over in its turn."""
 
     @workflow(name="runner.removed.branches")
     def body() -> Durable[Any]:
@@ -306,7 +306,7 @@ def test_beside_other_branches() -> None:
 
 
 def test_decides_a_race_where_the_step_did() -> None:
-    """The record of a removed step still wins what it won; where it had lost, the race is another one now."""
+    """The record of a removed step wins the race that it won; if it had lost, the race is decided again without it."""
 
     @workflow(name="runner.removed.race")
     def body() -> Durable[Any]:
@@ -319,7 +319,7 @@ def test_decides_a_race_where_the_step_did() -> None:
 
 
 def test_cancelled_where_the_step_was() -> None:
-    """A cancellation that came before the step had ended is raised where it was."""
+    """A cancellation recorded before the end of the step is raised at its place."""
 
     @workflow(name="runner.removed.cancelled")
     def body() -> Durable[str]:
@@ -334,7 +334,7 @@ def test_cancelled_where_the_step_was() -> None:
 
 
 def test_error_that_cannot_be_read() -> None:
-    """An error that cannot even be rebuilt is passed over unread."""
+    """A recorded error that cannot be rebuilt is passed over without reading it."""
     broken = HistoryEntry(1, "0", EntryKind.ACTIVITY, "charge", EntryStatus.ERROR, "{", seconds(1))
     session = a_session(without("charge"))
     session.replay([broken])
@@ -342,7 +342,7 @@ def test_error_that_cannot_be_read() -> None:
 
 
 def test_bare_yield_is_named() -> None:
-    """A step that is gone still wants `yield from`, and the message says which one."""
+    """A `removed` without `yield from` is refused, and the message names it."""
 
     @workflow(name="runner.removed.bare")
     def body() -> Durable[None]:

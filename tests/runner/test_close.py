@@ -1,4 +1,4 @@
-"""Throwing a body away: pure cleanup runs, operations do not, and closing ends in any case."""
+"""Closing a body: pure cleanup runs, operations do not, and closing always ends."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def coroutine_body(log: list[str]) -> WorkflowDef[[], Any]:
 
 @pytest.mark.parametrize("make", [generator_body, coroutine_body])
 def test_close_runs_no_operation(make: Make, caplog: pytest.LogCaptureFixture) -> None:
-    """A `finally` runs up to its first operation, which does not happen, and nothing is logged."""
+    """A `finally` runs up to its first operation, which does not run, and nothing is logged."""
     log: list[str] = []
     session = a_session(make(log))
     session.start()
@@ -104,7 +104,7 @@ def test_close_runs_pure_cleanup_of_every_branch() -> None:
 
 
 def stubborn_generator(log: list[str]) -> WorkflowDef[[], Any]:
-    """A body that swallows everything, as a generator; not for ever, or Python could not end the process."""
+    """A body that swallows everything, as a generator. It stops some time, or Python could not end the process."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -133,7 +133,7 @@ def stubborn_coroutine(log: list[str]) -> WorkflowDef[[], Any]:
 
 @pytest.mark.parametrize("make", [stubborn_generator, stubborn_coroutine])
 def test_close_abandons_a_body_that_swallows_everything(make: Make, caplog: pytest.LogCaptureFixture) -> None:
-    """A body that will not end is left alone with a line in the log, and `close` returns, also the second time."""
+    """A body that refuses to end is abandoned with a line in the log, and `close` returns, the second time too."""
     log: list[str] = []
     session = a_session(make(log))
     session.start()
@@ -148,7 +148,7 @@ def test_close_abandons_a_body_that_swallows_everything(make: Make, caplog: pyte
 
 
 def test_close_logs_a_cleanup_that_fails(caplog: pytest.LogCaptureFixture) -> None:
-    """An error in a `finally` is logged, and the closing goes on with the other branches."""
+    """An error in a `finally` is logged, and the other branches are closed too."""
     log: list[str] = []
 
     def failing() -> Durable[None]:
@@ -172,7 +172,7 @@ def test_close_logs_a_cleanup_that_fails(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_close_lets_a_body_return_instead() -> None:
-    """A body that answers the closing with a return is closed in order."""
+    """A body may return when it is closed."""
     log: list[str] = []
 
     @workflow(name="w")
@@ -191,7 +191,7 @@ def test_close_lets_a_body_return_instead() -> None:
 
 @pytest.mark.parametrize("make", [generator_body, coroutine_body])
 def test_close_before_the_start_does_nothing(make: Make) -> None:
-    """A session that never started has nothing to close, and can still be started."""
+    """A session that was not started has nothing to close, and can still be started."""
     log: list[str] = []
     session = a_session(make(log))
     session.close()
@@ -201,7 +201,7 @@ def test_close_before_the_start_does_nothing(make: Make) -> None:
 
 
 def test_close_twice_runs_cleanup_once() -> None:
-    """The second `close` finds nothing to do."""
+    """The second `close` has nothing to do."""
     log: list[str] = []
     session = a_session(generator_body(log))
     session.start()
@@ -211,7 +211,7 @@ def test_close_twice_runs_cleanup_once() -> None:
 
 
 def test_close_after_the_end_does_nothing() -> None:
-    """A workflow that has ended keeps its error."""
+    """Closing a workflow that has ended does not change its error."""
 
     @workflow(name="w")
     def body() -> Durable[int]:
@@ -225,7 +225,7 @@ def test_close_after_the_end_does_nothing() -> None:
 
 
 def test_losers_are_closed_without_their_operations(caplog: pytest.LogCaptureFixture) -> None:
-    """A losing branch runs its pure cleanup, but no operation of its `finally`, and nothing is misused by that."""
+    """A losing branch runs its pure cleanup but no operation of its `finally`, and none is reported as dropped."""
     log: list[str] = []
 
     def loser() -> Durable[None]:
@@ -251,7 +251,7 @@ def test_losers_are_closed_without_their_operations(caplog: pytest.LogCaptureFix
 
 
 def test_loser_that_swallows_everything_is_abandoned(caplog: pytest.LogCaptureFixture) -> None:
-    """A losing branch that refuses to end does not keep the workflow from going on, and never runs again."""
+    """A losing branch that refuses to end does not stop the workflow, and never runs again."""
     log: list[str] = []
 
     @workflow(name="w")
@@ -271,7 +271,7 @@ def test_loser_that_swallows_everything_is_abandoned(caplog: pytest.LogCaptureFi
 
 
 def test_closed_bodies_raise_nothing_into_later_sessions() -> None:
-    """After one session was closed, another one runs as if nothing had been."""
+    """After one session was closed, another one runs without any trace of it."""
     first = a_session(generator_body([]))
     first.start()
     first.close()
@@ -288,7 +288,7 @@ def test_closed_bodies_raise_nothing_into_later_sessions() -> None:
 
 @pytest.mark.parametrize("is_ended", [True, False])
 def test_nothing_is_left_for_the_garbage_collector(is_ended: bool) -> None:
-    """A session whose body has ended, or was thrown away, is freed at once: its parts do not refer to each other."""
+    """A session whose body has ended or was closed is freed at once: there is no reference cycle."""
 
     @workflow(name="w")
     def body() -> Durable[int]:
@@ -312,9 +312,9 @@ def test_nothing_is_left_for_the_garbage_collector(is_ended: bool) -> None:
 
 
 def test_branches_deeper_than_the_stack_are_closed(caplog: pytest.LogCaptureFixture) -> None:
-    """Branches of branches that were opened under a higher recursion limit are closed under a lower one.
+    """Branches nested under a higher recursion limit can be closed under a lower one.
 
-    The innermost is closed first, with its cleanup, and all that was open is withdrawn.
+    The innermost is closed first, with its cleanup, and all open waits are withdrawn.
     """
     log: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Two functions of one module under one name are refused; a module that is run again is not."""
+"""Two functions of one module with the same name are refused; running a module again is fine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORKFLOW = "@workflow{options}\ndef {name}(order: str):\n    yield from sleep(1)
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A place for a module of which nothing stays."""
+    """A folder for modules, removed from `sys.path` and `sys.modules` afterwards."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     yield tmp_path
@@ -27,18 +27,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def write(folder: Path, *parts: str) -> None:
-    """A module of these parts."""
+    """Write a module of these parts."""
     (folder / "defined_twice.py").write_text(HEADER + "".join(parts))
     importlib.invalidate_caches()
 
 
 def defined(template: str, name: str, options: str = "") -> str:
-    """The text of a definition."""
+    """The source of a definition."""
     return template.format(name=name, options=options)
 
 
 def test_second_workflow_of_a_module_is_refused_with_both_lines(folder: Path) -> None:
-    """A workflow that is defined twice in one module would hide the first."""
+    """A second workflow with the same name and version in one module would hide the first."""
     write(folder, defined(WORKFLOW, "twice_wf"), defined(WORKFLOW, "twice_wf"))
     with pytest.raises(DuplicateWorkflow, match=r"defined_twice\.py:2 and .*defined_twice\.py:6"):
         importlib.import_module("defined_twice")
@@ -46,14 +46,14 @@ def test_second_workflow_of_a_module_is_refused_with_both_lines(folder: Path) ->
 
 @pytest.mark.parametrize("options", ["", "(name='charge')"])
 def test_second_activity_of_a_module_is_refused_with_both_lines(folder: Path, options: str) -> None:
-    """So is an activity, also under a name of its own."""
+    """The same holds for an activity, with a name from the function or from `name=`."""
     write(folder, defined(ACTIVITY, "charge"), defined(ACTIVITY, "other" if options else "charge", options))
     with pytest.raises(DuplicateActivity, match=r"'charge' is .*defined_twice\.py:2 and .*defined_twice\.py:6"):
         importlib.import_module("defined_twice")
 
 
 def test_reloaded_module_may_define_everything_again(folder: Path) -> None:
-    """`importlib.reload` runs the definitions again, also on other lines."""
+    """`importlib.reload` runs the definitions again, even on other lines."""
     parts = defined(WORKFLOW, "reloaded_wf"), defined(ACTIVITY, "charge")
     write(folder, *parts)
     module = importlib.import_module("defined_twice")
@@ -81,26 +81,26 @@ def script(folder: Path, *parts: str) -> dict[str, Any]:
 
 
 def execute(space: dict[str, Any]) -> None:
-    """Run such a file."""
+    """Run a script in these globals."""
     path = Path(space["__file__"])
     exec(compile(path.read_text(), str(path), "exec"), space)
 
 
 def test_second_definition_of_a_script_is_refused_with_both_lines(folder: Path) -> None:
-    """A script has no module spec, but it is run once."""
+    """A script has no module spec, but it runs only once."""
     space = script(folder, defined(ACTIVITY, "one", "(name='pay')"), defined(ACTIVITY, "two", "(name='pay')"))
     with pytest.raises(DuplicateActivity, match=r"'pay' is .*script\.py:2 and .*script\.py:6"):
         execute(space)
 
 
 def test_script_that_another_run_executes_again_is_no_duplicate(folder: Path) -> None:
-    """A server that runs a script again gives it other globals."""
+    """A server that runs a script again uses new globals."""
     for header in ("", "# another line\n"):
         execute(script(folder, header, defined(ACTIVITY, "script_pay")))
 
 
 def test_script_at_a_prompt_may_run_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a prompt a file may be run again among the same names."""
+    """At a prompt a file may run again in the same globals."""
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     space = script(folder, defined(ACTIVITY, "prompt_pay"))
     execute(space)
@@ -109,7 +109,7 @@ def test_script_at_a_prompt_may_run_again(folder: Path, monkeypatch: pytest.Monk
 
 
 def test_cell_of_a_notebook_may_run_again() -> None:
-    """Code without a module spec, as in a notebook or at a prompt, may be run as often as one likes."""
+    """Code without a module spec, as in a notebook or at a prompt, may run any number of times."""
     cell = {"__name__": "__main__", "__spec__": None}
     for lines in ("", "\n", "\n\n"):
         exec(lines + HEADER + defined(WORKFLOW, "cell_wf") + defined(ACTIVITY, "charge"), cell)

@@ -1,4 +1,4 @@
-"""The decorators: what may be an activity or a workflow, under which name, and what a call is."""
+"""The decorators: what they accept, the names they give, and the calls that definitions make."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Printer:
 
 
 def test_activity_keeps_the_plain_function() -> None:
-    """`.fn` is the function as it was written, with its docstring, and knows whether it is asynchronous."""
+    """`.fn` is the original function with its docstring, and the definition knows whether it is asynchronous."""
     made, async_made = activity(plain), activity(async_plain)
     assert made.fn is plain
     assert made.fn(1) == 3
@@ -66,14 +66,14 @@ def test_activity_keeps_the_plain_function() -> None:
 
 
 def test_activity_call_is_a_value() -> None:
-    """Calling an activity makes a call and runs nothing."""
+    """Calling an activity makes a call and does not run the function."""
     made = activity(plain)(1, b=5)
     assert isinstance(made, ActivityCall)
     assert (made.args, made.kwargs, str(made), made.name) == ((1,), {"b": 5}, "plain(...)", "plain")
 
 
 def test_activity_settings_are_kept() -> None:
-    """Name, retry policy and timeout are those that were given; the defaults are the documented ones."""
+    """Name, retry policy and timeout are kept, and the defaults are the documented ones."""
     made = activity(name="pay", retry=Retry.never(), timeout=1.5)(plain)
     assert (made.name, made.retry, made.timeout_us) == ("pay", Retry.never(), 1_500_000)
     default = activity(plain)
@@ -81,7 +81,7 @@ def test_activity_settings_are_kept() -> None:
 
 
 def test_activity_options_give_a_copy() -> None:
-    """`options` changes what is given, keeps the rest, and leaves the original alone."""
+    """`options` changes the given settings, keeps the others, and does not change the original."""
     first = activity(name="pay", retry=Retry.never(), timeout=timedelta(seconds=3))(plain)
     second = first.options(name="other")
     third = second.options(retry=Retry(max_attempts=9), timeout=4)
@@ -92,17 +92,17 @@ def test_activity_options_give_a_copy() -> None:
 
 
 def test_activity_name_is_the_qualified_one() -> None:
-    """A function is named by its qualified name without the function around it, an object by its class."""
+    """A function is named by its qualified name without the enclosing function, an object by its class."""
 
     def nested() -> None: ...
 
-    names = [activity(one).name for one in (nested, Printer.show, Printer().show, Printer(), max)]
+    names = [activity(fn).name for fn in (nested, Printer.show, Printer().show, Printer(), max)]
     assert names == ["nested", "Printer.show", "Printer.show", "Printer", "max"]
 
 
 @pytest.mark.parametrize("timeout", [0, timedelta(), -1, float("nan"), float("inf")])
 def test_activity_refuses_a_senseless_timeout(timeout: Any) -> None:
-    """A timeout is longer than zero and finite, also one that is given later."""
+    """A timeout must be longer than zero and finite, in `options` too."""
     for make in (activity(name="pay", timeout=timeout), lambda fn: activity(fn).options(timeout=timeout)):
         with pytest.raises(InvalidValue, match="timeout"):
             make(plain)
@@ -110,7 +110,7 @@ def test_activity_refuses_a_senseless_timeout(timeout: Any) -> None:
 
 @pytest.mark.parametrize("fn", [5, None, "plain", numbers, async_numbers])
 def test_activity_refuses_what_is_no_plain_function(fn: Any) -> None:
-    """An activity is a callable, and neither a generator function nor an asynchronous one."""
+    """An activity is a callable, but not a generator function or an asynchronous generator function."""
     with pytest.raises(WrongType, match="activity"):
         activity(name="x")(fn)
 
@@ -124,7 +124,7 @@ def test_activity_refuses_a_senseless_name(make: Callable[[Any], Any], name: Any
 
 
 def test_activity_of_a_lambda_needs_a_name() -> None:
-    """A lambda has no stable name of its own."""
+    """A lambda has no stable name."""
     with pytest.raises(InvalidValue, match="give name="):
         activity(lambda: 1)
     with pytest.raises(InvalidValue, match="give name="):
@@ -133,7 +133,7 @@ def test_activity_of_a_lambda_needs_a_name() -> None:
 
 
 def test_call_runs_a_plain_function_in_place() -> None:
-    """`call` makes an activity of any function, under its own name or a given one, with given settings."""
+    """`call` makes an activity of any function, with its own or a given name and with the given settings."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -155,21 +155,21 @@ def test_call_runs_a_plain_function_in_place() -> None:
 
 @workflow
 def module_level(amount: int) -> Durable[int]:
-    """A workflow at the level of its module."""
+    """A workflow at module level."""
     return (yield from charge(amount))
 
 
 def test_workflow_at_module_level_is_registered() -> None:
-    """A module-level workflow is known by its name and version; its plain function stays."""
+    """A module-level workflow is registered by name and version, and its plain function is kept."""
     assert REGISTRY.get("module_level", 1) is module_level
-    assert module_level.__doc__ == "A workflow at the level of its module."
+    assert module_level.__doc__ == "A workflow at module level."
     assert module_level.fn.__name__ == "module_level"
     assert module_level.origin == f"{__name__}.module_level"
     assert repr(module_level) == "<workflow module_level version 1>"
 
 
 def test_workflow_that_is_nested_is_not_registered() -> None:
-    """A nested workflow needs a name, and only who has it can use it."""
+    """A nested workflow needs a name, and is not registered."""
 
     def nested() -> Durable[None]:
         yield from sleep(1)
@@ -187,7 +187,7 @@ def test_workflow_that_is_a_lambda_needs_a_name() -> None:
 
 
 def test_workflow_registered_twice_is_refused() -> None:
-    """Two functions cannot claim one name and version; another version is another workflow."""
+    """Two functions cannot have the same name and version; another version is another workflow."""
 
     def other() -> Durable[None]:
         yield from sleep(1)
@@ -202,15 +202,15 @@ def test_workflow_registered_twice_is_refused() -> None:
 
 @pytest.mark.parametrize("fn", [plain, lambda: 1, async_numbers, 5, Printer(), functools.partial(plain, 1)])
 def test_workflow_must_be_a_generator_or_coroutine_function(fn: Any) -> None:
-    """A plain function, an asynchronous generator or no function at all is refused, with both ways to write one."""
+    """A plain function, an asynchronous generator or a non-function is refused; the message shows both valid forms."""
     with pytest.raises(WrongType, match=r"'yield from'.*'async def'"):
         workflow(name="w")(fn)
 
 
 @pytest.mark.parametrize("version", [0, -1, 1.0, True, "1", None])
 def test_workflow_version_is_a_number_from_one_up(version: Any) -> None:
-    """A senseless version is refused."""
-    with pytest.raises(InvalidValue, match="version must be an int from 1 up"):
+    """An invalid version is refused."""
+    with pytest.raises(InvalidValue, match="version must be an int of at least 1"):
         workflow(name="w", version=version)(module_level.fn)
 
 
@@ -222,7 +222,7 @@ def test_workflow_refuses_a_senseless_name(name: Any) -> None:
 
 
 def test_workflow_call_with_id_is_the_same_call() -> None:
-    """`with_id` names the child and changes nothing else; the call that it came from counts as used."""
+    """`with_id` sets the child's id and nothing else, and marks the original call as used."""
 
     @workflow(name="w")
     def body() -> Durable[int]:
@@ -240,7 +240,7 @@ def test_workflow_call_with_id_is_the_same_call() -> None:
 
 @pytest.mark.parametrize("flavour", ["generator", "async def"])
 def test_continue_as_ends_with_the_next_call(flavour: str) -> None:
-    """`raise wf.continue_as(...)` ends the session with the call to go on as, of this workflow or another."""
+    """`raise wf.continue_as(...)` ends the session with the next call, of this workflow or another."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -262,7 +262,7 @@ def test_continue_as_ends_with_the_next_call(flavour: str) -> None:
 
 
 def test_event_knows_its_payload_type_and_delivery() -> None:
-    """The payload type is the subscript, or anything; delivery settings are kept."""
+    """The payload type is the subscript, or `Any`; delivery settings are kept."""
     typed = Event[int]("paid", consume_on_read=False, delivery_mode=DeliveryMode.AFTER_WAIT, expire_after=2)
     assert (typed.payload_type, Event("x").payload_type) == (int, Any)
     assert (typed.consume_on_read, typed.delivery_mode, typed.expire_after_us) == (
@@ -273,7 +273,7 @@ def test_event_knows_its_payload_type_and_delivery() -> None:
 
 @pytest.mark.parametrize("name", ["", "x" * 256, "a\0b", "\ud800", 5])
 def test_event_refuses_a_senseless_name_or_key(name: Any) -> None:
-    """Names and keys are texts that every store can hold; no key at all is fine."""
+    """Names and keys are texts that every store can hold; the key may be omitted."""
     with pytest.raises((InvalidValue, WrongType), match="event name"):
         Event[int](name)
     with pytest.raises((InvalidValue, WrongType), match="event key"):
@@ -282,7 +282,7 @@ def test_event_refuses_a_senseless_name_or_key(name: Any) -> None:
 
 
 def test_event_refuses_senseless_settings() -> None:
-    """A delivery mode is one of the modes, and an expiry is a duration."""
+    """A delivery mode must be a `DeliveryMode`, and an expiry a duration."""
     with pytest.raises(WrongType, match="delivery_mode"):
         Event[int]("paid", delivery_mode="all")  # type: ignore[arg-type]
     with pytest.raises(InvalidValue):
@@ -292,5 +292,5 @@ def test_event_refuses_senseless_settings() -> None:
 def test_definitions_serve_many_sessions() -> None:
     """One definition can be run by any number of sessions, with different arguments."""
     sessions = [a_session(module_level, amount) for amount in range(3)]
-    assert [opened(one.start()) for one in sessions] == [["0"]] * 3
-    assert [one.waits["0"].args for one in sessions] == [(0,), (1,), (2,)]
+    assert [opened(session.start()) for session in sessions] == [["0"]] * 3
+    assert [session.waits["0"].args for session in sessions] == [(0,), (1,), (2,)]

@@ -1,4 +1,4 @@
-"""What a body knows beside its results: time, randomness and identity, the same on every replay."""
+"""Time, randomness and identity in a body: the same on every replay."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ENTRY = activity_ok(3, "0", "charge", 1)
 
 @pytest.mark.parametrize("definition", [drawing, async_drawing], ids=["generator", "async def"])
 def test_draws_are_the_same_on_every_replay(definition: WorkflowDef[[], Any]) -> None:
-    """The same workflow draws the same values each time it is replayed, and no value twice."""
+    """A workflow draws the same values on every replay, and no value twice."""
     first = value_of(run(definition, ENTRY))
     assert first == value_of(run(definition, ENTRY)) == value_of(run(drawing, ENTRY))
     assert first[0][2] == NEW_YEAR
@@ -59,7 +59,7 @@ def test_draws_are_the_same_on_every_replay(definition: WorkflowDef[[], Any]) ->
 
 
 def test_draws_are_pinned() -> None:
-    """Stored workflows rely on these values: a change of the derivation would change what they do."""
+    """Stored workflows rely on these values: another derivation would change what they do."""
     first, second, dice, _ = value_of(run(drawing, ENTRY))
     assert (str(first[0]), str(second)) == PINNED_UUIDS
     assert (first[1], dice) == PINNED_DICE
@@ -79,7 +79,7 @@ def test_draws_differ_between_workflows_and_rounds(change: dict[str, Any]) -> No
 
 
 def test_draws_of_one_name_do_not_shift_another() -> None:
-    """Each name and each kind of draw has a counter of its own."""
+    """Each name and each kind of draw has its own counter."""
 
     def draws(*more: str) -> list[Any]:
         @workflow(name="w")
@@ -91,8 +91,8 @@ def test_draws_of_one_name_do_not_shift_another() -> None:
             yield from sleep(0)
             return [first, uuid("a"), random("a").random()]
 
-        found: list[Any] = value_of(run(body))
-        return found
+        drawn: list[Any] = value_of(run(body))
+        return drawn
 
     assert draws() == draws("b", "c", "") == draws("a ")
     assert draws() != draws("a")
@@ -100,7 +100,7 @@ def test_draws_of_one_name_do_not_shift_another() -> None:
 
 
 def test_random_is_a_generator_of_its_own() -> None:
-    """`random` gives a seeded generator: how much is drawn from it changes nothing else."""
+    """`random` gives a seeded generator: using it more or less changes no other draw."""
 
     def drawn(count: int) -> Any:
         @workflow(name="w")
@@ -117,7 +117,7 @@ def test_random_is_a_generator_of_its_own() -> None:
 
 
 def test_now_is_the_time_of_the_last_entry() -> None:
-    """`now` moves when the workflow learns something, in all its branches, and not with failed attempts."""
+    """`now` moves with each entry, in all branches, but not with failed attempts."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -126,9 +126,9 @@ def test_now_is_the_time_of_the_last_entry() -> None:
             return now()
 
         start = now()
-        found = yield from gather(branch(), branch())
+        times = yield from gather(branch(), branch())
         yield from sleep(0)
-        return start, *found, now()
+        return start, *times, now()
 
     session = a_session(body)
     session.start()
@@ -147,15 +147,15 @@ def test_info_says_who_runs() -> None:
         return info()
 
     session = a_session(body, id="order-1", round=2)
-    found = value_of(session.replay([timer_fired(1, "0")]))
-    assert attrs.asdict(found) == {
+    identity = value_of(session.replay([timer_fired(1, "0")]))
+    assert attrs.asdict(identity) == {
         "id": "order-1", "name": "w", "version": 3, "round": 2, "created_at": NEW_YEAR, "tags": (),
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(("verb", "call"), [("now", now), ("uuid", uuid), ("random", random), ("info", info)])
 def test_draws_outside_a_workflow_are_refused(verb: str, call: Callable[[], Any]) -> None:
-    """Outside a body there is nothing to follow from; also not after a session has run in this thread."""
+    """Outside of a body there is no id to derive from, not even after a session has run in this thread."""
     run(drawing, ENTRY)
     with pytest.raises(OperationMisused, match=rf"{verb}\(\) works only inside a workflow body"):
         call()

@@ -1,4 +1,4 @@
-"""Feeding entries: what comes back is what was recorded, and what does not fit is refused."""
+"""Feeding entries: the body gets the recorded value, and an entry that does not fit is refused."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Order:
 
 @workflow(name="runner.entries.child")
 def child(order: Order, note: str = "-") -> Durable[Order]:
-    """A child with a result of its own type."""
+    """A child with a result type of its own."""
     yield from charge(order.number)
     return order
 
@@ -99,7 +99,7 @@ HISTORY = [
 
 @FLAVOURS
 def test_entries_come_back_as_what_they_were(definition: WorkflowDef[[], Any]) -> None:
-    """None results, None payloads, typed results and caught failures replay as they were."""
+    """None results, None payloads, typed results and caught failures replay as recorded."""
     expected = (None, None, None, Order(5), ("no funds", 7))
     for _ in range(2):
         assert value_of(run(definition, *HISTORY)) == expected
@@ -107,7 +107,7 @@ def test_entries_come_back_as_what_they_were(definition: WorkflowDef[[], Any]) -
 
 @FLAVOURS
 def test_entries_open_one_wait_after_the_other(definition: WorkflowDef[[], Any]) -> None:
-    """Each answer names what was asked for since the last one, with kind and name."""
+    """Each result names the waits opened since the last one, with kind and name."""
     session = a_session(definition)
     seen = [suspended(session.start()).opened[0]]
     seen += [suspended(session.feed(entry)).opened[0] for entry in HISTORY[:-1]]
@@ -118,7 +118,7 @@ def test_entries_open_one_wait_after_the_other(definition: WorkflowDef[[], Any])
 
 
 def test_feed_takes_a_value_that_was_read_already() -> None:
-    """Where the caller has the value, the entry's text is not read again."""
+    """If the caller has the decoded value, the entry's text is not decoded again."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -139,24 +139,24 @@ def test_feed_takes_a_value_that_was_read_already() -> None:
         (unloaded("gone"), ActivityFailed, f"{Declined.__module__}.unloaded.<locals>.Unloaded: gone"),
         (ChildWorkflowFailed("c", "E", "m"), ChildWorkflowFailed, "child workflow 'c' failed with E: m"),
     ],
-    ids=lambda one: one.__name__ if isinstance(one, type) else "",
+    ids=lambda param: param.__name__ if isinstance(param, type) else "",
 )
 def test_failure_is_raised_as_its_class_or_as_activity_failed(
     error: Exception, kind: type[Exception], text: str
 ) -> None:
-    """The body gets the original class where it is loaded, otherwise ActivityFailed with its name and message."""
+    """The body gets the original class if it is loaded, otherwise ActivityFailed with its name and message."""
 
     @workflow(name="w")
     def body() -> Durable[int]:
         return (yield from charge(1))
 
-    found = error_of(run(body, activity_error(1, "0", "charge", error)))
-    assert type(found) is kind
-    assert str(found) == text
+    raised = error_of(run(body, activity_error(1, "0", "charge", error)))
+    assert type(raised) is kind
+    assert str(raised) == text
 
 
 def test_failure_in_a_group_is_caught_around_it() -> None:
-    """A failure of a branch can be caught in the branch, or around the whole."""
+    """A failure in a branch can be caught in the branch, or around the whole."""
 
     def careful() -> Durable[str]:
         try:
@@ -174,7 +174,7 @@ def test_failure_in_a_group_is_caught_around_it() -> None:
             return inside, "caught around"
         return inside
 
-    entries = [activity_error(one, f"{one}.0.0", "charge", Declined()) for one in (0, 1)]
+    entries = [activity_error(index, f"{index}.0.0", "charge", Declined()) for index in (0, 1)]
     assert value_of(run(body, *entries)) == (("caught inside",), "caught around")
 
 
@@ -183,13 +183,13 @@ def test_failure_in_a_group_is_caught_around_it() -> None:
 
 @workflow(name="runner.entries.retried")
 def retried() -> Durable[Any]:
-    """An activity that is tried several times beside a timer."""
+    """An activity that is tried several times next to a timer."""
     results = yield from gather(charge(1), sleep(100))
     return results[0], now()
 
 
 def test_retry_changes_the_bookkeeping_only() -> None:
-    """A failed attempt counts up, sets the next time and the error, and the body learns nothing, not even the time."""
+    """A failed attempt sets the count, the next time and the error, but the body sees nothing, not even the time."""
     session = a_session(retried)
     session.start()
     result = session.feed(activity_retry(5, "0.0.0", "charge", seconds(8)))
@@ -206,7 +206,7 @@ def test_retry_changes_the_bookkeeping_only() -> None:
 
 
 def test_wake_at_counts_retries_that_are_not_in_flight() -> None:
-    """A due retry wakes the workflow unless its attempt runs already; an answered one no longer counts."""
+    """A retry that is due wakes the workflow unless its attempt is running; an answered one no longer counts."""
     session = a_session(retried)
     session.replay([activity_retry(5, "0.0.0", "charge", seconds(8))])
     assert session.wake_at() == seconds(8)
@@ -239,9 +239,9 @@ DIVERGENCES: list[tuple[HistoryEntry, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("entry", "recorded", "asked"), DIVERGENCES, ids=lambda one: str(one)[:40])
+@pytest.mark.parametrize(("entry", "recorded", "asked"), DIVERGENCES, ids=lambda param: str(param)[:40])
 def test_entry_that_nobody_waits_for_diverges(entry: HistoryEntry, recorded: str, asked: str) -> None:
-    """Another kind, name or position is a divergence that tells both sides, and the session has learnt nothing."""
+    """A wrong kind, name or position is a divergence that names both sides, and the session does not change."""
     session = a_session(fixed)
     before = picture(session, session.start())
     with pytest.raises(HistoryDiverged) as caught:
@@ -254,7 +254,7 @@ def test_entry_that_nobody_waits_for_diverges(entry: HistoryEntry, recorded: str
 
 
 def test_entry_after_the_end_diverges() -> None:
-    """A history that goes on after the body has ended is a divergence; so is an answer that comes twice."""
+    """An entry after the end of the body is a divergence; so is a second answer to the same wait."""
     session = a_session(fixed)
     session.replay([activity_ok(1, "0.0.0", "charge", 1), timer_fired(5, "0.1.0")])
     with pytest.raises(HistoryDiverged) as caught:
@@ -278,7 +278,7 @@ UNREADABLE: list[Callable[[], HistoryEntry]] = [
 
 @pytest.mark.parametrize("make", UNREADABLE)
 def test_entry_that_cannot_be_read_teaches_nothing(make: Callable[[], HistoryEntry]) -> None:
-    """An unreadable outcome is a CodecError, and the wait stays open for a readable one."""
+    """An outcome that cannot be decoded is a CodecError, and the wait stays open for a valid one."""
     session = a_session(fixed)
     before = picture(session, session.start())
     with pytest.raises(CodecError):
@@ -290,7 +290,7 @@ def test_entry_that_cannot_be_read_teaches_nothing(make: Callable[[], HistoryEnt
 
 
 def test_event_is_read_by_its_payload_type() -> None:
-    """The payload of an event is read by the type in its subscript, under its name and key."""
+    """The payload of an event is decoded by the type in its subscript, for its name and key."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -305,7 +305,7 @@ def test_event_is_read_by_its_payload_type() -> None:
 
 
 def test_error_entry_of_a_timer_is_raised() -> None:
-    """Any kind of wait can be answered with an error; the session does not ask who failed."""
+    """Any kind of wait can be answered with an error; the session does not check where it comes from."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -316,7 +316,7 @@ def test_error_entry_of_a_timer_is_raised() -> None:
 
 
 def test_failed_attempt_of_a_timer_is_passed_over() -> None:
-    """A failed attempt that a damaged history tells of another wait than an activity leaves that wait open."""
+    """A RETRY entry for a wait other than an activity, from a damaged history, leaves that wait open."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:

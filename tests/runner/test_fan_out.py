@@ -1,4 +1,4 @@
-"""`fan_out`: a branch for each item, a few at a time, and the results in the order of the items."""
+"""`fan_out`: one branch per item, a few at a time, and the results in the order of the items."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def fanning(count: int, limit: int | None) -> Durable[Any]:
 
 
 def test_no_more_run_at_once_than_the_limit() -> None:
-    """The first few branches begin, and each that ends lets the next one begin, whatever the order they end in."""
+    """The first branches begin, and each one that ends lets the next one begin, in any order of ends."""
     session = a_session(fanning, 5, 2)
     assert opened(session.start()) == ["0.0.0", "0.1.0"]
     assert opened(session.feed(activity_ok(1, "0.1.0", "charge", 11))) == ["0.2.0"]
@@ -70,12 +70,12 @@ def test_no_more_run_at_once_than_the_limit() -> None:
 
 @pytest.mark.parametrize("limit", [None, 5, 99])
 def test_without_a_limit_all_run_at_once(limit: int | None) -> None:
-    """Without a limit, or with one that is large enough, every branch begins at once."""
+    """Without a limit, or with a large one, every branch begins at once."""
     assert opened(a_session(fanning, 5, limit).start()) == [f"0.{place}.0" for place in range(5)]
 
 
 def test_fan_out_of_nothing_is_an_empty_list() -> None:
-    """Without an item nothing waits, and the position counts like any other."""
+    """Without items nothing waits, and the position counts as usual."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -87,7 +87,7 @@ def test_fan_out_of_nothing_is_an_empty_list() -> None:
 
 @pytest.mark.parametrize("fn", [steps, async_steps], ids=["generator", "async def"])
 def test_branches_may_have_many_steps(fn: Any) -> None:
-    """A helper keeps its place until its last step, and its positions are those of its item."""
+    """A helper keeps its slot until its last step, and its positions use the number of its item."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -103,7 +103,7 @@ def test_branches_may_have_many_steps(fn: Any) -> None:
 
 
 def test_branches_that_need_no_waiting_pass_through() -> None:
-    """Any number of branches that end at once leave room for the next ones, without growing the stack."""
+    """Branches that end at once make room for the next ones, in any number, without growing the stack."""
 
     def quiet(number: int) -> Durable[int]:
         return number
@@ -117,7 +117,7 @@ def test_branches_that_need_no_waiting_pass_through() -> None:
 
 
 def test_items_are_taken_when_it_is_made() -> None:
-    """A list that changes meanwhile, or a generator that is used up, makes no difference to what is still to come."""
+    """A list that changes later, or a generator that is used up, does not affect the remaining branches."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -137,7 +137,7 @@ def test_items_are_taken_when_it_is_made() -> None:
 
 
 def test_first_failure_ends_it_and_the_rest_never_begins() -> None:
-    """A failure withdraws what runs and is raised; branches that had not begun never do."""
+    """A failure withdraws the running branches and is raised; the remaining branches never begin."""
     made: list[int] = []
 
     def make(amount: int) -> Any:
@@ -168,7 +168,7 @@ def test_failures_can_be_kept_as_values() -> None:
     @workflow(name="w")
     def body() -> Durable[Any]:
         outcomes = yield from fan_out(lambda amount: settle(charge(amount)), range(3), limit=2)
-        return [isinstance(one, Returned) for (one,) in outcomes]
+        return [isinstance(outcome, Returned) for (outcome,) in outcomes]
 
     entries = [activity_error(1, "0.0.0.0.0", "charge", Declined("no")), activity_ok(2, "0.1.0.0.0", "charge", 1)]
     assert value_of(run(body, *entries, activity_ok(3, "0.2.0.0.0", "charge", 2))) == [False, True, True]
@@ -185,7 +185,7 @@ def test_failures_can_be_kept_as_values() -> None:
     ids=["raises", "makes no branch", "takes no item", "iterates"],
 )
 def test_branch_that_cannot_be_made_fails(fn: Any, error: type[Exception]) -> None:
-    """A function that raises for an item, or makes something else than a branch, fails that branch."""
+    """If the function raises for an item, or does not return a branch, that branch fails."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -195,7 +195,7 @@ def test_branch_that_cannot_be_made_fails(fn: Any, error: type[Exception]) -> No
 
 
 def test_operation_that_the_function_drops_is_found() -> None:
-    """An operation that is made for an item and dropped fails the workflow when that branch is made, and not before."""
+    """An operation made for an item and dropped fails the workflow when that branch is made, and not before."""
 
     def careless(amount: int) -> Any:
         if amount == 1:
@@ -204,8 +204,8 @@ def test_operation_that_the_function_drops_is_found() -> None:
 
     @workflow(name="w")
     def body() -> Durable[Any]:
-        one = yield from settle(fan_out(careless, [0, 1], limit=1))
-        return one
+        outcome = yield from settle(fan_out(careless, [0, 1], limit=1))
+        return outcome
 
     session = a_session(body)
     assert opened(session.start()) == ["0.0.0.0.0"]
@@ -214,7 +214,7 @@ def test_operation_that_the_function_drops_is_found() -> None:
 
 
 def test_fan_out_that_loses_a_race_leaves_nothing() -> None:
-    """What runs is withdrawn, and nothing more begins."""
+    """Running branches are withdrawn, and no other begins."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -230,7 +230,7 @@ def test_fan_out_that_loses_a_race_leaves_nothing() -> None:
 
 
 def test_cancelled_fan_out_begins_nothing_more() -> None:
-    """Branches that run clean up; those that had not begun never do."""
+    """Running branches clean up; the remaining ones never begin."""
 
     def careful(amount: int) -> Durable[None]:
         try:
@@ -253,7 +253,7 @@ def test_cancelled_fan_out_begins_nothing_more() -> None:
 
 
 def _play(session: WorkflowSessionRunner, dice: random.Random) -> list[HistoryEntry]:
-    """Answer whatever is open, in any order; the entries that came of it."""
+    """Answer open waits in random order; returns the entries."""
     session.start()
     entries: list[HistoryEntry] = []
     while session.waits:
@@ -265,7 +265,7 @@ def _play(session: WorkflowSessionRunner, dice: random.Random) -> list[HistoryEn
 
 @pytest.mark.parametrize("seed", range(10))
 def test_replay_comes_to_the_same_place(seed: int) -> None:
-    """Whatever the order of the answers, a session that is fed the first few of them waits for the same things."""
+    """A session that replays any prefix of the entries waits for the same things as the live one."""
 
     def nested(amount: int) -> Any:
         return gather(fan_out(steps, range(amount), limit=1), charge(amount))
@@ -288,7 +288,7 @@ def test_replay_comes_to_the_same_place(seed: int) -> None:
 
 
 def test_memory_does_not_grow_with_what_is_over() -> None:
-    """A branch that has ended, or has not begun, takes no more than its result and its item."""
+    """A branch that has ended keeps only its result, and one that has not begun only its item."""
 
     def peak(count: int) -> int:
         session = a_session(fanning, count, 4)
@@ -310,13 +310,13 @@ def test_memory_does_not_grow_with_what_is_over() -> None:
 
 @pytest.mark.parametrize("limit", [0, -1, True, 2.0, "2"])
 def test_senseless_limit_is_refused(limit: Any) -> None:
-    """A limit that is no number of branches is refused where it is written."""
-    with pytest.raises(InvalidValue, match="limit must be an int from 1 up"):
+    """A limit that is not a count of branches is refused where it is written."""
+    with pytest.raises(InvalidValue, match="limit must be an int of at least 1"):
         fan_out(charge, [1], limit=limit)  # type: ignore[unused-awaitable]
 
 
 def test_wrong_arguments_are_refused() -> None:
-    """What is no function, and what cannot be iterated, is refused by name."""
+    """A non-function and a non-iterable are refused by name."""
     with pytest.raises(WrongType, match="fn must be a function of one item, not int"):
         fan_out(7, [1])  # type: ignore[arg-type, unused-awaitable]
     with pytest.raises(WrongType, match="items must be iterable, not int"):

@@ -265,7 +265,7 @@ SOUND = [
 @pytest.mark.parametrize("statement", SOUND, ids=lambda one: one.__name__)
 def test_operation_that_an_error_drops_is_nobodys_mistake(statement: Callable[[], Any]) -> None:
     """What an error or the garbage collector drops, and what is kept, is not reported."""
-    assert value_of(run(workflow_of(statement))) == "not told"
+    assert value_of(run(workflow_of(statement))) == "unreported"
     made.clear()
 
 
@@ -284,7 +284,7 @@ def half_made() -> None:
 
 def test_operation_that_was_never_made_is_not_forgotten() -> None:
     """What no constructor has finished cannot be yielded."""
-    assert value_of(run(workflow_of(half_made))) == "not told"
+    assert value_of(run(workflow_of(half_made))) == "unreported"
 
 
 def problem_of() -> Durable[Declined | None]:
@@ -308,9 +308,9 @@ def test_error_that_a_body_keeps_takes_its_operations_along() -> None:
             refuse()
         except Declined as error:
             last = last or error
-        return "not told" if last else ""
+        return "unreported" if last else ""
 
-    assert value_of(run(body)) == "not told"
+    assert value_of(run(body)) == "unreported"
 
 
 def test_operations_of_a_failed_branch_go_with_its_error() -> None:
@@ -328,9 +328,9 @@ def test_operations_of_a_failed_branch_go_with_its_error() -> None:
         outcomes: Any = yield from settle(branch(charge(1)))
         outcomes = None
         yield from settle(branch(charge(1)))
-        return "not told" if outcomes is None else ""
+        return "unreported" if outcomes is None else ""
 
-    assert value_of(run(body)) == "not told"
+    assert value_of(run(body)) == "unreported"
 
 
 def test_branch_that_never_began_has_forgotten_nothing() -> None:
@@ -349,16 +349,16 @@ def test_branch_that_never_began_has_forgotten_nothing() -> None:
             yield from gather(fails(), waits(charge(1)))
         except Declined:
             yield from sleep(0)
-        return "not told"
+        return "unreported"
 
-    assert value_of(run(body)) == "not told"
+    assert value_of(run(body)) == "unreported"
 
 
 def test_loser_that_never_began_has_forgotten_nothing() -> None:
     """A race is over before a helper has begun: from Python 3.12 on its arguments live longer than its closing."""
 
     def wins(op: Op[int] | None = None) -> Durable[str]:
-        return "not told"
+        return "unreported"
         yield from op
 
     @workflow(name="w")
@@ -367,7 +367,7 @@ def test_loser_that_never_began_has_forgotten_nothing() -> None:
         yield from sleep(0)
         return won.value
 
-    assert value_of(run(body)) == "not told"
+    assert value_of(run(body)) == "unreported"
 
 
 def test_dropped_operation_is_told_on_replay_as_well() -> None:

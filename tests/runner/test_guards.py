@@ -141,7 +141,7 @@ def test_dropped_operation_in_a_branch_fails_the_branch() -> None:
             yield from gather(branch(), charge(2))
         except OperationMisused as error:
             return str(error)
-        return "not told"
+        return "unreported"
 
     assert "in branch but never yielded" in misuse(body)
 
@@ -273,7 +273,7 @@ def test_yield_of_something_else_is_refused(value: Any) -> None:
 
     kind = type(value).__name__
     assert misuse(body) == (
-        f"workflow w yielded or awaited {kind}, which is no durable operation: "
+        f"workflow w yielded or awaited {kind}, which is not a durable operation: "
         f"do I/O in an activity ({line_of(body, 'yield value')})"
     )
 
@@ -296,7 +296,7 @@ def test_await_of_a_foreign_awaitable_is_refused() -> None:
         await helper()
 
     told = misuse(body)
-    assert told.startswith("workflow w yielded or awaited Foreign, which is no durable operation")
+    assert told.startswith("workflow w yielded or awaited Foreign, which is not a durable operation")
     assert f"{inspect.getsourcefile(Foreign)}:" in told
 
 

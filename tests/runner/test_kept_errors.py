@@ -184,7 +184,7 @@ def sound(which: str = "") -> Durable[str]:
     """Runs one of the functions above."""
     SOUND[CHOSEN[0]]()
     yield from sleep(0)
-    return "not told"
+    return "unreported"
 
 
 CHOSEN = [""]
@@ -194,7 +194,7 @@ CHOSEN = [""]
 def test_error_that_is_let_go_elsewhere_takes_its_operations_along(which: str) -> None:
     """Wherever an error was kept and is let go, the operations in its traceback were not forgotten."""
     CHOSEN[0] = which
-    assert value_of(run(sound)) == "not told"
+    assert value_of(run(sound)) == "unreported"
 
 
 # --- what is certain all the same ---------------------------------------------------------------------------------

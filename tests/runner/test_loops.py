@@ -224,7 +224,7 @@ def test_state_may_be_nothing() -> None:
 @pytest.mark.parametrize("keep", [-1, True, 1.5, None, "3"], ids=repr)
 def test_keep_must_be_a_count(keep: Any) -> None:
     """Less than nothing, or what is no number of rounds, is refused where the loop is made."""
-    with pytest.raises(InvalidValue, match="keep must be an int from 0 up"):
+    with pytest.raises(InvalidValue, match="keep must be an int of at least 0"):
         loop(counting, 1, keep=keep)  # type: ignore[unused-awaitable]
 
 

@@ -237,7 +237,7 @@ def going_on(amount: int) -> Durable[None]:
 @pytest.mark.parametrize(
     ("fn", "said"),
     [
-        (wrong, "undo wrong of charge(...) returned NoneType, no operation and no generator helper"),
+        (wrong, "undo wrong of charge(...) returned NoneType, not an operation or a generator helper"),
         (broken, "bug 1"),
         (careless, "was created at"),
         (bare, "write 'yield from'"),
