@@ -378,7 +378,7 @@ async def test_f60_lifecycle_is_defined() -> None:
     with pytest.raises(EngineClosed, match="async with"):
         await engine.query_status("a")
     async with engine:
-        with pytest.raises(OperationMisused, match="open already"):
+        with pytest.raises(OperationMisused, match="already open"):
             await engine.__aenter__()
         await engine.shutdown()
         await engine.shutdown()

@@ -142,7 +142,7 @@ async def test_engine_that_is_being_opened() -> None:
             tasks.start_soon(serve)
             await reach(engine, Stage.OPENING)
             told = str(await refusal(engine))
-            with pytest.raises(OperationMisused, match="open already"):
+            with pytest.raises(OperationMisused, match="already open"):
                 core(engine).check_closed()
             store.may_open.set()
     assert "not open yet" in told

@@ -144,5 +144,16 @@ async def wrong_service(engine: WorkflowEngine, order: Order) -> None:
 
 def wrong_service_without_a_loop(engine: SyncWorkflowEngine, order: Order) -> None:
     engine.send_event(approval, 7)  # type: ignore[misc]
-    number: int = engine.start(wrong_result(order)).result()  # type: ignore[assignment]
-    del number
+    handle = engine.start(wrong_result(order))
+    number: int = handle.result()  # type: ignore[assignment]
+    size: int = handle.progress(str)  # type: ignore[arg-type, assignment]
+    handle.result(timeout="5")  # type: ignore[arg-type]
+    engine.start(wrong_result(order), id=7)  # type: ignore[arg-type]
+    engine.cancel("order-42", because="enough")  # type: ignore[call-arg]
+    engine.pauses.list("order-42")  # type: ignore[call-arg]
+    engine.runs.purge("a day")  # type: ignore[arg-type]
+    engine.schedules.create("nightly", wrong_result(order))  # type: ignore[call-overload]
+    engine.schedules.create("nightly", wrong_result(order), every="5")  # type: ignore[call-overload]
+    SyncWorkflowEngine("orders.db", flows=[wrong_result])  # type: ignore[call-arg]
+    SyncWorkflowEngine(7)  # type: ignore[arg-type]
+    del number, size

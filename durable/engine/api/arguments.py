@@ -1,4 +1,4 @@
-"""Checks of what people pass to the groups."""
+"""Checks of the numbers that people pass to the groups. A wrong type is `WrongType`, a wrong value `InvalidValue`."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ _LIMIT_MAX = 1_000
 
 
 def _limit(limit: int) -> int:
+    """The size of a page."""
     if not isinstance(limit, int) or isinstance(limit, bool):
         raise WrongType("limit", f"must be an int, not {type(limit).__name__}")
     if not 1 <= limit <= _LIMIT_MAX:
-        raise InvalidValue("limit", f"must be 1 to {_LIMIT_MAX}, not {limit}; page on with after=")
+        raise InvalidValue("limit", f"must be 1 to {_LIMIT_MAX}, not {limit}; use after= for the next page")
     return limit
 
 
-def _letter_id(what: str, value: int) -> int:
-    return _number(what, "id of a dead letter", value)
+def _letter_id(parameter: str, value: int) -> int:
+    return _number(parameter, "id of a dead letter", value)
 
 
-def _number(what: str, meaning: str, value: int) -> int:
+def _number(parameter: str, meaning: str, value: int) -> int:
+    """A number that the engine gave out. `meaning` says of what: "id of an event"."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise WrongType(what, f"must be the {meaning}, not {value!r}")
+        raise WrongType(parameter, f"must be the {meaning}, not {value!r}")
     if not 0 <= value < 1 << 63:
-        raise InvalidValue(what, f"{value} is no {meaning}")
+        raise InvalidValue(parameter, f"{value} cannot be the {meaning}")
     return value
 
 
-def _count(what: str, value: int, least: int, most: int) -> int:
+def _count(parameter: str, value: int, least: int, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise WrongType(what, f"must be an int, not {type(value).__name__}")
+        raise WrongType(parameter, f"must be an int, not {type(value).__name__}")
     if not least <= value <= most:
-        raise InvalidValue(what, f"must be {least} to {most}, not {value}")
+        raise InvalidValue(parameter, f"must be {least} to {most}, not {value}")
     return value

@@ -1,20 +1,20 @@
 """What the façade and its groups share: the life of an engine, the way in and the way back.
 
-`Core` lives on the loop and is a state machine. It carries operations to the coordinator's thread and answers back to
-their callers; it decides nothing. `TRANSITIONS` is the whole life:
+`Core` lives in the event loop and is a state machine. It carries operations to the coordinator's thread and replies
+back to their callers; it decides nothing. `TRANSITIONS` is the whole life:
 
-    NEW       Never opened, or the store could not be taken.
-    OPENING   The thread is taking the store.
-    OPEN      Calls are taken. The only stage in which they are.
-    FAILED    The thread has ended by itself, the store is lost. The block is still to be left.
-    DRAINING  Calls are refused, running activities finish or are cut off.
-    STOPPING  The thread was told to end. It holds the store until it has.
-    CLOSED    The thread has gone and the store is free. The engine may be opened again.
-    FORKED    This process is a child of the one that has opened the engine, and the thread does not exist here. Nobody
-              moves there: it is how every stage after the first opening looks from another process.
+    NEW       Never opened, or the store could not be opened.
+    OPENING   The thread is opening the store.
+    OPEN      The only stage that accepts calls.
+    FAILED    The thread has ended by itself: the store is lost. The caller has not left the `async with` block yet.
+    DRAINING  Calls are refused; running activities finish or are cut off.
+    STOPPING  The thread was asked to end. It holds the store until it does.
+    CLOSED    The thread has ended and the store is free. The engine may be opened again.
+    FORKED    This process is a child of the one that opened the engine, and the thread does not exist here. There is no
+              transition to it: every stage after the first opening looks like this from another process.
 
-Two sides move it. The service opens and closes; the thread reports that it has gone, at any moment. While activities
-drain, that report changes nothing but the error that calls are given: the machine moves on when the drain is over.
+Two sides move the machine. The service opens and closes; the thread reports its end, at any moment. While activities
+drain, that report only changes the error that calls raise: the machine moves on when the drain is over.
 
 From OPENING on there is a `Runtime`, a new one for each opening.
 """
@@ -48,7 +48,7 @@ from durable.runner.definitions import WorkflowDef
 from durable.runner.ops import STEPPING, caller
 
 _log = logging.getLogger("durable")
-OPEN_ALREADY = "this engine is open already: use the one that 'async with' gave you"
+OPEN_ALREADY = "this engine is already open: use the one that 'async with' gave you"
 P = ParamSpec("P")
 A = TypeVar("A")
 S = TypeVar("S")
@@ -69,7 +69,7 @@ class Stage(Enum):
 
 TRANSITIONS: dict[Stage, frozenset[Stage]] = {
     Stage.NEW: frozenset({Stage.OPENING}),
-    # NEW: the thread could not take the store. STOPPING: whoever was opening it has been cancelled.
+    # NEW: the store could not be opened. STOPPING: the task that was opening the engine was cancelled.
     Stage.OPENING: frozenset({Stage.OPEN, Stage.NEW, Stage.STOPPING}),
     Stage.OPEN: frozenset({Stage.DRAINING, Stage.FAILED}),
     Stage.FAILED: frozenset({Stage.DRAINING}),
@@ -78,16 +78,16 @@ TRANSITIONS: dict[Stage, frozenset[Stage]] = {
     Stage.CLOSED: frozenset({Stage.OPENING}),
     Stage.FORKED: frozenset(),
 }
-# Where the machine moves when the thread reports that it has gone; it stays in the others.
+# Where the machine moves when the thread reports its end. In other stages it stays where it is.
 _WHEN_GONE = {Stage.OPENING: Stage.NEW, Stage.OPEN: Stage.FAILED, Stage.STOPPING: Stage.CLOSED}
-# Bound once: attribute access on an enum costs a call on 3.11, and every call of the engine asks.
+# Bound once: attribute access on an enum costs a call on 3.11, and every call of the engine compares with it.
 _OPEN = Stage.OPEN
 
 
 def service_call(
     method: Callable[Concatenate[S, P], Coroutine[Any, Any, A]],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, A]]:
-    """Guard a method of the engine: inside a workflow body it says what to write instead."""
+    """Guard a method of the API: inside a workflow body it raises `OperationMisused`, which says what to write."""
 
     @functools.wraps(method)
     def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, A]:
@@ -99,7 +99,7 @@ def service_call(
 
 
 def refuse_in_body(name: str) -> None:
-    """Raises `OperationMisused` if a workflow body is running: it has called what only a service may call."""
+    """Raises `OperationMisused` if a workflow body is running. `name` is the method that only a service may call."""
     if STEPPING.get() is not None:
         raise OperationMisused(
             f"{name}() was called inside a workflow body, which must not talk to the engine: "
@@ -109,7 +109,7 @@ def refuse_in_body(name: str) -> None:
 
 @attrs.define(eq=False)
 class Core:
-    """The life of an engine."""
+    """The life of an engine, and the way to its coordinator. Everything here runs in the event loop that opened it."""
 
     backend: Backend
     registry: Registry[WorkflowDef[Any, Any]]
@@ -118,11 +118,11 @@ class Core:
     clock: Clock
     new_id: Callable[[], str]
     _stage: Stage = Stage.NEW
-    # The process that has opened it, 0 before the first time.
+    # The process that opened the engine last, 0 before the first opening.
     _pid: int = 0
-    # Why the thread has ended by itself.
+    # Why the thread ended by itself, if it did.
     _failure: BaseException | None = None
-    # There is one from OPENING on.
+    # Set from OPENING on.
     _runtime: Runtime = attrs.field(init=False)
 
     @property
@@ -132,7 +132,7 @@ class Core:
 
     def _move(self, stage: Stage) -> None:
         if stage not in TRANSITIONS[self._stage]:
-            raise InvariantViolated(f"an engine cannot go from {self._stage.value} to {stage.value}")
+            raise InvariantViolated(f"an engine cannot move from {self._stage.value} to {stage.value}")
         self._stage = stage
 
     # --- calls ----------------------------------------------------------------------------------------------------
@@ -140,19 +140,20 @@ class Core:
     def check_open(self) -> Runtime:
         """The runtime of the open engine.
 
-        Raises `EngineForked`, `EngineClosed` or what has made it fail, or `OperationMisused` in another event loop.
+        Raises `EngineForked`, `EngineClosed` or the error that made it fail, or `OperationMisused` in another event
+        loop.
         """
         if (stage := self.stage) is not _OPEN:
             raise self._refusal(stage)
         if not self._runtime.bridge.is_here():
             raise OperationMisused(
                 "this engine was opened in another event loop and can only be used there: "
-                "go there with anyio.from_thread.run, or use a SyncWorkflowEngine, which takes calls from any thread"
+                "call it with anyio.from_thread.run, or use a SyncWorkflowEngine, which takes calls from any thread"
             )
         return self._runtime
 
     def _refusal(self, stage: Stage) -> BaseException:
-        """What a call is told in any stage but OPEN."""
+        """The error that a call raises in any stage but OPEN."""
         if stage is Stage.FORKED:
             return EngineForked(self._pid)
         if stage in (Stage.NEW, Stage.OPENING):
@@ -160,7 +161,11 @@ class Core:
         return EngineClosed() if self._failure is None else self._failure.with_traceback(None)
 
     async def ask(self, operation: Operation[A]) -> A:
-        """Have an operation done; the answer comes after its commit."""
+        """Submit an operation and wait for its reply, which comes after the commit.
+
+        At most `max_inbox` callers are past this point; the others wait for a place. Raises what the decision raises,
+        and `EngineClosed` or the error that made the engine fail if the thread ends before it replies.
+        """
         runtime = self.check_open()
         room = runtime.room
         try:
@@ -172,31 +177,31 @@ class Core:
             is_late = False
         try:
             if is_late:
-                # It may have been closed meanwhile, and opened again.
+                # While the caller waited, the engine may have been closed, or even opened again.
                 runtime = self.check_open()
             return await runtime.answer(operation)
         finally:
             room.release()
 
     def ask_end(self, operation: AwaitEnd | AwaitChange) -> Coroutine[Any, Any, Any]:
-        """Like `ask`, for the two questions whose answer may take months; they take no room in the queue."""
+        """Like `ask`, for the two operations whose reply may take months; they take none of the `max_inbox` places."""
         return self.check_open().answer(operation)
 
     def running_positions(self, key: int, round: int) -> frozenset[str]:
-        """Where activities of a workflow run in this process now; for those who have had an answer."""
+        """Where activities of a workflow run in this process now. Call it only after `ask` has returned."""
         return self._runtime.pool.running_positions(key, round)
 
     # --- opening --------------------------------------------------------------------------------------------------
 
     def check_closed(self) -> None:
-        """Raises `EngineForked`, or `OperationMisused` if the engine is open: it is entered only once at a time."""
+        """Raises `EngineForked`, or `OperationMisused` if the engine is open: it can be entered only once at a time."""
         if (stage := self.stage) is Stage.FORKED:
             raise self._refusal(stage)
         if Stage.OPENING not in TRANSITIONS[stage]:
             raise OperationMisused(OPEN_ALREADY)
 
     async def open(self, tasks: anyio.abc.TaskGroup, is_cancelled: Callable[[], bool]) -> None:
-        """Start the thread and have it take the store. Raises a `StorageError`."""
+        """Start the thread and wait until it has opened the store. Raises a `StorageError`."""
         runtime = self._make_runtime(tasks, is_cancelled)
         self._move(Stage.OPENING)
         self._runtime, self._pid, self._failure = runtime, os.getpid(), None
@@ -205,13 +210,13 @@ class Core:
         except BaseException as error:
             self._gone(error)
             raise
-        # Once the thread works on the store it must be waited for, or a cancelled start leaves the store locked.
+        # Shielded: once the thread opens the store it must be waited for, or a cancelled start leaves the store locked.
         try:
             with anyio.CancelScope(shield=True):
                 await runtime.opened.wait()
         except BaseException:
-            # A bare asyncio task.cancel(), as of asyncio.timeout, gets through the shield. Whoever opens the store next
-            # should find it free, unless opening it takes long.
+            # A bare asyncio task.cancel(), as asyncio.timeout makes it, gets through the shield. Wait a moment, so that
+            # the next engine finds the store free, unless opening it takes long.
             if self._stage is Stage.OPENING:
                 self._stop()
             with anyio.move_on_after(1.0, shield=True):
@@ -219,7 +224,8 @@ class Core:
             raise
         if self._failure is not None:
             raise self._failure
-        # Here and not when the thread reports: the caller recovers before anybody else is let in.
+        # Here and not when the thread reports that the store is open: so no other task can call before this one has
+        # submitted `ReadRecovery`.
         self._move(Stage.OPEN)
         runtime.pool.start()
 
@@ -246,7 +252,7 @@ class Core:
     # --- what the thread reports, in the loop ---------------------------------------------------------------------
 
     def _receive(self, release: Release) -> None:
-        """Hand out what one commit has released."""
+        """Hand out what one commit has released: activities to the pool, replies to their callers."""
         runtime = self._runtime
         if release.is_last:
             release.answered += runtime.coordinator.refuse_rest(release.end)
@@ -258,7 +264,7 @@ class Core:
             self._gone(release.end)
 
     def _gone(self, failure: BaseException | None) -> None:
-        """The thread has ended, or could not begin."""
+        """The thread has ended, or could not start. `failure` is None if it was asked to end."""
         runtime = self._runtime
         runtime.bridge.close()
         self._failure = failure
@@ -270,7 +276,7 @@ class Core:
     # --- closing --------------------------------------------------------------------------------------------------
 
     async def close(self, drain: float | None = None) -> None:
-        """Take no more work, let activities finish, leave. Harmless when repeated."""
+        """Accept no more calls, let activities finish for `drain` seconds, end the thread. Harmless when repeated."""
         if (stage := self.stage) not in (Stage.OPEN, Stage.FAILED):
             return
         runtime = self._runtime
@@ -278,18 +284,21 @@ class Core:
         self._move(Stage.DRAINING)
         with anyio.CancelScope(shield=True):
             try:
-                # Once the store is lost, no answer can be recorded any more.
+                # When the store is lost, no result can be recorded: there is nothing to wait for.
                 await runtime.pool.drain(0.0 if stage is Stage.FAILED else seconds)
             finally:
-                # Also when asyncio's own cancel() gets through the shield: the thread holds the store until it is told.
+                # In `finally` because asyncio's own cancel() gets through the shield, and the thread holds the store
+                # until it is asked to end.
                 self._stop()
             with anyio.move_on_after(max(seconds, 1.0)):
                 await runtime.gone.wait()
         if not runtime.gone.is_set():
-            _log.error("the coordinator did not come back in time; what was acknowledged is stored, a restart recovers")
+            _log.error(
+                "the coordinator did not come back in time; what was acknowledged is stored, a restart recovers it"
+            )
 
     def _stop(self) -> None:
-        """Tell the thread to end, if it has not."""
+        """Ask the thread to end, unless it has ended."""
         self._move(Stage.STOPPING)
         if self._runtime.gone.is_set():
             self._move(Stage.CLOSED)
@@ -297,16 +306,16 @@ class Core:
             self._runtime.coordinator.stop()
 
     def hurry(self) -> None:
-        """Let running activities have no more time: whoever closes the engine is in a hurry."""
+        """Cut the drain short, or the one to come: the task that closes the engine was cancelled."""
         if self._stage in (Stage.OPEN, Stage.DRAINING):
             self._runtime.pool.hurry()
 
     def drain_seconds(self, drain: object) -> float:
-        """How long a shutdown waits."""
-        what, duration = ("drain", self.config.drain) if drain is None else ("shutdown: drain", drain)
-        return from_duration(what, duration) / SECOND
+        """How long a shutdown waits: `drain` as the caller passed it, or what the configuration says."""
+        label, duration = ("drain", self.config.drain) if drain is None else ("shutdown: drain", drain)
+        return from_duration(label, duration) / SECOND
 
 
 def _warn_if_lost(arrived: bool) -> None:
     if not arrived:
-        _log.warning("the event loop has ended before the engine was shut down; a restart recovers")
+        _log.warning("the event loop ended before the engine was shut down; a restart recovers its workflows")

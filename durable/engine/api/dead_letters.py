@@ -1,4 +1,4 @@
-"""Events that nobody will take: `engine.dead_letters`."""
+"""Events that no workflow will take: `engine.dead_letters`."""
 
 from __future__ import annotations
 
@@ -21,22 +21,28 @@ from durable.model.ids import check_text
 
 @attrs.frozen
 class DeadLetters:
-    """Events that no workflow took; `DeadLetter.reason` says why."""
+    """Events that no workflow took; `DeadLetter.reason` says why.
+
+    A dead letter stays until it is replayed, removed, or older than `dead_letter_retention`.
+    """
 
     _core: Core
 
     @service_call
     async def list(self, *, limit: int = 100, after: int = 0) -> builtins.list[DeadLetter]:
-        """Dead letters, oldest first. `after` is the id of the last one of the page before."""
+        """Dead letters, oldest first. `after` is the id of the last one on the page before."""
         return await self._core.ask(ListLetters(_letter_id("after", after), _limit(limit)))
 
     @service_call
     async def replay(self, letter_id: int, to: str | None = None) -> Delivered | Queued:
-        """Send a dead letter again: to a workflow, or untargeted, a broadcast to all. Raises `DeadLetterNotFound`."""
+        """Send a dead letter again: to one workflow, or untargeted; a broadcast goes to all again.
+
+        The letter is removed once the event is accepted. Raises `DeadLetterNotFound`, and what `send_event` raises.
+        """
         target = None if to is None else check_text("workflow id", to)
         return await self._core.ask(ReplayLetter(_letter_id("letter_id", letter_id), target))
 
     @service_call
     async def remove(self, letter_id: int) -> None:
-        """Forget a dead letter. Raises `DeadLetterNotFound`."""
+        """Delete a dead letter. Raises `DeadLetterNotFound`."""
         await self._core.ask(RemoveLetter(_letter_id("letter_id", letter_id)))

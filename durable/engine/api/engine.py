@@ -1,4 +1,4 @@
-"""`WorkflowEngine`: the façade. It checks what callers pass, builds an operation and hands it over; nothing else."""
+"""`WorkflowEngine`: the façade. It checks what callers pass, builds an operation and submits it; nothing else."""
 
 from __future__ import annotations
 
@@ -49,7 +49,12 @@ T = TypeVar("T")
 
 
 class WorkflowEngine:
-    """Runs workflows durably inside a service. Use it as `async with WorkflowEngine("orders.db") as engine`."""
+    """Runs workflows durably inside a service: `async with WorkflowEngine("orders.db") as engine`.
+
+    `store` is a path, a URL or a backend. `workflows` are the definitions it may run; by default all that were imported
+    when it is opened. One engine owns a store; it may be opened again after it was closed. Works under asyncio and
+    trio.
+    """
 
     def __init__(
         self,
@@ -70,7 +75,7 @@ class WorkflowEngine:
             new_id=new_id,
         )
         self._takes_all = workflows is None
-        # What the last start came to; None before the first.
+        # What the last start found and did; None before the first.
         self.recovery: RecoveryReport | None = None
         self._host: Host | None = None
         self.runs = Runs(self._core)
@@ -82,10 +87,10 @@ class WorkflowEngine:
     async def __aenter__(self) -> Self:
         self._core.check_closed()
         if self._host is not None:
-            # Another task is just opening it.
+            # Another task is opening it right now.
             raise OperationMisused(OPEN_ALREADY)
         if self._takes_all:
-            # Also those that were imported after this object was made.
+            # Includes workflows that were imported after this object was made.
             for definition in REGISTRY:
                 self._core.registry.add(definition)
         self._host = make_host(self._core.close, self._core.hurry)
@@ -122,7 +127,7 @@ class WorkflowEngine:
         delay: timedelta | float | None = None,
         tags: Iterable[str] | None = None,
     ) -> WorkflowHandle[R]:
-        """Begin a workflow; it is durable when this returns. The same id with the same call finds the first one.
+        """Start a workflow; it is durable when this returns. The same id with the same call returns the first one.
 
         Raises `WorkflowAlreadyExists` for another call, other tags or another delay under this id; `CodecError` or
         `PayloadTooLarge` for the arguments.
@@ -130,14 +135,14 @@ class WorkflowEngine:
         if not isinstance(call, WorkflowCall):
             raise WrongType("start", f"takes a call of a @workflow function, not {call!r}")
         call._used = True
-        found = call.child_id if id is None else check_text("workflow id", id)
+        chosen_id = call.child_id if id is None else check_text("workflow id", id)
         definition: WorkflowDef[Any, Any] = call.definition
         coder = definition.coder(self._core.codec)
         coder.check(call.args, call.kwargs)
         text, arguments = coder.pack_call(call.args, call.kwargs)
         record = await self._core.ask(
             StartWorkflow(
-                id=found or self._core.new_id(),
+                id=chosen_id or self._core.new_id(),
                 name=definition.name,
                 version=definition.version,
                 input=text,
@@ -162,8 +167,9 @@ class WorkflowEngine:
     ) -> Delivered | Queued:
         """Send an event to one workflow, or untargeted; it is durable when this returns.
 
-        Raises `WorkflowNotFound`, `WorkflowTerminated`, `PendingEventsFull`, `EventConflict`, `CodecError`, and
-        `EventTypeMismatch` if the workflow that would get it waits for another type and cannot read it.
+        `event_id` makes a repeated call count once. `allow_unstarted` keeps the event for an id that does not exist
+        yet. Raises `WorkflowNotFound`, `WorkflowTerminated`, `PendingEventsFull`, `EventConflict`, `CodecError`, and
+        `EventTypeMismatch` if the workflow that would receive it waits for another type and cannot read this one.
         """
         if not isinstance(event, Event):
             raise WrongType("send_event", f"takes an Event, not {type(event).__name__}")
@@ -187,10 +193,10 @@ class WorkflowEngine:
     @overload
     def handle(self, id: str, wf: WorkflowDef[..., R]) -> WorkflowHandle[R]: ...
     def handle(self, id: str, wf: WorkflowDef[..., Any] | None = None) -> WorkflowHandle[Any]:
-        """The handle of a workflow that was started before; whether it exists is seen when it is used.
+        """The handle of a workflow that was started before. Whether it exists shows when the handle is used.
 
-        With the workflow itself, `handle("order-42", checkout)`, its result has a type. An id that belongs to another
-        workflow then raises `WrongWorkflow` when the handle is used.
+        Pass the workflow function too, `handle("order-42", checkout)`, and the result has its type. If the id belongs
+        to another workflow, using the handle raises `WrongWorkflow`.
         """
         if wf is not None and not isinstance(wf, WorkflowDef):
             raise WrongType("handle", f"wf must be a @workflow function, not {wf!r}")
@@ -198,7 +204,7 @@ class WorkflowEngine:
 
     @service_call
     async def query_status(self, id: str) -> WorkflowStatus | None:
-        """How a workflow stands, None if there is none with this id."""
+        """The status of a workflow, None if there is none with this id."""
         return await self.handle(id).status()
 
     @service_call
@@ -211,17 +217,17 @@ class WorkflowEngine:
 
     @service_call
     async def cancel(self, id: str, reason: str | None = None) -> bool:
-        """Raise `Cancelled` at a workflow's waits; it cleans up and ends cancelled. False if it has ended already."""
+        """Raise `Cancelled` at a workflow's waits: it cleans up and ends cancelled. False if it has already ended."""
         return await self._core.ask(CancelWorkflow(check_text("workflow id", id), check_reason(reason)))
 
     @service_call
     async def terminate(self, id: str, reason: str | None = None) -> bool:
-        """End a workflow at once, without its cleanup. False if it has ended already."""
+        """End a workflow at once, without its cleanup. False if it has already ended."""
         return await self._core.ask(TerminateWorkflow(check_text("workflow id", id), check_reason(reason)))
 
     @service_call
     async def recover(self) -> RecoveryReport:
-        """Go on with what is running and look again at what is parked; harmless when repeated."""
+        """Continue all running workflows and try the parked ones again; harmless when repeated."""
         report = await self._core.ask(RecoverWorkflows())
         while report.next_after is not None:
             report += await self._core.ask(RecoverWorkflows(report.next_after, report.until))
@@ -229,16 +235,17 @@ class WorkflowEngine:
 
     @service_call
     async def backup(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Copy the store to a file while the engine works; the copy opens as a store and is whole once this returns.
+        """Copy the store to a file while the engine works. Once this returns the copy is complete and opens as a store.
 
-        It holds one moment, not before the call. Raises `StoreUnusable` for a path that exists already (unless
-        `overwrite`) or cannot be written, `StorageUnavailable` if the copy fails, `EngineClosed` after a shutdown.
+        It shows the store at one moment after the call began. Raises `StoreUnusable` for a path that already exists
+        (unless `overwrite`) or cannot be written, `StorageUnavailable` if the copy fails, `EngineClosed` after a
+        shutdown.
         """
         await back_up(self._core, path, overwrite=overwrite)
 
     @service_call
     async def shutdown(self, drain: timedelta | float | None = None) -> None:
-        """Take no more work, let activities finish for `drain`, then leave. Nothing acknowledged is lost."""
+        """Accept no more calls, let activities finish for `drain`, then close. Nothing acknowledged is lost."""
         seconds = self._core.drain_seconds(drain)
         with contextlib.suppress(EngineClosed):
             self._core.check_open()
@@ -246,20 +253,20 @@ class WorkflowEngine:
 
 
 def _definitions(workflows: Iterable[WorkflowDef[..., Any]]) -> list[WorkflowDef[Any, Any]]:
-    found = list(workflows)
-    for one in found:
-        if not isinstance(one, WorkflowDef):
-            raise WrongType("workflows", f"takes @workflow functions, not {one!r}")
-    return found
+    definitions = list(workflows)
+    for definition in definitions:
+        if not isinstance(definition, WorkflowDef):
+            raise WrongType("workflows", f"takes @workflow functions, not {definition!r}")
+    return definitions
 
 
 def _tags(tags: Iterable[str] | None) -> tuple[str, ...]:
     if tags is None:
         return ()
     if isinstance(tags, str):
-        raise WrongType("tags", "must be several texts, not one: tags=[...]")
+        raise WrongType("tags", "must be a list of strings, not a single string: tags=[...]")
     texts = dict.fromkeys(check_text("tag", tag) for tag in tags)
-    # In the order given, which for a set is another one in every process.
+    # In the caller's order. A set is sorted, because its order differs from process to process.
     return tuple(sorted(texts) if isinstance(tags, (set, frozenset)) else texts)
 
 

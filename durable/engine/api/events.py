@@ -1,4 +1,4 @@
-"""Events that nobody has taken yet: `engine.events`."""
+"""Events that no workflow has taken yet: `engine.events`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Events:
     async def list(
         self, *, name: str | None = None, to: str | None = None, limit: int = 100, after: int = 0
     ) -> builtins.list[PendingEventInfo]:
-        """Pending events, oldest first: all, those of a name, or those sent to a workflow, started or not.
+        """Pending events, oldest first: all, those with a name, or those sent to a workflow, started or not.
 
-        `after` is the id of the last one of the page before.
+        `after` is the id of the last one on the page before.
         """
         return await self._core.ask(
             ListEvents(

@@ -23,19 +23,24 @@ T = TypeVar("T")
 
 
 class WorkflowHandle(Generic[R_co]):
-    """A workflow that was started, now or long ago."""
+    """A workflow that was started, now or long ago. Making a handle reads nothing; its methods do.
+
+    With a definition, the result is decoded as its type, and an id that belongs to another workflow raises
+    `WrongWorkflow` on first use.
+    """
 
     def __init__(self, core: Core, id: str, definition: WorkflowDef[Any, R_co] | None = None) -> None:
         self._core = core
         self.id = id
-        # Which workflow it must be, where the caller has said so.
+        # The workflow that the id must belong to, if the caller named it.
         self._definition = definition
 
     @service_call
     async def result(self, timeout: timedelta | float | None = None, *, wait_if_parked: bool = False) -> R_co:
-        """Wait for the end: the result, or `WorkflowFailed`, `WorkflowCancelled`, `TimeoutError`.
+        """Wait for the end and return the result, or raise `WorkflowFailed` or `WorkflowCancelled`.
 
-        Raises `WorkflowParked` if the workflow is parked or becomes so, unless `wait_if_parked` is True.
+        Raises `WorkflowParked` if the workflow is parked or becomes so, unless `wait_if_parked` is True, and
+        `TimeoutError` if it has not ended in time; the workflow itself is not affected by that.
         """
         await self._check()
         question = AwaitEnd(self.id, wait_if_parked)
@@ -55,24 +60,24 @@ class WorkflowHandle(Generic[R_co]):
         return value
 
     async def _check(self) -> None:
-        """Raises `WrongWorkflow` if the id belongs to another workflow than the handle was made for."""
+        """Raises `WrongWorkflow` if the handle was made for another workflow than the one with this id."""
         if self._definition is None:
             return
         record = await self._core.ask(FindWorkflow(self.id))
-        # One that has continued as another workflow is the same run still.
+        # After `continue_as` another workflow has the id, and it is still the same run.
         if record is not None and not record.round and record.name != self._definition.name:
             raise WrongWorkflow(self.id, record.name, self._definition.name)
 
     @service_call
     async def status(self) -> WorkflowStatus | None:
-        """How it stands, None if no such workflow is stored."""
+        """Its status, None if no workflow with this id is stored."""
         await self._check()
         record = await self._core.ask(FindWorkflow(self.id))
         return None if record is None else record.status
 
     @service_call
     async def cancel(self, reason: str | None = None) -> bool:
-        """Ask it to clean up and end; False if it has ended already."""
+        """Ask it to clean up and end. False if it has already ended."""
         await self._check()
         return await self._core.ask(CancelWorkflow(self.id, check_reason(reason)))
 
@@ -81,26 +86,26 @@ class WorkflowHandle(Generic[R_co]):
     @overload
     def progress(self, type: type[T]) -> Coroutine[Any, Any, T | None]: ...
     def progress(self, type: Any = Any) -> Coroutine[Any, Any, Any]:
-        """What it has published last, as JSON or as a type that it fits; None if nothing yet.
+        """The value it published last, as JSON or as `type`; None if it has published nothing.
 
-        The workflow is not loaded for this. Raises `WorkflowNotFound`, or `CodecError` for a type that does not fit.
+        This does not load the workflow. Raises `WorkflowNotFound`, and `CodecError` if the value does not fit the type.
         """
         refuse_in_body("WorkflowHandle.progress")
         return self._progress(type)
 
     async def _progress(self, type: Any) -> Any:
         await self._check()
-        found = await self._core.ask(ReadProgress(self.id))
-        return read_progress(self._core.codec, self.id, None if found is None else found.value, type)
+        progress = await self._core.ask(ReadProgress(self.id))
+        return read_progress(self._core.codec, self.id, None if progress is None else progress.value, type)
 
     @overload
     def watch(self) -> Watch[Any]: ...
     @overload
     def watch(self, type: type[T]) -> Watch[T]: ...
     def watch(self, type: Any = Any) -> Watch[Any]:
-        """`async for update in handle.watch()`: how it stands now, then every change of status or progress.
+        """`async for update in handle.watch()`: its status now, then every change of status or progress.
 
-        What is told is stored. A slow consumer sees the latest; the end is always told, and is the last.
+        Every update was stored before it arrives. A slow consumer skips to the latest one. The last update is the end.
         """
         refuse_in_body("WorkflowHandle.watch")
         return Watch(self.id, self._change, self._core.codec, type)
@@ -116,7 +121,10 @@ class WorkflowHandle(Generic[R_co]):
 
 
 def outcome_of(core: Core, record: WorkflowRecord, expected: WorkflowDef[Any, Any] | None = None) -> Any:
-    """The result of a workflow that has ended, or its error raised. `expected` reads it where its code is not known."""
+    """The result of a workflow that has ended, or its error raised.
+
+    The result is decoded by the registered definition, else by `expected`, else as plain JSON.
+    """
     if record.status is WorkflowStatus.PARKED:
         raise WorkflowParked(record.id, record.park_detail or "")
     cause = None if record.error is None else unpack_error(record.error)
@@ -130,6 +138,6 @@ def outcome_of(core: Core, record: WorkflowRecord, expected: WorkflowDef[Any, An
     except UnknownWorkflow:
         if expected is not None and expected.name == record.name:
             return expected.coder(core.codec).result.unpack(text)
-        # Old runs outlive their code; their results are still JSON.
+        # Runs outlive their code, and their results are still readable as JSON.
         return core.codec.coder(Any, f"workflow {record.name}: result").unpack(text)
     return definition.coder(core.codec).result.unpack(text)

@@ -1,7 +1,8 @@
-"""An engine in an event loop of its own, in a thread of its own: what `SyncWorkflowEngine` talks to.
+"""A thread with an event loop that runs one engine: `SyncWorkflowEngine` submits its calls to it.
 
-Ctrl-C may interrupt the caller between any two lines. So nothing here needs a lock, the thread is a daemon, and whoever
-gives up on opening has only to call `close`: the thread then leaves by itself, and the store is free.
+Ctrl-C may interrupt the caller between any two lines. A lock could stay held by an interrupted caller, so there is
+none: shared values change by atomic operations of lists and dicts. The thread is a daemon. After an interrupt while
+opening, a call of `close` is enough: the thread ends by itself and frees the store.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ A = TypeVar("A")
 
 
 class LoopThread:
-    """The thread, its loop, and the calls that are under way in it."""
+    """The thread, its loop, and the calls that run in it. Used for one opening of the engine."""
 
     def __init__(self, engine: WorkflowEngine) -> None:
         self._engine = engine
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name="durable-loop", daemon=True)
-        # Taken by the thread when it begins, or by `close` before that; taking it is atomic.
+        # One permit to run: the thread takes it when it begins, or `close` takes it first. `pop` is atomic.
         self._permits = [True]
         self._opened: Future[None] = Future()
-        self._over = threading.Event()
+        self._ended = threading.Event()
         self._must_leave = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: asyncio.Task[Any] | None = None
@@ -43,7 +44,7 @@ class LoopThread:
     # --- from any other thread ------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Open the engine. Raises what that raises; whatever it raises, `close` must be called."""
+        """Start the thread and wait until the engine is open. Raises what opening raises; call `close` in any case."""
         self._thread.start()
         self._opened.result()
 
@@ -52,28 +53,32 @@ class LoopThread:
         return self._pid != os.getpid()
 
     def close(self) -> None:
-        """Shut the engine down and wait for the thread; harmless when repeated, and in a forked process.
+        """Shut the engine down and wait for the thread. Harmless when repeated and in a forked process.
 
-        An interrupt meanwhile cuts the drain short. Raises what has made the engine fail.
+        An interrupt meanwhile cuts the drain short. Raises the error that made the engine fail, once.
         """
         if self.is_forked():
             return
         if _take(self._permits):
-            # It has not begun, and never will.
-            self._over.set()
+            # The thread has not begun, and without the permit it never will.
+            self._ended.set()
         try:
             self._leave()
-            self._over.wait()
+            self._ended.wait()
         except BaseException:
             self._leave(at_once=True)
-            self._over.wait()
+            self._ended.wait()
             raise
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
     def call(self, work: Callable[[], Awaitable[A]]) -> A:
-        """Have a coroutine function called in the loop, and wait for its answer."""
+        """Run a coroutine function in the loop and wait for its result. Any thread may call this.
+
+        Raises `EngineClosed` if the loop ends first, `EngineForked` in a child process, and `OperationMisused` in the
+        loop's own thread, which would wait for itself.
+        """
         if self.is_forked():
             raise EngineForked(self._pid)
         if threading.current_thread() is self._thread:
@@ -84,23 +89,23 @@ class LoopThread:
         answer: Future[A] = Future()
         self._calls[answer] = None
         if self._loop is not None:
-            # Without it, or with one that is closed: refused below.
+            # A loop that is closed raises RuntimeError: the call is refused below.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._begin, work, answer)
-        if self._over.is_set():
-            # The loop has ended, perhaps before it came to this call.
-            self._refuse_rest()
+        if self._ended.is_set():
+            # The loop may have ended before it began this call.
+            self._refuse_remaining()
         return answer.result()
 
     def _leave(self, *, at_once: bool = False) -> None:
         self._must_leave = True
         loop, server, left = self._loop, self._server, self._left
         if loop is None or server is None or left is None:
-            # Not so far yet: it will look.
+            # The loop is not running yet: `_serve` checks `_must_leave` first.
             return
-        # A cancellation interrupts the opening, and cuts a drain short.
+        # Cancelling interrupts the opening, and cuts a drain short. Otherwise the event asks for an orderly end.
         leave = server.cancel if at_once or not self._opened.done() else left.set
-        # It may have ended by itself.
+        # The loop may have ended by itself.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(leave)
 
@@ -114,8 +119,8 @@ class LoopThread:
         except BaseException as error:
             self._fail(error)
         finally:
-            self._over.set()
-            self._refuse_rest()
+            self._ended.set()
+            self._refuse_remaining()
             if not self._opened.done():
                 self._opened.set_exception(EngineClosed())
 
@@ -130,11 +135,11 @@ class LoopThread:
                 self._opened.set_result(None)
                 await self._left.wait()
         except asyncio.CancelledError:
-            # It was told to leave at once, and has left.
+            # `_leave(at_once=True)`: the engine has been left.
             return
 
     def _fail(self, error: BaseException) -> None:
-        """Hand an error to whoever opens, or else to whoever closes."""
+        """Pass an error to the call of `open`, or to that of `close` if the engine was open."""
         if self._opened.done():
             self._failure = error
         else:
@@ -147,7 +152,7 @@ class LoopThread:
         try:
             value = await work()
         except asyncio.CancelledError:
-            # The loop ends.
+            # The loop is ending.
             answer.set_exception(EngineClosed())
         except BaseException as error:
             answer.set_exception(error)
@@ -156,8 +161,11 @@ class LoopThread:
         finally:
             self._calls.pop(answer, None)
 
-    def _refuse_rest(self) -> None:
-        """The loop has ended: answer the calls that it did not come to. Several threads may do that at once."""
+    def _refuse_remaining(self) -> None:
+        """The loop has ended: refuse the calls it has not answered.
+
+        Several threads may do this at once: `popitem` is atomic, so each call is refused once.
+        """
         with contextlib.suppress(KeyError):
             while True:
                 answer, _ = self._calls.popitem()
@@ -165,7 +173,7 @@ class LoopThread:
 
 
 def _take(permits: list[bool]) -> bool:
-    """Take the permit, if it is still there."""
+    """Take the permit; False if it is gone."""
     try:
         return permits.pop()
     except IndexError:

@@ -30,9 +30,9 @@ class Pauses:
     async def list(
         self, *, workflow_id: str | None = None, name: str | None = None, limit: int = 100, after: int = 0
     ) -> builtins.list[OpenPause]:
-        """Open pauses, oldest first: all, those of a workflow, or those of all workflows with a name.
+        """Open pauses, oldest first: all, those of one workflow, or those of the workflows with a name.
 
-        `after` is the number of the last one of the page before. Raises `WorkflowNotFound`.
+        `after` is the number of the last one on the page before. Raises `WorkflowNotFound`.
         """
         return await self._core.ask(
             ListPauses(
@@ -45,19 +45,20 @@ class Pauses:
 
     @service_call
     async def resume(self, workflow_id: str, pause_id: str, answer: Any) -> None:
-        """Answer a pause; the answer is durable when this returns. The first answer stands.
+        """Answer a pause; the answer is durable when this returns. The first answer counts.
 
         Raises `PauseNotFound`, `PauseAlreadyAnswered`, `PauseExpired`, `PauseCancelled`, `WorkflowTerminated`,
-        `WorkflowParked`, `WorkflowNotFound`; and `CodecError` or `PayloadTooLarge` for an answer that is not what the
-        pause asks for, which then stays open.
+        `WorkflowParked` or `WorkflowNotFound`. An answer of the wrong type raises `CodecError` or `PayloadTooLarge`,
+        and the pause stays open.
         """
         place = check_text("workflow id", workflow_id), check_text("pause id", pause_id)
-        # Here and not where bodies run: whatever the answer does while it is written, it does to its own caller.
+        # In the caller's task, not on the coordinator's thread: encoding runs code of the answer's class, and an error
+        # or a delay there must hit this caller only.
         text = write_own(self._core.codec, answer, "pause: answer")
         _raise(await self._core.ask(ResumePause(*place, text, type(answer).__name__)))
 
     @service_call
     async def cancel(self, workflow_id: str, pause_id: str, reason: str | None = None) -> None:
-        """Take a question back: `PauseCancelled` is raised where the workflow has paused. Refused like `resume`."""
+        """Withdraw a question: `PauseCancelled` is raised where the workflow paused. Raises what `resume` raises."""
         place = check_text("workflow id", workflow_id), check_text("pause id", pause_id)
         _raise(await self._core.ask(CancelPause(*place, check_reason(reason))))

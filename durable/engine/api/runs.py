@@ -1,4 +1,4 @@
-"""What an operator does with workflows: `engine.runs`."""
+"""What an operator does with workflows: `engine.runs`. Listing and reading change nothing in the store."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ Statuses = WorkflowStatus | Iterable[WorkflowStatus] | None
 
 def _query(status: Statuses, name: str | None, tag: str | None, since: datetime | None, limit: int) -> Workflows:
     statuses = (status,) if isinstance(status, WorkflowStatus) else tuple(status or ())
-    if not all(isinstance(one, WorkflowStatus) for one in statuses):
-        raise WrongType("status", "must be a WorkflowStatus or several of them")
+    if not all(isinstance(item, WorkflowStatus) for item in statuses):
+        raise WrongType("status", "must be a WorkflowStatus, or an iterable of them")
     return Workflows(
         statuses=statuses,
         name=None if name is None else check_text("name", name),
@@ -65,10 +65,10 @@ class Runs:
         limit: int = 100,
         after: str | None = None,
     ) -> builtins.list[WorkflowSummary]:
-        """Workflows, newest first. `after` is the id of the last one of the page before."""
+        """Workflows, newest first. `after` is the id of the last one on the page before."""
         query = _query(status, name, tag, since, _limit(limit))
         page = await self._core.ask(ListWorkflows(query, None if after is None else check_text("after", after)))
-        return [WorkflowSummary.of(one.record, one.background.parent_id, one.background.progress) for one in page]
+        return [WorkflowSummary.of(row.record, row.background.parent_id, row.background.progress) for row in page]
 
     @service_call
     async def count(
@@ -79,19 +79,19 @@ class Runs:
         tag: str | None = None,
         since: datetime | None = None,
     ) -> int:
-        """How many workflows fit."""
+        """How many workflows match."""
         return await self._core.ask(CountWorkflows(_query(status, name, tag, since, 1)))
 
     @service_call
     async def history(self, id: str) -> builtins.list[HistoryEntry]:
-        """Everything a workflow has learnt in this round, in order. Raises `WorkflowNotFound`."""
+        """Everything recorded for a workflow in this round, in order. Raises `WorkflowNotFound`."""
         return await self._core.ask(ReadHistory(check_text("workflow id", id)))
 
     @service_call
     async def describe(self, id: str) -> Description:
-        """What a workflow waits for, since when, which attempt, until when, and where in its source.
+        """What a workflow waits for: since when, until when, which attempt, and where in its source.
 
-        Looking changes nothing: a workflow whose code is missing stays as it is, and `problem` says what is missing.
+        This changes nothing: a workflow whose code is missing keeps its status, and `problem` says what is missing.
         Raises `WorkflowNotFound`.
         """
         description = await self._core.ask(DescribeWorkflow(check_text("workflow id", id)))
@@ -103,41 +103,45 @@ class Runs:
 
     @service_call
     async def retry(self, id: str) -> WorkflowHandle[Any]:
-        """Let a failed or parked workflow go on from there: the step that failed begins anew.
+        """Let a failed or parked workflow continue where it stopped: the step that failed runs again.
 
-        Children that failed, or were stopped with it, go on too. Raises `WorkflowNotFound`, or `CannotRetry`, which
-        says what to do instead.
+        Its children that failed, or were stopped together with it, continue too. Raises `WorkflowNotFound`, or
+        `CannotRetry`, which says what to do instead.
         """
         _raise(await self._core.ask(RetryWorkflow(check_text("workflow id", id))))
         return WorkflowHandle(self._core, id)
 
     @service_call
     async def fork(self, id: str, from_position: str, *, new_id: str | None = None) -> WorkflowHandle[Any]:
-        """Start a new workflow that knows all that this one had recorded before a position, and goes on from there.
+        """Start a new workflow with a copy of all that this one recorded before a position; it continues from there.
 
-        The first one is left as it is. Raises `WorkflowNotFound`, `CannotFork`, `WorkflowAlreadyExists`.
+        The original is not changed. Raises `WorkflowNotFound`, `CannotFork`, `WorkflowAlreadyExists`.
         """
-        given = self._core.new_id() if new_id is None else check_text("workflow id", new_id)
+        fork_id = self._core.new_id() if new_id is None else check_text("workflow id", new_id)
         position = check_text("from_position", from_position)
-        _raise(await self._core.ask(ForkWorkflow(check_text("workflow id", id), position, given)))
-        return WorkflowHandle(self._core, given)
+        _raise(await self._core.ask(ForkWorkflow(check_text("workflow id", id), position, fork_id)))
+        return WorkflowHandle(self._core, fork_id)
 
     @service_call
     async def repair(self, id: str, position: str, value: Any, reason: str) -> None:
-        """Replace what is recorded at a position by a value; the history keeps both, and the reason.
+        """Replace the result recorded at a position with a value. The history keeps both, and the reason.
 
-        The workflow goes on with the value; one that has failed does when it is retried. Raises `WorkflowNotFound`,
+        The workflow continues with the value; a failed one does when it is retried. Raises `WorkflowNotFound`,
         `WorkflowTerminated`, `CannotRepair`, and `CodecError` or `PayloadTooLarge` for a value of another type.
         """
-        where = check_text("workflow id", id), check_text("position", position)
-        told = check_text("reason", reason, length_max=1_000)
-        # Here and not where bodies run: whatever the value does while it is written, it does to its own caller.
+        place = check_text("workflow id", id), check_text("position", position)
+        checked_reason = check_text("reason", reason, length_max=1_000)
+        # In the caller's task, not on the coordinator's thread: encoding runs code of the value's class, and an error
+        # or a delay there must hit this caller only.
         text = write_own(self._core.codec, value, "repair: value")
-        _raise(await self._core.ask(RepairWorkflow(*where, text, told, type(value).__name__)))
+        _raise(await self._core.ask(RepairWorkflow(*place, text, checked_reason, type(value).__name__)))
 
     @service_call
     async def purge(self, older_than: timedelta | float) -> int:
-        """Remove workflows that ended longer ago than this; how many. None goes whose parent may still ask."""
+        """Remove workflows that ended longer ago than this, and return how many.
+
+        A child stays as long as its parent may still need its result.
+        """
         before = self._core.clock.now() - from_duration("older_than", older_than)
         purged = 0
         while count := await self._core.ask(PurgeWorkflows(before)):
@@ -146,5 +150,6 @@ class Runs:
 
 
 def _raise(refusal: DurableError | None) -> None:
+    """Raise the refusal that an operation replied with, if any."""
     if refusal is not None:
         raise refusal

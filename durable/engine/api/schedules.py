@@ -33,7 +33,11 @@ _UPCOMING = 3
 
 @attrs.frozen
 class Schedules:
-    """Workflows that are started again and again."""
+    """Workflows that are started again and again, at times of a cron expression or at a fixed distance.
+
+    Each run is an ordinary workflow with the id `<schedule>@<time>`. A schedule keeps ticking while nobody watches it:
+    it is a row with a deadline, like a sleeping workflow.
+    """
 
     _core: Core
 
@@ -72,14 +76,15 @@ class Schedules:
         catch_up: CatchUp = CatchUp.SKIP,
         replace: bool = False,
     ) -> Coroutine[Any, Any, ScheduleSummary]:
-        """Start a workflow by a cron expression in a time zone (UTC), or every so often from now on.
+        """Start a workflow by a cron expression in a time zone (default UTC), or at a fixed distance from now on.
 
-        The same definition under the same name again changes nothing. Raises `ScheduleAlreadyExists` for another one,
-        unless it is to `replace` it; `CodecError` or `PayloadTooLarge` for the arguments.
+        Creating the same schedule again changes nothing. A different one under the same name raises
+        `ScheduleAlreadyExists`, or takes its place with `replace=True`. Raises `CodecError` or `PayloadTooLarge` for
+        the arguments.
         """
         refuse_in_body("Schedules.create")
         if isinstance(call, Op):
-            # Here and not in the coroutine: what was handed over is not forgotten.
+            # Here and not in the coroutine, which may never run: a call that was passed on was not forgotten.
             call._used = True
         return self._create(name, call, (cron, every, timezone), (overlap, catch_up), replace=replace)
 
@@ -87,7 +92,7 @@ class Schedules:
         self,
         name: str,
         call: WorkflowCall[Any],
-        when: tuple[str | None, timedelta | float | None, str | None],
+        plan_fields: tuple[str | None, timedelta | float | None, str | None],
         policies: tuple[Overlap, CatchUp],
         *,
         replace: bool,
@@ -96,8 +101,8 @@ class Schedules:
         if not isinstance(call, WorkflowCall):
             raise WrongType("schedules.create", f"takes a call of a @workflow function, not {call!r}")
         if call.child_id is not None:
-            raise InvalidValue("schedules.create", "gives each run an id of its own: pass the call without with_id()")
-        plan = Plan.of(*when)
+            raise InvalidValue("schedules.create", "gives each run its own id: pass the call without with_id()")
+        plan = Plan.of(*plan_fields)
         overlap, catch_up = policies
         check_policies(overlap, catch_up)
         definition: WorkflowDef[Any, Any] = call.definition
@@ -122,35 +127,37 @@ class Schedules:
 
     @service_call
     async def pause(self, name: str) -> None:
-        """Let no tick start anything; harmless when repeated. Raises `ScheduleNotFound`."""
+        """Stop starting runs until `resume`; harmless when repeated. Raises `ScheduleNotFound`."""
         await self._core.ask(PauseSchedule(check_name(name)))
 
     @service_call
     async def resume(self, name: str) -> None:
-        """Go on with the next tick; those that came meanwhile are left out. Raises `ScheduleNotFound`."""
+        """Continue with the next tick; ticks missed while paused are skipped. Raises `ScheduleNotFound`."""
         await self._core.ask(ResumeSchedule(check_name(name)))
 
     @service_call
     async def trigger(self, name: str, *, id: str | None = None) -> WorkflowHandle[Any]:
-        """Start a run now, also while paused; the same id again finds the first one.
+        """Start a run now, also while paused. The same id again returns the run it started first.
 
         Raises `ScheduleNotFound`, or `ScheduleBusy` while the last run is unfinished and runs must not overlap.
         """
-        given = f"{check_name(name)}@trigger-{self._core.new_id()}" if id is None else check_text("workflow id", id)
-        run = await self._core.ask(TriggerSchedule(name, given))
+        run_id = f"{check_name(name)}@trigger-{self._core.new_id()}" if id is None else check_text("workflow id", id)
+        run = await self._core.ask(TriggerSchedule(name, run_id))
         return WorkflowHandle(self._core, run.id)
 
     @service_call
     async def delete(self, name: str) -> None:
-        """Forget a schedule; its runs go on. Raises `ScheduleNotFound`."""
+        """Delete a schedule; its runs continue. Raises `ScheduleNotFound`."""
         await self._core.ask(DeleteSchedule(check_name(name)))
 
     @service_call
     async def list(
         self, *, limit: int = 100, after: str | None = None, upcoming: int = _UPCOMING
     ) -> builtins.list[ScheduleSummary]:
-        """Schedules by name, each with so many of its next ticks. `after` is the name of the last one of the page
-        before."""
+        """Schedules by name, each with its next `upcoming` ticks.
+
+        `after` is the name of the last one on the page before.
+        """
         page = ListSchedules(None if after is None else check_name(after), _count("limit", limit, 1, _PAGE_MAX))
         count = _count("upcoming", upcoming, 0, _UPCOMING_MAX)
         return [ScheduleSummary.of(schedule, count) for schedule in await self._core.ask(page)]

@@ -1,7 +1,8 @@
 """What a service sees of a workflow while it runs: updates, and the iterator that brings them.
 
-Every update is a question of its own to the coordinator, which answers when there is something new. So there is nothing
-to clean up when a consumer leaves early, and a slow one gets the latest and never misses the end.
+Each update is one operation, `AwaitChange`, which the coordinator answers when the workflow differs from what the
+consumer saw last. So a consumer that leaves early needs no cleanup, and a slow one skips to the latest change and never
+misses the end.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ T_co = TypeVar("T_co", covariant=True)
 
 @attrs.frozen(kw_only=True)
 class WorkflowUpdate(Generic[T_co]):
-    """How a workflow stood at a moment: everything here was stored by then."""
+    """The status and progress of a workflow at one moment. All of it was stored by then."""
 
     workflow_id: str
     status: WorkflowStatus
-    # What it has published last, None if nothing yet.
+    # The last value it published, None if it has published nothing.
     progress: T_co | None
     at: datetime
 
 
 def read_progress(codec: Codec, id: str, text: str | None, type: Any) -> Any:
-    """The value that a workflow has published. Raises `CodecError` if it does not fit the type."""
+    """The value that a workflow published, from its JSON. Raises `CodecError` if it does not fit the type."""
     return None if text is None else codec.coder(type, f"progress of workflow {id!r}").unpack(text)
 
 
 class Watch(Generic[T_co]):
-    """The changes of one workflow, first how it stands now, last its end. An async iterator."""
+    """An async iterator over the changes of one workflow: first its status now, last its end."""
 
     def __init__(self, id: str, ask: Callable[[Sight | None], Awaitable[Sight]], codec: Codec, type: Any) -> None:
         self._id = id
@@ -47,7 +48,7 @@ class Watch(Generic[T_co]):
         self._seen: Sight | None = None
 
     async def next(self) -> WorkflowUpdate[T_co] | None:
-        """The next change, once there is one; None after the end."""
+        """Wait for the next change; None after the end."""
         if self._seen is not None and self._seen.status.is_terminal:
             return None
         self._seen = seen = await self._ask(self._seen)
