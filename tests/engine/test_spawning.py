@@ -362,7 +362,7 @@ def test_cancel_that_loses_to_a_pending_event_leaves_the_child_alone(ends: bool)
         won = yield from race(cancel=handle.cancel(), take=ask.wait())
         if not ends:
             yield from sleep(60)
-        return won.key
+        return str(won.key)
 
     desk = Desk(*FLOWS, outrun)
     desk.send(ask, 0)
