@@ -49,8 +49,9 @@ def fire_due(turn: Turn, key: int) -> None:
     for wait in loaded.session.due(turn.now):
         if loaded.session.waits.get(wait.position) is not wait:
             continue
-        if (act := turn.kinds[wait.kind].due) is not None:
-            act(turn, loaded, wait)
+        act = turn.kinds[wait.kind].due
+        assert act is not None, "a kind with deadlines says what becomes of them"
+        act(turn, loaded, wait)
     # The timer was taken out of the window when it came due; the next one goes in, even if it is the same instant.
     record = turn.state.by_key(key)
     if record is not None and record.wake_at is not None:

@@ -74,7 +74,7 @@ class Deaths:
             return False
         if what == last.what:
             del self.last[key]
-        elif not last.is_passed:
+        else:
             self.last[key] = last._replace(is_passed=True)
         self.write()
         return what == last.what
