@@ -299,3 +299,22 @@ def test_removed_step_is_passed_over() -> None:
     (running,) = desk.activities
     desk.finish(running, 9)
     assert (desk.result(), len(desk.waits("t"))) == (9, 1)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_send_that_loses_to_a_pending_event_is_never_made(ends: bool) -> None:
+    """What is pending is taken first, also by a later branch. If that decides a race, nothing is sent."""
+
+    @workflow(name="sending.outrun")
+    def outrun() -> Durable[str]:
+        won = yield from race(send=ping.send(1), take=news.wait())
+        if not ends:
+            yield from slow()
+        return str(won.key)
+
+    desk = Desk(*FLOWS, outrun)
+    desk.send(news, "fire")
+    desk.start(outrun())
+    for running in desk.activities:
+        desk.finish(running, 0)
+    assert (desk.result(), desk.pending("ping")) == ("take", 0)

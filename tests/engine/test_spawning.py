@@ -350,3 +350,22 @@ def test_child_that_somebody_has_removed() -> None:
     desk.state.batch.workflows_purged.add(desk.record("w/0").key)
     desk.send(ask, 0, to="w")
     assert desk.result() == ["w/0", "w/0"]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_cancel_that_loses_to_a_pending_event_leaves_the_child_alone(ends: bool) -> None:
+    """What is pending is taken first, also by a later branch. If that decides a race, nobody is cancelled."""
+
+    @workflow(name="spawning.outrun")
+    def outrun() -> Durable[str]:
+        handle = yield from spawn(waiter(), on_parent_close=KEEP)
+        won = yield from race(cancel=handle.cancel(), take=ask.wait())
+        if not ends:
+            yield from sleep(60)
+        return str(won.key)
+
+    desk = Desk(*FLOWS, outrun)
+    desk.send(ask, 0)
+    desk.start(outrun())
+    desk.advance(60)
+    assert (desk.result(), desk.status("w/0")) == ("take", WorkflowStatus.SUSPENDED)
