@@ -11,8 +11,10 @@ from durable.engine.config import EngineConfig
 from durable.engine.operations import CancelWorkflow, RetryWorkflow, TerminateWorkflow
 from durable.errors import WorkflowTerminated
 from durable.runner.definitions import WorkflowDef
+from durable.testing.faults import SimCrash
 from tests.engine.desk import Desk, event_of, refusal
 from tests.engine.flows import EVERY, clean, go, tidy, waiter, work
+from tests.engine.test_blamed_bodies import Killer
 
 PARKED, CANCELLED = WorkflowStatus.PARKED, WorkflowStatus.CANCELLED
 
@@ -101,15 +103,18 @@ def test_kept_cancel_takes_awaited_children_along() -> None:
 
 
 def test_kept_cancel_that_is_survived_clears_the_count_of_crashes() -> None:
-    """A body that was there when the process died, and takes its cancellation later, is not what killed it."""
+    """A body that ran when the process died, and takes the same cancellation later, is not what killed it."""
     desk = Desk(_order(), *EVERY)
     desk.start(_order()())
     desk.finish(desk.activities[0], 1)
-    desk.state.mark[0] = desk.record().key
+    desk.state.watch = Killer("w", fed=True)
+    with pytest.raises(SimCrash):
+        desk.cancel(reason="why")
     desk.restart(*EVERY, clean=False)
-    assert desk.cancel() is True
+    assert desk.cancel(reason="why") is True
     assert (desk.record().cancel_pending, desk.record().crashes) == (True, 1)
-    desk.restart(_order(), *EVERY)
+    # No orderly stop, which would clear the count as well.
+    desk.restart(_order(), *EVERY, clean=False)
     assert (desk.record().cancel_pending, desk.record().crashes) == (False, 0)
 
 
