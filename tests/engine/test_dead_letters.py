@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from durable import DeadLetterNotFound, DeadLetterPolicy, Delivered, PendingEventsFull, Queued, WorkflowStatus
+from durable import DeadLetterNotFound, DeadLetterPolicy, Delivered, Event, PendingEventsFull, Queued, WorkflowStatus
 from durable.engine.config import EngineConfig
 from durable.engine.operations import ListLetters, RemoveLetter, ReplayLetter, TerminateWorkflow
 from durable.errors import WorkflowNotFound
@@ -169,3 +169,16 @@ def test_mail_that_the_last_wait_takes_is_not_sent_on() -> None:
     desk.send(go, 1, to="a")
     desk.finish(desk.activities[0], 1)
     assert (desk.status("a"), desk.status("b")) == (WorkflowStatus.SUCCEEDED, WorkflowStatus.SUSPENDED)
+
+
+@pytest.mark.parametrize(("expire_after", "status"), [
+    (60, WorkflowStatus.SUSPENDED), (61, WorkflowStatus.SUCCEEDED),
+])  # fmt: skip
+def test_mail_that_has_expired_is_not_sent_on(expire_after: int, status: WorkflowStatus) -> None:
+    """Under MOVE_TO_BROADCAST an event whose time is over when its workflow ends goes without a trace."""
+    desk = Desk(*EVERY, config=EngineConfig(dead_letter_policy=DeadLetterPolicy.MOVE_TO_BROADCAST))
+    desk.start(waiter(), "taker")
+    desk.start(sleeper(60))
+    desk.send(Event[int]("go", expire_after=expire_after), 5, to="w")
+    desk.advance(60)
+    assert (desk.status("taker"), desk.letters(), desk.pending("go")) == (status, [], 0)

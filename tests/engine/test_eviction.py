@@ -7,12 +7,22 @@ from typing import Any
 
 import pytest
 
-from durable import Durable, Event, WorkflowStatus, race, sleep, workflow
+from durable import (
+    DeadLetterReason,
+    Durable,
+    Event,
+    EventTypeMismatch,
+    Queued,
+    WorkflowStatus,
+    race,
+    sleep,
+    workflow,
+)
 from durable.backends.base import Workflows
 from durable.backends.sqlite import SqliteBackend
 from durable.engine.config import EngineConfig
-from durable.engine.operations import TerminateWorkflow
-from tests.engine.desk import ALL, Desk
+from durable.engine.operations import SendEvent, TerminateWorkflow
+from tests.engine.desk import ALL, Desk, refusal
 from tests.engine.flows import (
     EVERY,
     Refused,
@@ -29,6 +39,7 @@ from tests.engine.flows import (
     reader,
     steady,
     tidy,
+    waiter,
     work_rounds,
     worker,
 )
@@ -154,6 +165,21 @@ def test_many_event_names_are_forgotten() -> None:
         desk.state.post.pending_count(f"name {number}")
     desk.send(Event[int]("one more"), 1)
     assert desk.state.post.pending_count("go") == 1
+
+
+def test_many_types_of_events_are_forgotten() -> None:
+    """When too many names were seen, a wrong sender is no longer refused; its event becomes a dead letter instead."""
+    desk = Desk(*EVERY, checks=False)
+    desk.start(waiter())
+    wrong = SendEvent(name="go", payload='"text"', payload_type=str)
+    assert refusal(desk.batch(wrong)[0])[0] is EventTypeMismatch
+    for number in range(10_000):
+        desk.state.waits.note_type(f"name {number}", int)
+    desk.start(worker(), "another")
+    assert desk.do(wrong) == Queued()
+    assert [letter.reason for letter in desk.letters()] == [DeadLetterReason.UNREADABLE]
+    desk.send(go, 5)
+    assert desk.result() == 5
 
 
 def test_finally_of_an_evicted_body_runs_no_operation() -> None:

@@ -215,3 +215,22 @@ def test_sender_whose_own_wait_cannot_be_read_is_parked_before_it_sends() -> Non
     assert (desk.record().park_reason, desk.pending("ping")) == (ParkReason.UNREADABLE, 0)
     desk.restart(code(int))
     assert (desk.result(), desk.pending("ping")) == ([7, None], 0)
+
+
+def test_full_mailbox_refuses_nothing_while_its_owner_is_about_to_wait() -> None:
+    """The owner has taken what was pending, and the look at its next wait was left to the next batch."""
+
+    @workflow(name="sending_limits.sleepy")
+    def sleepy() -> Durable[list[int]]:
+        yield from slow()
+        return [(yield from ping.wait()), (yield from ping.wait())]
+
+    desk = Desk(*FLOWS, sleepy, config=EngineConfig(max_pending_events=2, max_steps_per_decision=1), checks=False)
+    desk.start(sleepy(), "t")
+    desk.send(ping, 1, to="t")
+    desk.finish(desk.activities[0], 0)
+    for number in range(2):
+        desk.send(junk, number, to="t")
+    desk.start(sender("ping", 1, "t"))
+    desk.settle()
+    assert (desk.result(), desk.result("t")) == (1, [1, 0])
