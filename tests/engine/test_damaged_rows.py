@@ -13,6 +13,7 @@ from durable import (
     Durable,
     OnParentClose,
     ParkReason,
+    WorkflowAlreadyExists,
     WorkflowStatus,
     spawn,
     workflow,
@@ -20,8 +21,8 @@ from durable import (
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine import operations as ops
 from durable.model.records import WorkflowRecord
-from tests.engine.desk import Desk, event_of, refusal
-from tests.engine.flows import EVERY, go, parent_of_waiter, waiter
+from tests.engine.desk import Desk, call_of, event_of, refusal
+from tests.engine.flows import EVERY, go, parent_of_waiter, sleeper, waiter
 
 
 class Damaged(MemoryBackend):
@@ -153,3 +154,15 @@ def test_parent_of_a_damaged_spawned_child(ends: ops.Operation[bool] | None) -> 
     desk.restart(*EVERY, spawner)
     desk.send(go, 7, to="w/0")
     assert desk.result() == 7
+
+
+def test_start_under_the_id_of_damaged_arguments() -> None:
+    """The call that started a workflow still finds it when its stored arguments are damaged; any other is refused."""
+    store = MemoryStore()
+    desk = Desk(*EVERY, make=lambda: MemoryBackend(store), checks=False)
+    key = desk.start(sleeper(60)).key
+    desk.restart(*EVERY, recover=False)
+    store.workflows[key] = attrs.evolve(store.workflows[key], input="{")
+    assert desk.start(sleeper(60)).key == key
+    (reply,) = desk.batch(call_of(sleeper(61), "w"))
+    assert refusal(reply)[0] is WorkflowAlreadyExists

@@ -142,6 +142,15 @@ async def test_unreadable_workflow_is_left_alone_until_it_is_mended(file: Path, 
             assert await engine.handle(id).result(timeout=SOON) == 7
 
 
+async def test_pauses_of_an_unreadable_workflow_are_refused(file: Path) -> None:
+    """Nobody can tell what it asks, so an empty page would be wrong; the pages of the others are given."""
+    (bad,) = await build(file, ("tags", "'{'"))
+    async with WorkflowEngine(file) as engine:
+        with pytest.raises(CodecError, match=f"workflow id '{bad}': its row cannot be read: tags"):
+            await engine.pauses.list(workflow_id=bad)
+        assert await engine.pauses.list(workflow_id="good") == await engine.pauses.list() == []
+
+
 async def test_bad_entry_does_not_stop_describe(file: Path) -> None:
     """A workflow with an entry that cannot be read is described with the problem, unchanged, and can be ended."""
     await build(file)
