@@ -1,4 +1,4 @@
-"""Builders for tests of the runner: sessions, history entries, and what an answer holds. Values in, values out."""
+"""Builders for tests of the runner: sessions, history entries, and readers of results. Values in, values out."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ CODEC = Codec()
 
 
 class Declined(Exception):
-    """An error that can be rebuilt from what is stored of it."""
+    """An error that can be rebuilt from its stored form."""
 
 
 class Opaque(Exception):
-    """An error whose constructor wants something else than its arguments."""
+    """An error whose constructor needs more than its `args`."""
 
     def __init__(self, *, code: int) -> None:
         super().__init__(f"code {code}")
 
 
 def unloaded(message: str) -> Exception:
-    """An error whose class nobody can find by its name."""
+    """An error whose class cannot be found by its name."""
 
     class Unloaded(Exception):
         pass
@@ -47,13 +47,13 @@ def unloaded(message: str) -> Exception:
 
 @activity
 def charge(amount: int) -> int:
-    """An activity with a number in and a number out."""
+    """An activity that takes and returns a number."""
     return amount
 
 
 @activity
 def ship(items: list[str]) -> str | None:
-    """An activity that takes something mutable and may answer None."""
+    """An activity that takes a mutable argument and may return None."""
     return ",".join(items)
 
 
@@ -69,50 +69,50 @@ approval = Event[str | None]("approval")
 
 
 def a_session(definition: WorkflowDef[Any, Any], *args: Any, id: str = "w-1", round: int = 0) -> WorkflowSessionRunner:
-    """A session that has not started; its workflow was created at the new year."""
+    """A session that has not started. Its workflow was created at the new year."""
     who = Identity(id, definition.name, definition.version, round, START)
     return WorkflowSessionRunner(definition, args, {}, who=who, start_at=START, codec=CODEC)
 
 
 def run(definition: WorkflowDef[Any, Any], *entries: HistoryEntry) -> SessionResult:
-    """What a workflow without arguments says after these entries."""
+    """The result of a workflow without arguments after these entries."""
     return a_session(definition).replay(entries)
 
 
 def suspended(result: SessionResult) -> Suspended:
-    """The answer of a body that waits."""
+    """The result, which must be that of a body that waits."""
     assert isinstance(result, Suspended)
     return result
 
 
 def opened(result: SessionResult) -> list[str]:
-    """The positions of the waits that the body has opened since the last answer."""
+    """The positions of the waits that the body has opened since the last result."""
     return [wait.position for wait in suspended(result).opened]
 
 
 def withdrawn(result: SessionResult) -> list[str]:
-    """The positions of the waits that the body no longer wants."""
+    """The positions of the waits that the body has given up since the last result."""
     return [wait.position for wait in suspended(result).withdrawn]
 
 
 def value_of(result: SessionResult) -> Any:
-    """What the body returned."""
+    """The value that the body returned."""
     assert isinstance(result, Completed), result
     return result.value
 
 
 def error_of(result: SessionResult) -> BaseException:
-    """What the body raised."""
+    """The error that the body raised."""
     assert isinstance(result, Failed), result
     return result.error
 
 
 def picture(session: WorkflowSessionRunner, result: SessionResult) -> dict[str, Any]:
-    """Everything that others can see of a session, in a form that can be compared."""
+    """Everything that is visible of a session from outside, in a form that can be compared."""
     waits = [
-        (one.position, one.kind, one.name, one.deadline, one.args, one.kwargs, one.input, one.opened_at, one.attempt,
-         one.retry_at, one.error, session.source(one.position))
-        for one in session.waits.values()
+        (wait.position, wait.kind, wait.name, wait.deadline, wait.args, wait.kwargs, wait.input, wait.opened_at,
+         wait.attempt, wait.retry_at, wait.error, session.source(wait.position))
+        for wait in session.waits.values()
     ]  # fmt: skip
     ended: tuple[Any, ...] = ()
     match result:
@@ -124,7 +124,7 @@ def picture(session: WorkflowSessionRunner, result: SessionResult) -> dict[str, 
             ended = ("continue as", call.name, call.args, call.kwargs)
         case Suspended():
             ended = ("suspended",)
-    activities = sum(one.kind is EntryKind.ACTIVITY for one in session.waits.values())
+    activities = sum(wait.kind is EntryKind.ACTIVITY for wait in session.waits.values())
     assert session.waits.open_activities == activities
     return {"waits": waits, "now": session.now, "wake_at": session.wake_at(), "ended": ended}
 
@@ -133,40 +133,40 @@ def picture(session: WorkflowSessionRunner, result: SessionResult) -> dict[str, 
 
 
 def seconds(count: float) -> int:
-    """The instant so many seconds after the workflow was created."""
+    """The instant `count` seconds after the workflow was created."""
     return START + round(count * SECOND)
 
 
 def instant(count: float) -> datetime:
-    """The same as a datetime."""
+    """The same instant as a datetime."""
     return to_datetime(seconds(count))
 
 
 def _entry(seq: int, position: str, kind: EntryKind, name: str, outcome: str) -> HistoryEntry:
-    """An entry that is recorded `seq` seconds after the start."""
+    """An entry recorded `seq` seconds after the start."""
     return HistoryEntry(seq, position, kind, name, EntryStatus.OK, outcome, seconds(seq))
 
 
 def activity_ok(seq: int, position: str, name: str, value: Any) -> HistoryEntry:
-    """An activity has returned."""
+    """An activity returned."""
     return _entry(seq, position, EntryKind.ACTIVITY, name, json.dumps(value))
 
 
 def activity_error(seq: int, position: str, name: str, error: BaseException) -> HistoryEntry:
-    """An activity has failed for good."""
+    """An activity failed for good."""
     return HistoryEntry(
         seq, position, EntryKind.ACTIVITY, name, EntryStatus.ERROR, pack_error(error), seconds(seq)
     )  # fmt: skip
 
 
 def activity_retry(seq: int, position: str, name: str, retry_at: int | None) -> HistoryEntry:
-    """An attempt has failed and another one is due."""
+    """An attempt failed, and another one will follow."""
     error = pack_error(Declined("not yet"))
     return HistoryEntry(seq, position, EntryKind.ACTIVITY, name, EntryStatus.RETRY, error, seconds(seq), retry_at)
 
 
 def timer_fired(seq: int, position: str) -> HistoryEntry:
-    """A timer has fired."""
+    """A timer fired."""
     return _entry(seq, position, EntryKind.TIMER, "timer", "null")
 
 
@@ -176,22 +176,22 @@ def event_came(seq: int, position: str, payload: Any, name: str = "approval") ->
 
 
 def child_ok(seq: int, position: str, name: str, value: Any) -> HistoryEntry:
-    """A child has ended well."""
+    """A child ended well."""
     return _entry(seq, position, EntryKind.CHILD, name, json.dumps(value))
 
 
 def cancellation(seq: int, reason: str | None = None) -> HistoryEntry:
-    """The workflow is asked to end."""
+    """The workflow was cancelled."""
     return _entry(seq, "", EntryKind.CANCEL, "", json.dumps(reason))
 
 
 def answer(wait: WaitCondition, seq: int, value: Any = None) -> HistoryEntry:
-    """An entry that answers an open wait well."""
+    """An entry that answers an open wait successfully."""
     return _entry(seq, wait.position, wait.kind, wait.name, json.dumps(value))
 
 
 def with_outcome(entry: HistoryEntry, outcome: str) -> HistoryEntry:
-    """The same entry with another stored text."""
+    """The same entry with another stored outcome."""
     return HistoryEntry(entry.seq, entry.position, entry.kind, entry.name, entry.status, outcome, entry.at_us)
 
 
@@ -201,14 +201,14 @@ def hours(count: float) -> timedelta:
 
 
 def misuse(definition: WorkflowDef[[], Any]) -> str:
-    """What a workflow is told that misuses an operation before its first wait."""
+    """The message for a workflow that misuses an operation before its first wait."""
     error = error_of(run(definition))
     assert isinstance(error, OperationMisused), error
     return str(error)
 
 
 def workflow_of(statement: Callable[[], Any]) -> WorkflowDef[[], Any]:
-    """A workflow that does something wrong before its first wait."""
+    """A workflow that runs a statement before its first wait. It returns "unreported" if that is not refused."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -219,6 +219,6 @@ def workflow_of(statement: Callable[[], Any]) -> WorkflowDef[[], Any]:
     return body
 
 
-def refuse(*_given: Any) -> Any:
-    """Raises, and holds what it was given in its frame."""
+def refuse(*_held: Any) -> Any:
+    """Raises. The traceback holds the frame, and so the arguments."""
     raise Declined("no")

@@ -1,6 +1,7 @@
-"""A `Tale`: a live session that is told what happens, while fresh sessions that replay its entries must be the same.
+"""A `Tale`: a live session that is fed entries, and after each one compared with a fresh session that replays them.
 
-States of loops are recorded as the engine does it, with the entry that has ended the round; what is trimmed is gone.
+States of loops are recorded as the engine does it, together with the entry that ended the round. Trimmed entries are
+left out of the next replay.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ OK = EntryStatus.OK
 
 
 def whole(session: WorkflowSessionRunner, result: SessionResult) -> dict[str, Any]:
-    """Everything that others can see of a session, with its undos."""
-    owed = [(one.position, one.name, one.value) for one in session.owed()]
+    """Everything that is visible of a session from outside, with its undos."""
+    owed = [(undo.position, undo.name, undo.value) for undo in session.owed()]
     return picture(session, result) | {"owed": owed, "failed": [*session.failed_undos()], "owes": session.owes}
 
 
 class Tale:
-    """What happens to one workflow without arguments. After every entry it is replayed from the beginning."""
+    """The history of one workflow without arguments. After every entry it is replayed from the beginning."""
 
     # The number of the last entry.
     seq = 0
@@ -36,7 +37,7 @@ class Tale:
         self.result = self.session.start()
 
     def ok(self, *positions: str, value: Any = None) -> Tale:
-        """Some waits are answered well, one after the other: with the value, but a charge with what was charged."""
+        """Answer some waits successfully, in turn: a charge with the amount charged, any other with the value."""
         for position in positions:
             wait = self.session.waits[position]
             result = wait.args[0] if wait.name == "charge" else value
@@ -44,22 +45,22 @@ class Tale:
         return self
 
     def fails(self, position: str, error: BaseException) -> Tale:
-        """An activity fails for good."""
+        """Fail an activity for good."""
         return self.feed(activity_error(self.seq + 1, position, self.session.waits[position].name, error))
 
     def cancelled(self, reason: str | None = None) -> Tale:
-        """The workflow is asked to end."""
+        """Cancel the workflow."""
         return self.feed(cancellation(self.seq + 1, reason))
 
     def refused(self, text: str) -> Tale:
-        """What it ended with cannot be stored; the text is the stored form of the error."""
+        """Refuse to store the result of the workflow. The text is the stored form of the error."""
         seq = self.seq + 1
         return self.feed(
             HistoryEntry(seq, "", EntryKind.REFUSAL, "result", EntryStatus.ERROR, text, seconds(seq))
         )  # fmt: skip
 
     def feed(self, entry: HistoryEntry) -> Tale:
-        """One more entry, and the states of the rounds that begin with it."""
+        """Feed one more entry, and then the states of the rounds that begin with it."""
         self._record(entry)
         while (wait := self._state()) is not None:
             text = wait.input
@@ -68,7 +69,7 @@ class Tale:
         return self
 
     def again(self, definition: WorkflowDef[[], Any] | None = None) -> WorkflowSessionRunner:
-        """Another session that has replayed the same, here with the code at hand or with another one."""
+        """A fresh session that has replayed the same entries, with the same definition or with the given one."""
         fresh = a_session(definition or self.definition)
         replayed = fresh.replay(self.entries)
         assert whole(fresh, replayed) == whole(self.session, self.result)
@@ -76,7 +77,7 @@ class Tale:
         return fresh
 
     def restart(self, definition: WorkflowDef[[], Any] | None = None) -> Tale:
-        """Go on with a session that has replayed everything, under this code."""
+        """Replace the live session by one that has replayed everything, with the same definition or the given one."""
         session = self.again(definition)
         self.session.close()
         self.session, self.definition = session, definition or self.definition
@@ -90,7 +91,7 @@ class Tale:
         self._trim()
 
     def _trim(self) -> None:
-        assert self.session.trimmed <= {entry.seq for entry in self.entries}, "what is gone is trimmed again"
+        assert self.session.trimmed <= {entry.seq for entry in self.entries}, "a trimmed entry is trimmed again"
         self.entries = [entry for entry in self.entries if entry.seq not in self.session.trimmed]
         self.session.trimmed = frozenset()
 
@@ -99,7 +100,7 @@ class Tale:
 
     @property
     def open(self) -> dict[str, str]:
-        """What it waits for: name and arguments by position."""
+        """The open waits: name and arguments by position."""
         assert isinstance(self.result, Suspended), self.result
         return {
             wait.position: " ".join(map(str, (wait.name, *wait.args))) for wait in self.session.waits.values()
@@ -107,31 +108,31 @@ class Tale:
 
     @property
     def recorded(self) -> list[str]:
-        """What stands in the history: the positions of its entries, those of states with a star."""
+        """The positions of the entries in the history. Those of states have a star."""
         return [entry.position + "*" * (entry.kind is EntryKind.LOOP) for entry in self.entries]
 
     @property
     def withdrawn(self) -> list[str]:
-        """What it no longer waits for since the last entry."""
+        """The positions of the waits that the last entry withdrew."""
         assert isinstance(self.result, Suspended), self.result
         return [wait.position for wait in self.result.withdrawn]
 
     @property
     def owed(self) -> list[str]:
-        """What would be undone now, in this order: the undo and the position of its step."""
-        return [f"{one.name} {one.position}" for one in self.session.owed()]
+        """The undos that would run now, in this order: the name and the position of the step."""
+        return [f"{undo.name} {undo.position}" for undo in self.session.owed()]
 
     @property
     def failed(self) -> list[str]:
-        """What could not be undone: the undo, the position of its step and the message."""
-        return [f"{one.undo} {one.position} {one.message}" for one in self.session.failed_undos()]
+        """The undos that have failed: the name, the position of the step, and the message."""
+        return [f"{undo.undo} {undo.position} {undo.message}" for undo in self.session.failed_undos()]
 
     @property
     def error(self) -> BaseException:
-        """How it failed."""
+        """The error of the workflow."""
         return error_of(self.result)
 
     @property
     def value(self) -> Any:
-        """What it returned."""
+        """The result of the workflow."""
         return value_of(self.result)

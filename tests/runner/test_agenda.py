@@ -84,7 +84,7 @@ def test_waits_without_a_deadline_are_never_due(count: int) -> None:
     assert (table.earliest(), table.due(1 << 60)) == (None, [])
 
 
-def test_what_is_over_does_not_pile_up() -> None:
+def test_dropped_waits_do_not_pile_up() -> None:
     """A body with many long timers that keeps adding and dropping another one leaves no trace of the dropped ones."""
     table = Deadlines([1000] * MANY)
     for number in range(50 * MANY):

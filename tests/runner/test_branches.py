@@ -203,7 +203,7 @@ def test_race_raises_a_failure_that_is_first() -> None:
     assert type(error_of(run(body, activity_error(1, "0.1.0", "charge", Declined("no"))))) is Declined
 
 
-def test_race_that_ends_the_workflow_tells_its_losers() -> None:
+def test_race_that_ends_the_workflow_reports_its_losers() -> None:
     """The waits that a body gives up at its end can be read afterwards, and none is open."""
 
     @workflow(name="w")

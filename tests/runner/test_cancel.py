@@ -82,7 +82,7 @@ def test_cancel_ends_a_body_that_does_not_care() -> None:
     assert isinstance(error_of(run(body, cancellation(1))), Cancelled)
 
 
-def test_cancel_that_is_swallowed_goes_on() -> None:
+def test_body_continues_after_a_swallowed_cancel() -> None:
     """A body that catches the cancellation continues like any other, and `now` is the time of the cancellation."""
 
     @workflow(name="w")
@@ -98,7 +98,7 @@ def test_cancel_that_is_swallowed_goes_on() -> None:
     assert value_of(run(body, *entries)) == ("why", (1, 2), instant(5))
 
 
-def test_cancel_is_something_that_the_workflow_learns() -> None:
+def test_cancel_moves_the_time_of_the_workflow() -> None:
     """The workflow's clock moves to the time of the cancellation, and later deadlines count from it."""
 
     @workflow(name="w")

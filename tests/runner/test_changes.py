@@ -76,7 +76,7 @@ def test_new_run_takes_the_new_code() -> None:
     assert answers(session) == [("first", True), ("second", True), ("third", True)]
 
 
-def test_what_one_run_has_answered_is_unknown_to_another() -> None:
+def test_answers_of_one_run_are_not_shared() -> None:
     """Bodies without a history share an empty past, but each gets its own answers recorded."""
     sessions = [a_session(asking, id=id) for id in ("w-1", "w-2")]
     for session in sessions:
@@ -88,7 +88,7 @@ def test_what_one_run_has_answered_is_unknown_to_another() -> None:
 @pytest.mark.parametrize(
     ("count", "expected"), [(0, [False, True, True, False]), (1, [False, False, True, False]), (2, [False] * 4)]
 )
-def test_run_that_was_under_way_stays_on_the_old_code(count: int, expected: list[bool]) -> None:
+def test_run_that_was_under_way_takes_the_old_code(count: int, expected: list[bool]) -> None:
     """Calls reached during a replay, including the step at its end, get the old code; later calls get the new one."""
     session = a_session(asking)
     result = session.replay([PAID, PAID_TWICE][:count])
@@ -236,7 +236,7 @@ def without(*names: str) -> Any:
     return body
 
 
-def test_new_run_goes_on_at_once() -> None:
+def test_new_run_continues_at_once() -> None:
     """Without recorded entries it ends at once and takes no time; later steps keep their positions."""
     session = a_session(without("charge", "approval"))
     assert opened(session.start()) == ["2"]
@@ -259,7 +259,7 @@ RECORDED: dict[str, tuple[str, list[HistoryEntry]]] = {
 
 
 @pytest.mark.parametrize("shape", RECORDED)
-def test_old_run_passes_over_what_is_recorded(shape: str) -> None:
+def test_old_run_passes_over_recorded_entries(shape: str) -> None:
     """Results, failures and failed attempts are passed over, and a later deadline does not move."""
     name, entries = RECORDED[shape]
     session = a_session(without(name))

@@ -63,7 +63,7 @@ def test_reloaded_module_may_define_everything_again(folder: Path) -> None:
     assert module.reloaded_wf.name == "reloaded_wf"
 
 
-def test_other_versions_and_other_modules_are_no_duplicates(folder: Path) -> None:
+def test_other_versions_and_other_modules_are_not_duplicates(folder: Path) -> None:
     """Another version is another workflow, and `.options()` and factories make copies."""
     copies = (
         "again = charge.options(timeout=5)\nfor _ in range(2):\n    charge_loop = activity(name='loop')(charge.fn)\n"
@@ -93,7 +93,7 @@ def test_second_definition_of_a_script_is_refused_with_both_lines(folder: Path) 
         execute(space)
 
 
-def test_script_that_another_run_executes_again_is_no_duplicate(folder: Path) -> None:
+def test_script_in_new_globals_is_not_a_duplicate(folder: Path) -> None:
     """A server that runs a script again uses new globals."""
     for header in ("", "# another line\n"):
         execute(script(folder, header, defined(ACTIVITY, "script_pay")))

@@ -109,7 +109,7 @@ def test_activity_refuses_a_senseless_timeout(timeout: Any) -> None:
 
 
 @pytest.mark.parametrize("fn", [5, None, "plain", numbers, async_numbers])
-def test_activity_refuses_what_is_no_plain_function(fn: Any) -> None:
+def test_activity_must_be_a_plain_function(fn: Any) -> None:
     """An activity is a callable, but not a generator function or an asynchronous generator function."""
     with pytest.raises(WrongType, match="activity"):
         activity(name="x")(fn)

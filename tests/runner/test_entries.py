@@ -98,7 +98,7 @@ HISTORY = [
 
 
 @FLAVOURS
-def test_entries_come_back_as_what_they_were(definition: WorkflowDef[[], Any]) -> None:
+def test_entries_replay_as_recorded(definition: WorkflowDef[[], Any]) -> None:
     """None results, None payloads, typed results and caught failures replay as recorded."""
     expected = (None, None, None, Order(5), ("no funds", 7))
     for _ in range(2):
@@ -240,7 +240,7 @@ DIVERGENCES: list[tuple[HistoryEntry, str, str]] = [
 
 
 @pytest.mark.parametrize(("entry", "recorded", "asked"), DIVERGENCES, ids=lambda param: str(param)[:40])
-def test_entry_that_nobody_waits_for_diverges(entry: HistoryEntry, recorded: str, asked: str) -> None:
+def test_entry_without_a_wait_diverges(entry: HistoryEntry, recorded: str, asked: str) -> None:
     """A wrong kind, name or position is a divergence that names both sides, and the session does not change."""
     session = a_session(fixed)
     before = picture(session, session.start())
@@ -277,7 +277,7 @@ UNREADABLE: list[Callable[[], HistoryEntry]] = [
 
 
 @pytest.mark.parametrize("make", UNREADABLE)
-def test_entry_that_cannot_be_read_teaches_nothing(make: Callable[[], HistoryEntry]) -> None:
+def test_unreadable_entry_changes_nothing(make: Callable[[], HistoryEntry]) -> None:
     """An outcome that cannot be decoded is a CodecError, and the wait stays open for a valid one."""
     session = a_session(fixed)
     before = picture(session, session.start())

@@ -264,7 +264,7 @@ def _play(session: WorkflowSessionRunner, dice: random.Random) -> list[HistoryEn
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_replay_comes_to_the_same_place(seed: int) -> None:
+def test_replay_reaches_the_same_waits(seed: int) -> None:
     """A session that replays any prefix of the entries waits for the same things as the live one."""
 
     def nested(amount: int) -> Any:
@@ -287,7 +287,7 @@ def test_replay_comes_to_the_same_place(seed: int) -> None:
     assert len(entries) == 5 + 2 * (0 + 1 + 2 + 3 + 4)
 
 
-def test_memory_does_not_grow_with_what_is_over() -> None:
+def test_memory_does_not_grow_with_ended_branches() -> None:
     """A branch that has ended keeps only its result, and one that has not begun only its item."""
 
     def peak(count: int) -> int:

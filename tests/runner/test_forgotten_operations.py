@@ -1,4 +1,4 @@
-"""An operation that is taken for its result, or dropped in whatever form, fails the workflow with place and fix."""
+"""An operation that is taken for its result, or dropped in any form, fails the workflow with place and fix."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ made: list[Op[Any]] = []
 
 
 def matched(op: Any) -> str:
-    """Takes an operation for a text."""
+    """Matches an operation against a text."""
     match op:
         case "paid":
             return "paid"
@@ -66,21 +66,21 @@ TAKEN: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("how", TAKEN)
 def test_operation_taken_for_its_result_is_refused_on_the_spot(how: str) -> None:
-    """Each way to take an operation for its result raises there, and names operation, line and fix."""
-    told = misuse(workflow_of(TAKEN[how]))
+    """Each way to take an operation for its result raises there, and names the operation, the line and the fix."""
+    message = misuse(workflow_of(TAKEN[how]))
     line = inspect.getsourcelines(matched if how == "match" else TAKEN[how])[1]
-    assert told.startswith("charge(...) is an operation and not its result, but ")
-    assert "write 'yield from' (or 'await') before it to get its result" in told
-    assert f"{__file__}:{line + 3 if how == 'match' else line} in " in told
+    assert message.startswith("charge(...) is an operation and not its result, but ")
+    assert "write 'yield from' (or 'await') before it to get its result" in message
+    assert f"{__file__}:{line + 3 if how == 'match' else line} in " in message
 
 
 def is_none() -> Any:
-    """Asks whether an operation is None."""
+    """Tests whether an operation is None."""
     return 1 if charge(1) is None else 2
 
 
 def overwritten() -> Any:
-    """Takes another value under the same name."""
+    """Assigns another value to the same name."""
     paid: Any = charge(1)
     paid = 5
     return paid + 1
@@ -93,30 +93,30 @@ def deleted() -> None:
 
 
 def list_dropped() -> int:
-    """Puts operations in a list that goes nowhere."""
+    """Puts operations in a list that is dropped."""
     return len([charge(1)])
 
 
 def shown() -> str:
-    """Shows an operation and does not yield it."""
+    """Formats an operation and does not yield it."""
     return repr(charge(1))
 
 
 def left_in_a_function() -> int:
-    """Leaves it in a local."""
+    """Leaves it in a local variable."""
     paid = charge(1)
     return 1 if paid is not None else 0
 
 
 def slot_overwritten() -> dict[str, Any]:
-    """Overwrites an item."""
-    found: dict[str, Any] = {"paid": charge(1)}
-    found["paid"] = 5
-    return found
+    """Overwrites it in a dict."""
+    slots: dict[str, Any] = {"paid": charge(1)}
+    slots["paid"] = 5
+    return slots
 
 
 def caught_before() -> Any:
-    """Overwrites after an error that has nothing to do with it."""
+    """Overwrites it after an unrelated error."""
     try:
         raise Declined("no")
     except Declined as problem:
@@ -127,7 +127,7 @@ def caught_before() -> Any:
 
 
 def looped() -> None:
-    """Goes over operations and does nothing with them."""
+    """Iterates over operations and does nothing with them."""
     for _ in [charge(1), charge(2)]:
         pass
 
@@ -137,19 +137,19 @@ DROPPED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("statement", DROPPED, ids=lambda one: one.__name__)
-def test_operation_that_dies_unused_is_told_with_its_place(statement: Callable[[], Any]) -> None:
-    """In whatever form an operation is dropped, the workflow fails with operation, place and fix."""
-    told = misuse(workflow_of(statement))
-    assert told.startswith("charge(...) was dropped at ")
-    # The place is where it died: for one that a function has left behind, where that was called.
+@pytest.mark.parametrize("statement", DROPPED, ids=lambda statement: statement.__name__)
+def test_unused_operation_is_reported_with_its_place(statement: Callable[[], Any]) -> None:
+    """In whatever form an operation is dropped, the workflow fails with the operation, the place and the fix."""
+    message = misuse(workflow_of(statement))
+    assert message.startswith("charge(...) was dropped at ")
+    # The place is where it was freed: for one left in a local of a function, the line that called the function.
     place = workflow_of.__code__.co_filename if statement is left_in_a_function else __file__
-    assert f"{place}:" in told
-    assert "but never yielded: did you forget 'yield from' (or 'await')?" in told
+    assert f"{place}:" in message
+    assert "but never yielded: did you forget 'yield from' (or 'await')?" in message
 
 
-def test_operation_left_in_a_variable_of_the_body_is_told_with_its_line() -> None:
-    """A body that returns with an unused operation in a local is told on which line it was made."""
+def test_operation_left_in_a_variable_of_the_body_is_reported_with_its_line() -> None:
+    """If a body returns with an unused operation in a local, the message has the line on which it was made."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -162,7 +162,7 @@ def test_operation_left_in_a_variable_of_the_body_is_told_with_its_line() -> Non
 
 
 def test_place_of_a_variable_is_not_where_the_same_activity_is_run() -> None:
-    """Lines with `yield from charge(...)` are not named. Of many other lines the first are, and that there are more."""
+    """Lines with `yield from charge(...)` are not named. If many other lines qualify, only the first ones are."""
 
     @workflow(name="w")
     def body(many: bool = False) -> Durable[str]:
@@ -187,13 +187,13 @@ def test_place_of_a_variable_is_not_where_the_same_activity_is_run() -> None:
 
 
 def caught() -> None:
-    """The operation was an argument of what raised."""
+    """The operation was an argument of the call that raised."""
     with contextlib.suppress(Declined):
         refuse(charge(1))
 
 
 def caught_by_name() -> str:
-    """As above, and the error has a name."""
+    """The same, and the handler names the error."""
     try:
         refuse(charge(1))
     except Declined as error:
@@ -202,13 +202,13 @@ def caught_by_name() -> str:
 
 
 def stacked() -> None:
-    """The operation lay ready when what comes after it raised."""
+    """The operation was on the stack when the next expression raised."""
     with contextlib.suppress(Declined):
         made.append(gather(charge(1), charge(refuse())))
 
 
 def caught_further_out() -> None:
-    """The handler stands further out."""
+    """The handler is in an outer function."""
 
     def inner() -> tuple[Any, Any]:
         return (charge(1), refuse())
@@ -218,7 +218,7 @@ def caught_further_out() -> None:
 
 
 def kept_errors() -> None:
-    """Errors are kept and let go one after the other, each with the operation that it kept from running."""
+    """Errors are kept and released in turn, each with the operation that it stopped."""
     last: Exception | None = None
     for _ in range(3):
         try:
@@ -230,7 +230,7 @@ def kept_errors() -> None:
 
 
 def collected() -> None:
-    """A cycle that the garbage collector finds may belong to anybody."""
+    """A cycle that the garbage collector frees may belong to any workflow."""
     ring: list[Any] = [charge(1)]
     ring.append(ring)
     del ring
@@ -238,7 +238,7 @@ def collected() -> None:
 
 
 def compared() -> None:
-    """Operations may be looked for among operations."""
+    """Operations may be searched for in a list of operations."""
     pair = [charge(1), charge(2)]
     assert pair[1] in pair
     assert pair.index(pair[1]) == 1
@@ -247,7 +247,7 @@ def compared() -> None:
 
 
 def refused_by_itself() -> None:
-    """An operation that refuses its arguments was never made, wherever its parts are let go."""
+    """An operation that refuses its arguments was never made, wherever its parts are freed."""
     problems: list[Exception] = []
     try:
         charge(1).within(-1)  # type: ignore[unused-awaitable]
@@ -262,33 +262,33 @@ SOUND = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("statement", SOUND, ids=lambda one: one.__name__)
-def test_operation_that_an_error_drops_is_nobodys_mistake(statement: Callable[[], Any]) -> None:
-    """What an error or the garbage collector drops, and what is kept, is not reported."""
+@pytest.mark.parametrize("statement", SOUND, ids=lambda statement: statement.__name__)
+def test_operation_dropped_by_an_error_is_not_reported(statement: Callable[[], Any]) -> None:
+    """Operations freed by an error or by the garbage collector, and operations that are kept, are not reported."""
     assert value_of(run(workflow_of(statement))) == "unreported"
     made.clear()
 
 
 class Halved(Op[None]):
-    """An operation that cannot be made."""
+    """An operation whose constructor did not finish."""
 
     def __str__(self) -> str:
-        return f"{self.what}"  # type: ignore[attr-defined]  # it was never set
+        return f"{self.text}"  # type: ignore[attr-defined]  # it was never set
 
 
 def half_made() -> None:
-    """Lets go of what no constructor has finished."""
+    """Drops an object whose constructor did not finish."""
     half = Halved.__new__(Halved)
     del half
 
 
 def test_operation_that_was_never_made_is_not_forgotten() -> None:
-    """What no constructor has finished cannot be yielded."""
+    """An object whose constructor did not finish could never be yielded."""
     assert value_of(run(workflow_of(half_made))) == "unreported"
 
 
 def problem_of() -> Durable[Declined | None]:
-    """An error as a value, with the operation that it kept from running."""
+    """Returns an error as a value, with the operation that it stopped."""
     yield from sleep(0)
     try:
         refuse(charge(1))
@@ -298,7 +298,7 @@ def problem_of() -> Durable[Declined | None]:
 
 
 def test_error_that_a_body_keeps_takes_its_operations_along() -> None:
-    """A body that ends with errors in its variables has not forgotten what they kept from running."""
+    """A body that ends with errors in its variables has not forgotten the operations in their tracebacks."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -314,7 +314,7 @@ def test_error_that_a_body_keeps_takes_its_operations_along() -> None:
 
 
 def test_operations_of_a_failed_branch_go_with_its_error() -> None:
-    """A settled branch failed before it used its operations: letting go of its error later is no mistake."""
+    """A settled branch failed before it used its operations: releasing its error later is not a mistake."""
 
     def branch(op: Op[int]) -> Durable[int]:
         later = [charge(2)]
@@ -334,7 +334,7 @@ def test_operations_of_a_failed_branch_go_with_its_error() -> None:
 
 
 def test_branch_that_never_began_has_forgotten_nothing() -> None:
-    """A helper that is closed before its first step does not have to use the operations that it was given."""
+    """A helper that is closed before its first step need not use the operations in its arguments."""
 
     def fails() -> Durable[None]:
         raise Declined("no")
@@ -355,7 +355,7 @@ def test_branch_that_never_began_has_forgotten_nothing() -> None:
 
 
 def test_loser_that_never_began_has_forgotten_nothing() -> None:
-    """A race is over before a helper has begun: from Python 3.12 on its arguments live longer than its closing."""
+    """A race ends before a helper has begun: since Python 3.12 its arguments outlive its closing."""
 
     def wins(op: Op[int] | None = None) -> Durable[str]:
         return "unreported"
@@ -370,8 +370,8 @@ def test_loser_that_never_began_has_forgotten_nothing() -> None:
     assert value_of(run(body)) == "unreported"
 
 
-def test_dropped_operation_is_told_on_replay_as_well() -> None:
-    """The same mistake is found at the same place when the history is fed again."""
+def test_dropped_operation_is_also_reported_on_replay() -> None:
+    """The same mistake is reported at the same place when the history is fed again."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -381,13 +381,13 @@ def test_dropped_operation_is_told_on_replay_as_well() -> None:
         yield from sleep(5)
         return str(paid)
 
-    told = [str(error_of(run(body, activity_ok(1, "0", "charge", 1)))) for _ in range(2)]
-    assert told[0] == told[1]
-    assert "charge(...) was dropped at" in told[0]
+    messages = [str(error_of(run(body, activity_ok(1, "0", "charge", 1)))) for _ in range(2)]
+    assert messages[0] == messages[1]
+    assert "charge(...) was dropped at" in messages[0]
 
 
 def test_truth_of_an_operation_is_refused_outside_a_workflow_too() -> None:
-    """An operation has no truth value anywhere; elsewhere it compares and shows itself like any value."""
+    """An operation has no truth value anywhere; outside of a workflow it compares and prints like any other value."""
     op = charge(1)
     with pytest.raises(OperationMisused, match="only a workflow gets its result"):
         bool(op)

@@ -1,4 +1,4 @@
-"""Mistakes in workflow code: each is refused with a sentence that names the place and the fix."""
+"""Mistakes in workflow code: each is refused with a message that names the place and the fix."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.runner.builders import (
 
 
 def misuse(definition: WorkflowDef[[], Any]) -> str:
-    """What a workflow is told that misuses an operation before its first wait."""
+    """The message that a workflow gets for misusing an operation before its first wait."""
     error = error_of(run(definition))
     assert isinstance(error, OperationMisused), error
     return str(error)
@@ -69,7 +69,7 @@ def test_dropped_operation_is_named_at_the_next_one(definition: WorkflowDef[[], 
 
 
 def test_dropped_operation_is_named_at_the_return() -> None:
-    """A body that returns after it dropped an operation has not succeeded."""
+    """A body that returns after it dropped an operation fails."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -81,7 +81,7 @@ def test_dropped_operation_is_named_at_the_return() -> None:
 
 
 def test_dropped_operations_are_named_together() -> None:
-    """Several dropped operations are one error."""
+    """Several dropped operations give one error."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -98,8 +98,8 @@ def test_dropped_operations_are_named_together() -> None:
     ]  # fmt: skip
 
 
-def test_dropped_operation_is_told_once_and_cleanup_runs() -> None:
-    """A body that is told may clean up, with operations of its own. Then the workflow fails."""
+def test_dropped_operation_is_reported_once_and_cleanup_runs() -> None:
+    """The body may catch the mistake and clean up, with operations. Then the workflow fails."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -116,7 +116,7 @@ def test_dropped_operation_is_told_once_and_cleanup_runs() -> None:
 
 
 def test_dropped_operation_does_not_hide_an_error() -> None:
-    """A body that raises fails with its own error, whatever it dropped before."""
+    """A body that raises fails with its own error, even if it dropped an operation before."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -128,7 +128,7 @@ def test_dropped_operation_does_not_hide_an_error() -> None:
 
 
 def test_dropped_operation_in_a_branch_fails_the_branch() -> None:
-    """A branch that drops an operation fails, and its workflow with it."""
+    """A branch that drops an operation fails, and so does its workflow."""
 
     def branch() -> Durable[int]:
         charge(1)  # type: ignore[unused-awaitable]
@@ -147,7 +147,7 @@ def test_dropped_operation_in_a_branch_fails_the_branch() -> None:
 
 
 def test_dropped_operation_of_a_failed_branch_is_not_hidden_by_its_error() -> None:
-    """The error of a branch may be caught, so the operation that it dropped is told instead, with that error."""
+    """The error of a branch may be caught, so the dropped operation is reported instead, with that error as context."""
 
     def branch() -> Durable[None]:
         charge(1)  # type: ignore[unused-awaitable]
@@ -167,8 +167,8 @@ def test_dropped_operation_of_a_failed_branch_is_not_hidden_by_its_error() -> No
     assert type(error.__context__) is Declined
 
 
-def test_operation_that_is_dropped_outside_a_workflow_is_nobodys_mistake() -> None:
-    """Operations are values: making one outside a workflow and forgetting it is no error."""
+def test_operation_dropped_outside_a_workflow_is_not_reported() -> None:
+    """Operations are values: making one outside of a workflow and dropping it is fine."""
     made = [charge(1), sleep(1), gather(charge(2))]
     made.clear()
 
@@ -200,8 +200,8 @@ def starred(op: Op[Any]) -> Any:
 
 @pytest.mark.parametrize("use", [as_list, unpacked, starred])
 @pytest.mark.parametrize("make", [lambda: charge(1), lambda: gather(charge(1)), lambda: charge(1).within(2)])
-def test_operation_is_no_sequence(use: Callable[[Op[Any]], Any], make: Callable[[], Op[Any]]) -> None:
-    """Iterating an operation in a body is refused there and then."""
+def test_operation_is_not_a_sequence(use: Callable[[Op[Any]], Any], make: Callable[[], Op[Any]]) -> None:
+    """Iterating over an operation in a body is refused at once."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -222,7 +222,7 @@ def test_operation_outside_a_workflow_is_refused(
 
 
 def test_operation_inside_an_activity_is_refused() -> None:
-    """An activity that tries to run an operation is told to call the plain function."""
+    """An activity that tries to run an operation gets the advice to call the plain function."""
     token = IN_ACTIVITY.set("any activity")
     try:
         with pytest.raises(OperationMisused, match=r"charge.* cannot run inside an activity: .*\.fn"):
@@ -232,8 +232,8 @@ def test_operation_inside_an_activity_is_refused() -> None:
 
 
 @pytest.mark.parametrize("use", [list, bool], ids=["run", "tested"])
-def test_event_is_sent_otherwise_inside_an_activity(use: Callable[[Op[Any]], Any]) -> None:
-    """An activity that tries to send an event like a workflow is told how it can."""
+def test_event_send_inside_an_activity_is_refused(use: Callable[[Op[Any]], Any]) -> None:
+    """An activity that tries to send an event as a workflow does gets the advice to use the engine."""
     token = IN_ACTIVITY.set("any activity")
     try:
         with pytest.raises(OperationMisused, match=r"send it with engine\.send_event"):
@@ -253,7 +253,7 @@ def test_bare_yield_of_an_operation_is_refused() -> None:
 
 
 def test_bare_yield_beside_other_operations_is_refused() -> None:
-    """A bare `yield` is refused also after operations that were yielded well."""
+    """A bare `yield` is also refused after operations that were yielded correctly."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -265,7 +265,7 @@ def test_bare_yield_beside_other_operations_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [None, 5, "text", [1], object, charge, int])
 def test_yield_of_something_else_is_refused(value: Any) -> None:
-    """A body that yields no operation is told what it yielded, where, and where I/O belongs."""
+    """The message for a yielded non-operation says what was yielded, where, and that I/O belongs in an activity."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -279,14 +279,14 @@ def test_yield_of_something_else_is_refused(value: Any) -> None:
 
 
 class Foreign:
-    """An awaitable of somebody else, such as a future."""
+    """An awaitable from another library, such as a future."""
 
     def __await__(self) -> Generator[Any, Any, None]:
         yield self
 
 
 def test_await_of_a_foreign_awaitable_is_refused() -> None:
-    """A body that awaits what no workflow can wait for is told so."""
+    """Awaiting an object that no workflow can wait for is refused."""
 
     async def helper() -> None:
         await Foreign()
@@ -295,20 +295,20 @@ def test_await_of_a_foreign_awaitable_is_refused() -> None:
     async def body() -> Any:
         await helper()
 
-    told = misuse(body)
-    assert told.startswith("workflow w yielded or awaited Foreign, which is not a durable operation")
-    assert f"{inspect.getsourcefile(Foreign)}:" in told
+    message = misuse(body)
+    assert message.startswith("workflow w yielded or awaited Foreign, which is not a durable operation")
+    assert f"{inspect.getsourcefile(Foreign)}:" in message
 
 
 def items() -> Iterator[int]:
-    """An iterator that is no helper."""
+    """An iterator that is not a helper."""
     return iter([1])
 
 
 @pytest.mark.parametrize("branch", [5, None, [sleep(1)], charge, items(), sleep, Foreign()])
 @pytest.mark.parametrize(("verb", "combine"), [("gather", gather), ("race", race)])
-def test_branch_that_is_no_operation_is_refused(branch: Any, verb: str, combine: Callable[..., Op[Any]]) -> None:
-    """A combinator refuses by name what is neither an operation nor a helper."""
+def test_branch_that_is_not_an_operation_is_refused(branch: Any, verb: str, combine: Callable[..., Op[Any]]) -> None:
+    """A combinator refuses by name anything that is neither an operation nor a helper."""
     expected = f"{verb} takes operations or generator helpers, not {type(branch).__name__}"
     with pytest.raises(OperationMisused, match=f"^{expected}$"):
         combine(sleep(1), branch)  # type: ignore[unused-awaitable]
@@ -332,31 +332,31 @@ def test_continue_as_inside_a_branch_is_refused() -> None:
             return str(error)
         return "accepted"
 
-    told = value_of(run(body, timer_fired(1, "0.0.0")))
-    assert told == "continue_as inside a branch: only the workflow itself can continue"
+    message = value_of(run(body, timer_fired(1, "0.0.0")))
+    assert message == "continue_as inside a branch: only the workflow itself can continue"
 
 
 def test_event_waits_are_shown_by_name_and_key() -> None:
-    """A wait for an event says in messages which one it is."""
+    """In messages, a wait for an event shows the event's name and key."""
     assert str(Event[int]("paid").wait("k")) == "event paid[k]"
     assert str(approval.wait()) == "event approval"
     assert repr(approval) == "<event approval>"
 
 
 def test_await_of_an_event_loops_own_sleep_is_refused() -> None:
-    """A body that calls into an event loop is told that there is none, where, and what to use instead."""
+    """Calling into an event loop is refused: the message says that there is none, where, and what to use instead."""
 
     @workflow(name="runner.guards.loop")
     async def loop() -> None:
         await asyncio.sleep(1)
 
-    told = misuse(loop)
-    assert "needs an event loop" in told
-    assert line_of(loop, "asyncio.sleep") in told
+    message = misuse(loop)
+    assert "needs an event loop" in message
+    assert line_of(loop, "asyncio.sleep") in message
 
 
 def test_other_runtime_errors_are_left_alone() -> None:
-    """Only the error of a missing loop is replaced."""
+    """Only the error for a missing loop is replaced."""
 
     @workflow(name="runner.guards.runtime")
     async def broken() -> None:

@@ -1,4 +1,4 @@
-"""A mistake that a handler could hide is told all the same."""
+"""A mistake is reported even if a handler could hide it."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ log = logging.getLogger(__name__)
 
 
 def swallowed() -> None:
-    """Takes an operation for its result where everything is caught."""
+    """Takes an operation for its result, inside a handler that catches everything."""
     with contextlib.suppress(Exception):
         assert charge(1)  # type: ignore[truthy-bool]
 
 
 def test_broad_handler_does_not_hide_the_mistake() -> None:
-    """A misuse that the body has caught is told at the end of the step."""
+    """A misuse that the body has caught is reported at the end of the step."""
     assert "its truth was tested" in misuse(workflow_of(swallowed))
 
 
 def logged() -> Any:
-    """Tells of an error that was caught, then leaves an operation in a variable."""
+    """Logs a caught error, then leaves an operation in a variable."""
     try:
         refuse(None)
     except Declined as error:
@@ -63,9 +63,9 @@ def raised_from() -> Any:
     return paid
 
 
-@pytest.mark.parametrize("statement", [logged, raised_from], ids=lambda one: one.__name__)
-def test_handler_that_only_tells_of_its_error_hides_no_mistake(statement: Callable[[], Any]) -> None:
-    """An error that was logged, or raised as another one, holds no operation back."""
+@pytest.mark.parametrize("statement", [logged, raised_from], ids=lambda statement: statement.__name__)
+def test_handler_that_only_logs_its_error_does_not_hide_a_mistake(statement: Callable[[], Any]) -> None:
+    """An error that was only logged, or raised as another one, keeps no operation."""
     assert "but never yielded" in misuse(workflow_of(statement))
 
 
@@ -80,7 +80,7 @@ def forgets() -> Durable[str]:
 
 
 def returns_it() -> Durable[Any]:
-    """A helper that returns what has not run."""
+    """A helper that returns something that has not run."""
     yield from sleep(0)
     return charge(1)
 
@@ -93,7 +93,7 @@ def raises_behind() -> Durable[None]:
 
 
 def guarded(op: Any) -> Durable[None]:
-    """Runs what must not fail an order."""
+    """Runs an operation whose failure must not matter."""
     try:
         yield from op
     except Exception:
@@ -102,7 +102,7 @@ def guarded(op: Any) -> Durable[None]:
 
 @workflow(name="hidden.next")
 def next_is_guarded() -> Durable[str]:
-    """The next operation stands in a handler."""
+    """The next operation is inside a handler."""
     charge(1)  # type: ignore[unused-awaitable]
     yield from guarded(notify())
     return "shipped"
@@ -146,7 +146,7 @@ def listed_is_guarded() -> Durable[str]:
 
 @workflow(name="hidden.everything")
 def everything_is_caught() -> Durable[str]:
-    """Catches whatever there is."""
+    """Catches everything."""
     charge(1)  # type: ignore[unused-awaitable]
     with contextlib.suppress(BaseException):
         yield from notify()
@@ -162,7 +162,7 @@ def continues() -> Durable[str]:
 
 
 def around(op: Callable[[], Any]) -> WorkflowDef[[], str]:
-    """A workflow that catches what it can around an operation."""
+    """A workflow that catches every `Exception` around an operation."""
 
     @workflow(name="hidden.around")
     def body() -> Durable[str]:
@@ -193,12 +193,12 @@ HIDDEN: dict[str, WorkflowDef[[], str]] = {
 
 @pytest.mark.parametrize("how", HIDDEN)
 def test_mistake_fails_the_workflow_whatever_it_catches(how: str) -> None:
-    """A forgotten operation fails the run, also if the next operation is guarded or stands in a branch."""
+    """A forgotten operation fails the run, even if the next operation is guarded or in a branch."""
     assert "charge(...)" in misuse(HIDDEN[how])
 
 
 def test_mistake_is_raised_at_the_next_operation() -> None:
-    """The traceback of the failure shows where the body was told."""
+    """The traceback of the failure shows the operation at which the mistake was raised."""
     trace = error_of(run(next_is_guarded)).__traceback__
     names = []
     while trace is not None:
@@ -208,7 +208,7 @@ def test_mistake_is_raised_at_the_next_operation() -> None:
 
 
 def test_mistake_in_an_undo_does_not_hide_the_error_that_is_undone() -> None:
-    """A saga that fails is undone; the mistake in its undo is a failed undo, and its own error is raised."""
+    """A mistake in the undo of a failed saga is a failed undo, and the saga's own error is raised."""
 
     def undoing(paid: int) -> Durable[None]:
         charge(paid)  # type: ignore[unused-awaitable]

@@ -1,4 +1,4 @@
-"""Where functions that keep errors are looked for: in all that a function names, directly or not."""
+"""The search for functions that keep errors covers everything that a function names, directly or not."""
 
 from __future__ import annotations
 
@@ -72,15 +72,15 @@ KEEPERS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("how", KEEPERS)
 def test_keeper_is_found_by_name(how: str) -> None:
-    """What a function names, directly or not, is looked at."""
+    """Everything that a function names, directly or not, is searched."""
     fn: Any = KEEPERS[how]
     assert may_keep_errors(fn.__code__, fn.__globals__)
 
 
 def test_function_that_names_no_keeper_keeps_nothing() -> None:
-    """Python's own library and durable are not looked into, and every function only once."""
+    """The standard library and durable are not searched, and each function is searched only once."""
 
-    # A class whose module nobody can find.
+    # A class whose module cannot be found.
     lost = type("Lost", (), {"__module__": "gone"})()
 
     def again() -> Any:
@@ -94,8 +94,8 @@ def test_function_that_names_no_keeper_keeps_nothing() -> None:
     assert not may_keep_errors(again.__code__, {"nothing": nothing, "again": again, "gather": gather, "service": lost})
 
 
-def test_neighbours_of_a_nested_function_are_looked_at() -> None:
-    """A function inside another one names what only that one knows."""
+def test_neighbours_of_a_nested_function_are_searched() -> None:
+    """A nested function can call functions that only its enclosing function names."""
 
     def keeper() -> Any:
         try:
@@ -109,8 +109,8 @@ def test_neighbours_of_a_nested_function_are_looked_at() -> None:
     assert may_keep_errors(asks.__code__)
 
 
-def test_file_that_is_no_module_is_taken_for_the_main_one() -> None:
-    """Code that was typed into a notebook belongs to `__main__`."""
+def test_code_without_a_module_uses_main() -> None:
+    """Code typed into a notebook belongs to `__main__`."""
     code = compile("def typed(): return None", "<cell 1>", "exec").co_consts[0]
     assert not may_keep_errors(code)
 
@@ -141,8 +141,8 @@ class Other:
 """
 
 
-def test_library_is_looked_at_where_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a library only what is named counts: somewhere inside, each of them keeps errors."""
+def test_library_is_searched_where_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a library only the named members count, although each of these objects keeps errors somewhere inside."""
     folder = tmp_path / "site-packages"
     folder.mkdir()
     (folder / "kept_errors_library.py").write_text(LIBRARY)
@@ -154,11 +154,11 @@ def test_library_is_looked_at_where_it_is_used(tmp_path: Path, monkeypatch: pyte
         return may_keep_errors(code, {"library": library, "Safe": library.Safe, "Other": library.Other})
 
     sources = ["library.keeps()", "Safe()()", "Other().rest()", "library.asks()", "Other()"]
-    assert [asked(one) for one in sources] == [True, True, True, False, False]
+    assert [asked(source) for source in sources] == [True, True, True, False, False]
 
 
 def test_far_too_many_functions_are_doubtful() -> None:
-    """Who names a thousand functions is not blamed."""
+    """Code that names a thousand functions is not blamed."""
     space: dict[str, Any] = {"__name__": "kept_many"}
     source = "\n".join(f"def f{n}(): return f{n + 1}()" for n in range(1100))
     exec(compile(source, "<many>", "exec"), space)

@@ -1,4 +1,4 @@
-"""An error that any function has kept may hold operations: whoever lets go of it later has forgotten nothing."""
+"""An error that any function has kept may hold operations: releasing it later is not a mistake."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Err:
 
 
 def attempt(amount: int) -> Durable[int | Err]:
-    """Prepares an operation that the error of another one keeps from running."""
+    """Prepares an operation that the error of another one stops."""
     follow_up = notify()
     try:
         paid = yield from charge(amount)
@@ -36,7 +36,7 @@ def attempt(amount: int) -> Durable[int | Err]:
 
 @workflow(name="kept.overwritten")
 def overwrites() -> Durable[str]:
-    """Tries again, and takes the next result under the same name."""
+    """Tries again, and assigns the next result to the same name."""
     result: int | Err = 0
     for amount in range(2):
         result = yield from attempt(amount)
@@ -71,9 +71,9 @@ async def awaits() -> str:
     return type(result).__name__
 
 
-@pytest.mark.parametrize("definition", [overwrites, lists, awaits], ids=lambda one: one.name)
+@pytest.mark.parametrize("definition", [overwrites, lists, awaits], ids=lambda case: case.name)
 def test_error_that_a_helper_returns_takes_its_operations_along(definition: Any) -> None:
-    """A helper returns its error as a value; the body lets go of it, and has forgotten nothing."""
+    """A helper returns its error as a value. When the body releases it, no operation is reported."""
     entries = [activity_error(seq, str(seq - 1), "charge", Declined("no")) for seq in (1, 2)]
     assert value_of(run(definition, *entries)) == "Err"
 
@@ -96,28 +96,28 @@ class Errors:
 
 
 class Raw:
-    """Keeps what it is told when a block ends."""
+    """Keeps the arguments of its `__exit__`."""
 
     kept: Any = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *told: object) -> bool:
-        self.kept = told
+    def __exit__(self, *details: object) -> bool:
+        self.kept = details
         return True
 
 
 def caught(box: dict[str, Any]) -> None:
-    """Keeps an error in a dict that it was given."""
+    """Keeps an error in the given dict."""
     try:
         refuse(charge(1))
     except Declined as error:
         box["error"] = error
 
 
-def told(box: dict[str, Any]) -> None:
-    """Keeps what Python says about the error."""
+def keep_details(box: dict[str, Any]) -> None:
+    """Keeps `sys.exc_info()`."""
     try:
         refuse(charge(1))
     except Declined:
@@ -125,14 +125,14 @@ def told(box: dict[str, Any]) -> None:
 
 
 def from_a_dict(let_go: Callable[[dict[str, Any]], Any], keep: Callable[[dict[str, Any]], None]) -> None:
-    """Has an error kept elsewhere, and lets go of it."""
+    """Lets a function keep an error in a dict, and releases it."""
     box: dict[str, Any] = {}
     keep(box)
     let_go(box)
 
 
 def collected() -> None:
-    """Has errors collected by a context manager."""
+    """Lets a context manager collect errors."""
     errors = Errors()
     with errors:
         refuse(charge(1))
@@ -140,7 +140,7 @@ def collected() -> None:
 
 
 def packed() -> None:
-    """Has all that is told at the end of a block collected."""
+    """Lets a context manager collect the arguments of `__exit__`."""
     raw = Raw()
     with raw:
         refuse(charge(1))
@@ -148,7 +148,7 @@ def packed() -> None:
 
 
 def given_up() -> None:
-    """Makes operations one after the other, and gives up all of them when one cannot be made."""
+    """Makes operations in turn, and drops all of them if one cannot be made."""
     made: list[Op[Any]] = []
     try:
         for amount in ("1", "2", "x"):
@@ -158,7 +158,7 @@ def given_up() -> None:
 
 
 def replaced() -> list[Op[Any]]:
-    """As above, with another list."""
+    """The same, with another list."""
     made: list[Op[Any]] = []
     try:
         for amount in ("1", "2", "x"):
@@ -171,7 +171,7 @@ def replaced() -> list[Op[Any]]:
 SOUND: dict[str, Callable[[], Any]] = {
     "pop": lambda: from_a_dict(lambda box: box.pop("error"), caught),
     "clear": lambda: from_a_dict(dict.clear, caught),
-    "exc_info": lambda: from_a_dict(dict.clear, told),
+    "exc_info": lambda: from_a_dict(dict.clear, keep_details),
     "__exit__": collected,
     "__exit__ with one argument": packed,
     "gives up in a handler": given_up,
@@ -192,7 +192,7 @@ CHOSEN = [""]
 
 @pytest.mark.parametrize("which", SOUND)
 def test_error_that_is_let_go_elsewhere_takes_its_operations_along(which: str) -> None:
-    """Wherever an error was kept and is let go, the operations in its traceback were not forgotten."""
+    """Wherever an error was kept and released, the operations in its traceback are not reported."""
     CHOSEN[0] = which
     assert value_of(run(sound)) == "unreported"
 
@@ -209,14 +209,14 @@ def statement_beside_a_keeper() -> Durable[Any]:
 
 @workflow(name="kept.chained")
 def chained_beside_a_keeper() -> Durable[Any]:
-    """The same with a limit, by way of a module."""
+    """The same with a limit, called through a module."""
     here.charge(1).within(gather.__name__ and 5)
     return (yield from attempt(1))
 
 
 @workflow(name="kept.plain")
 def plain_beside_a_keeper() -> Durable[Any]:
-    """The result of a plain function, and of something unknown, is dropped: they may be anything."""
+    """The result of a plain function, and of an unknown one, is dropped: it may be anything."""
     box: dict[str, Any] = {}
     caught(box)
     unknown = box.pop
@@ -228,7 +228,7 @@ def plain_beside_a_keeper() -> Durable[Any]:
 
 @activity
 def keep_nothing(box: dict[str, Any]) -> Any:
-    """Gives back what it was given to keep."""
+    """Returns its argument."""
     return box.pop("error")
 
 
@@ -236,19 +236,19 @@ here: Any = types.ModuleType("here")
 here.charge = charge
 
 
-@pytest.mark.parametrize("definition", [statement_beside_a_keeper, chained_beside_a_keeper], ids=lambda one: one.name)
-def test_forgotten_statement_is_told_beside_a_function_that_keeps_errors(definition: Any) -> None:
-    """A statement that makes an operation and drops it needs no further proof."""
+@pytest.mark.parametrize("definition", [statement_beside_a_keeper, chained_beside_a_keeper], ids=lambda case: case.name)
+def test_forgotten_statement_is_reported_beside_a_function_that_keeps_errors(definition: Any) -> None:
+    """A statement that makes an operation and drops it is a mistake in any case."""
     assert "was created at" in misuse(definition)
 
 
 def test_result_of_a_function_that_is_dropped_may_be_an_error() -> None:
-    """The statement of a call that makes no operation drops what may hold an error."""
+    """A statement that calls something else may drop a value that holds an error."""
     assert value_of(run(plain_beside_a_keeper)) is not None
 
 
 def handled() -> None:
-    """Asks in a handler whether an operation is None."""
+    """Tests in a handler whether an operation is None."""
     try:
         refuse()
     except Declined:
@@ -263,6 +263,6 @@ def asks_in_a_handler() -> Durable[None]:
     yield from sleep(0)
 
 
-def test_operation_that_is_made_and_dropped_in_a_handler_is_told() -> None:
-    """A handler may give up operations that were made before. One that it has made itself is forgotten."""
+def test_operation_made_and_dropped_in_a_handler_is_reported() -> None:
+    """A handler may drop operations that were made before it. One that it made itself is forgotten."""
     assert "was dropped at" in misuse(asks_in_a_handler)

@@ -1,4 +1,4 @@
-"""The table of wait kinds: every operation that waits has a row, and what a row says of children holds."""
+"""The table of wait kinds: every operation that waits has a row, and the rows are right about children."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.runner.builders import a_session, activity_error, seconds
 
 
 def _operations(base: type[Leaf[Any]]) -> Iterator[type[Leaf[Any]]]:
-    """All operations of the package that wait, with those that only others are made of."""
+    """All operations of the package that wait, without base classes."""
     for operation in base.__subclasses__():
         yield from _operations(operation)
         if operation.__module__.startswith("durable."):
@@ -24,14 +24,14 @@ def _operations(base: type[Leaf[Any]]) -> Iterator[type[Leaf[Any]]]:
 
 
 def test_every_operation_that_waits_has_a_row() -> None:
-    """No operation waits without a row, no row is without an operation, and no two operations share one."""
+    """Every operation that waits has its own row, and every row has an operation."""
     kinds = [operation.kind for operation in _operations(Leaf) if "kind" in vars(operation)]
     assert sorted(kind.value for kind in kinds) == sorted(kind.value for kind in KINDS)
 
 
 @workflow(name="runner.kinds.child")
 def child() -> Durable[int]:
-    """A child that nobody runs."""
+    """A child that no engine runs."""
     yield from ()
     return 1
 
@@ -52,7 +52,7 @@ FAILED = activity_error(1, "0", "child", ValueError("no")).outcome
 def test_a_child_that_may_outlive_its_wait_is_remembered(
     kind: EntryKind, status: EntryStatus, outcome: str, has_spawned: bool
 ) -> None:
-    """A spawned child runs on, and a failed one may be retried; one that ended well, or never began, does neither."""
+    """A spawned child keeps running and a failed one may be retried; one that ended well, or never began, is over."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:

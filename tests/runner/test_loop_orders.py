@@ -166,7 +166,7 @@ def an_entry(rng: dice.Random, waits: list[WaitCondition], seq: int, now: int) -
 
 
 @pytest.mark.parametrize("seed", range(0, 50, 10))
-def test_replay_of_what_is_left_is_the_live_session(seed: int) -> None:
+def test_replay_of_the_trimmed_history_is_the_live_session(seed: int) -> None:
     """Whatever a body does with loops: waits, deadlines, draws, undos, ends and what is trimmed are the same."""
     for number in range(seed, seed + 10):
         rng = dice.Random(number)

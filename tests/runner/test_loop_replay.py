@@ -71,7 +71,7 @@ def test_last_rounds_stay_and_older_ones_go(keep: int, rounds: int) -> None:
     assert tale.recorded == [*expected, f"1.{rounds}.0*"]
 
 
-def test_rounds_that_learn_nothing_are_counted_but_cost_nothing() -> None:
+def test_rounds_without_entries_are_counted_but_cost_nothing() -> None:
     """Rounds that recorded nothing belong to the state before them, and are kept and trimmed with it."""
 
     def body(number: int) -> Durable[Next]:
@@ -127,7 +127,7 @@ def test_no_earlier_round_is_run_again() -> None:
     assert called == [8]
 
 
-def test_state_that_is_recorded_counts() -> None:
+def test_recorded_state_is_used() -> None:
     """Not what the code of today would make of the rounds before it."""
     tale = after(3, 10)
     changed = [
@@ -139,7 +139,7 @@ def test_state_that_is_recorded_counts() -> None:
     assert [wait.args for wait in session.waits.values()] == [(7,)]
 
 
-def test_time_goes_on_from_where_it_was() -> None:
+def test_time_of_a_round_survives_a_replay() -> None:
     """A round begins at the same `now` on replay, so that no deadline in it moves, whatever was trimmed."""
     seen: list[object] = []
 
@@ -226,7 +226,7 @@ def drawn(keep: int, *, restarts: bool) -> list[str]:
     return found
 
 
-def test_draws_do_not_depend_on_restarts_or_on_what_is_kept() -> None:
+def test_draws_do_not_depend_on_restarts_or_kept_rounds() -> None:
     """`uuid` and `random` give each round their own values, the same whatever was trimmed and whoever replays."""
     found = drawn(10, restarts=False)
     assert len(set(found)) == len(found) == 3 + 3 * 3 + (4 + 3 + 2)

@@ -192,7 +192,7 @@ def test_round_is_held_while_one_of_its_undos_is_owed() -> None:
     assert tale.restart().open == {"u.0.0": "refund 101"}
 
 
-def test_undo_that_has_failed_is_still_told_in_the_end() -> None:
+def test_failed_undo_is_still_reported_at_the_end() -> None:
     """A round with an undo that failed is held: the end of the workflow tells of it, after any restart."""
 
     def body(number: int) -> Durable[Next]:

@@ -89,7 +89,7 @@ def test_state_is_the_first_entry_of_its_round() -> None:
     assert str(wait.op) == "state of a loop"
 
 
-def test_rounds_that_learn_nothing_record_nothing() -> None:
+def test_rounds_without_entries_record_nothing() -> None:
     """Any number of rounds that wait for nothing pass at once, without an entry and without growing the stack."""
     tale = Tale(one(still, 0))
     assert tale.ok("1").value == 20_000
@@ -246,7 +246,7 @@ def returns(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("value", [None, 7, Continue, (Continue(1),)], ids=repr)
-def test_round_must_say_how_it_goes_on(value: Any) -> None:
+def test_round_must_return_continue_or_break(value: Any) -> None:
     """A body that returns neither of the two fails the loop, and is told which they are."""
     error = Tale(one(returns(value), 1)).ok("0.0.0").error
     assert isinstance(error, OperationMisused)

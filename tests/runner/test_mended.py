@@ -85,7 +85,7 @@ def test_refused_operation_can_be_caught(make: Any) -> None:
     assert value_of(run(body)) == "on"
 
 
-def test_limit_beyond_the_calendar_is_no_timeout() -> None:
+def test_limit_beyond_the_calendar_is_not_a_timeout() -> None:
     """A limit that ends after the year 9999 is a ValueError, not a timeout that happens at once."""
 
     @workflow(name="w")
@@ -135,7 +135,7 @@ def test_body_that_failed_while_closing_is_not_kept(monkeypatch: pytest.MonkeyPa
     assert not [one for one in gc.get_objects() if isinstance(one, GeneratorType) and one.gi_code is code]
 
 
-def test_operation_that_an_error_passed_by_blames_nobody() -> None:
+def test_branch_beside_a_refused_one_is_not_reported() -> None:
     """A branch whose neighbour could not be made is no dropped operation."""
 
     @workflow(name="w")
@@ -149,7 +149,7 @@ def test_operation_that_an_error_passed_by_blames_nobody() -> None:
     assert value_of(run(body)) == 1
 
 
-def test_forgotten_local_is_told_at_the_return() -> None:
+def test_forgotten_local_is_reported_at_the_return() -> None:
     """An operation that was kept and never yielded fails the workflow, and durable's own code is not blamed."""
 
     @workflow(name="w")
@@ -183,7 +183,7 @@ def test_partial_of_a_generator_function_is_refused() -> None:
         workflow(partial(steps, 1))
 
 
-def test_cancellation_that_cannot_be_read_teaches_nothing() -> None:
+def test_unreadable_cancellation_changes_nothing() -> None:
     """An unreadable reason is a CodecError, and the workflow's time stays."""
 
     @workflow(name="w")
@@ -197,7 +197,7 @@ def test_cancellation_that_cannot_be_read_teaches_nothing() -> None:
     assert session.now == seconds(0)
 
 
-def test_caught_refusal_is_told_at_a_bare_yield() -> None:
+def test_caught_refusal_is_reported_at_a_bare_yield() -> None:
     """A bare yield of an operation that was refused just before does not run it: the first mistake is told."""
 
     @workflow(name="w")

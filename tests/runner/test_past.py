@@ -61,7 +61,7 @@ FAILED = activity_error(1, "0", "charge", Declined("no"))
 # --- what stands ------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_beside_the_steps() -> None:
+def test_history_without_notes() -> None:
     """A history without notes is taken as it is, without a copy."""
     entries = [activity_ok(1, "0", "charge", 1)]
     past = Past(entries)

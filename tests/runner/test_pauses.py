@@ -94,7 +94,7 @@ def several() -> Durable[Any]:
 
 
 @BOTH_FORMS
-def test_a_pause_says_what_it_asks(form: WorkflowDef[[], Any]) -> None:
+def test_a_pause_has_prompt_type_and_deadline(form: WorkflowDef[[], Any]) -> None:
     """An open pause has its prompt as JSON, the type of the answer in words, and its deadline; nothing is recorded."""
     session = a_session(form)
     assert opened(session.start()) == ["0"]
@@ -126,7 +126,7 @@ def test_an_answer_that_was_read_already_is_not_read_again() -> None:
 
 @pytest.mark.parametrize("error", [PauseExpired("w-1", "0"), PauseCancelled("w-1", "0", "no longer needed")], ids=repr)
 @BOTH_FORMS
-def test_what_is_recorded_instead_of_an_answer_is_raised(form: WorkflowDef[[], Any], error: Exception) -> None:
+def test_recorded_expiry_or_cancellation_is_raised(form: WorkflowDef[[], Any], error: Exception) -> None:
     """An expired or cancelled pause raises its error with its fields, the same on every replay."""
     for _ in range(2):
         raised = error_of(run(form, unanswered(1, "0", error)))
@@ -216,7 +216,7 @@ def test_cancellation_reaches_a_paused_body() -> None:
     assert session.wake_at() is None
 
 
-def test_a_pause_is_no_event() -> None:
+def test_a_pause_is_not_an_event() -> None:
     """An answer where the code waits for an event, and an event where it pauses, do not fit."""
 
     @workflow(name="runner.pauses.event")
@@ -270,9 +270,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "error", "says"), BAD, ids=lambda one: str(one)[:40])
-def test_what_cannot_be_asked_is_refused_in_the_body(
-    arguments: dict[str, Any], error: type[Exception], says: str
-) -> None:
+def test_invalid_pause_is_refused_in_the_body(arguments: dict[str, Any], error: type[Exception], says: str) -> None:
     """A prompt or a type that cannot be stored, and a senseless duration, are raised where the pause is written."""
 
     @workflow(name="runner.pauses.bad")

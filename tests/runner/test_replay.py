@@ -135,7 +135,7 @@ def test_replay_is_the_live_run(definition: WorkflowDef[[], Any], steps: list[St
 
 @pytest.mark.parametrize("definition", [nested, looping, stubborn], ids=lambda one: one.name)
 @given(steps=STEPS)
-def test_answers_tell_every_change_of_the_waits(definition: WorkflowDef[[], Any], steps: list[Step]) -> None:
+def test_results_report_every_change_of_the_waits(definition: WorkflowDef[[], Any], steps: list[Step]) -> None:
     """Who adds what was opened and removes what was withdrawn or answered knows exactly the open waits."""
     session = a_session(definition)
     result = session.start()

@@ -111,7 +111,7 @@ def test_unknown_code_and_version() -> None:
         assert "import the module that defines it" in str(result)
 
 
-def test_what_cannot_be_read() -> None:
+def test_unreadable_arguments_and_outcomes() -> None:
     """Arguments and outcomes that the code cannot read, and entries that nobody can, are parked as unreadable."""
     results = {
         "arguments": replayed(stored(PAID, input='{"amount": 1}'), paying),
@@ -200,7 +200,7 @@ def test_crasher_is_not_replayed() -> None:
     assert replayed(stored(status=WorkflowStatus.PARKED, park_reason=ParkReason.CRASHED), deadly).detail == ""
 
 
-def test_interruption_is_not_the_bodys() -> None:
+def test_interruption_is_not_an_error_of_the_body() -> None:
     """Ctrl-C during a replay ends the check and is not taken for a failure of the workflow."""
 
     @workflow(name="w")

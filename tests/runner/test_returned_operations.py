@@ -50,7 +50,7 @@ def test_result_that_has_not_run_is_refused(value: Callable[[], Any], expected: 
         raise error_of(run(body))
 
 
-def test_continuation_that_is_not_raised_is_told() -> None:
+def test_continuation_that_is_not_raised_is_reported() -> None:
     """`wf.continue_as(...)` alone does nothing, and the workflow fails with the fix."""
 
     @workflow(name="w")
@@ -63,7 +63,7 @@ def test_continuation_that_is_not_raised_is_told() -> None:
     assert told.endswith("but never raised: did you forget 'raise'?")
 
 
-def test_place_of_what_is_returned_is_that_of_its_return() -> None:
+def test_place_of_a_returned_operation_is_its_return() -> None:
     """The lines on which the same activity is run are not named, nor those on which it is made for other purposes."""
 
     @workflow(name="w")
@@ -104,7 +104,7 @@ def rounds(state: int) -> Durable[Any]:
     ],
     ids=["gather", "race", "helper", "saga", "loop"],
 )
-def test_branch_that_returns_what_has_not_run_is_refused(op: Callable[[], Any]) -> None:
+def test_branch_that_returns_an_unrun_operation_is_refused(op: Callable[[], Any]) -> None:
     """So is a branch, a saga or a round of a loop: what it returns is what its workflow works with."""
 
     @workflow(name="returned.branch")

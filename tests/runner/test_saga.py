@@ -87,7 +87,7 @@ def test_workflow_that_is_cancelled_while_a_saga_undoes(definition: WorkflowDef[
     assert (error.reason, repr(error.__cause__)) == ("stop", "Declined('broke')")
 
 
-def test_saga_that_succeeds_hands_on_what_it_owes() -> None:
+def test_saga_that_succeeds_passes_its_undos_on() -> None:
     """Its steps are owed by the scope around it, in the order in which all of them have completed."""
 
     @workflow(name="w")
@@ -107,7 +107,7 @@ def test_saga_that_succeeds_hands_on_what_it_owes() -> None:
     assert isinstance(tale.error, Declined)
 
 
-def test_failed_undo_of_a_saga_is_told_on_its_error() -> None:
+def test_failed_undo_of_a_saga_is_reported_on_its_error() -> None:
     """Who catches the error of a saga knows what could not be undone; the workflow's own error tells of all of it."""
 
     @workflow(name="w")
@@ -126,7 +126,7 @@ def test_failed_undo_of_a_saga_is_told_on_its_error() -> None:
     assert [one.message for one in failed_undos(error)] == ["x", "y"]
 
 
-def test_error_that_passes_several_sagas_tells_of_each_undo_once() -> None:
+def test_error_that_passes_several_sagas_has_each_undo_once() -> None:
     """One error, raised through two sagas and the workflow, names every failed undo once."""
 
     @workflow(name="w")
@@ -206,7 +206,7 @@ def test_sagas_inside_each_other_lose_as_one() -> None:
     assert tale.value is None
 
 
-def test_saga_that_undoes_already_goes_on_when_it_loses() -> None:
+def test_saga_that_is_undoing_continues_when_it_loses() -> None:
     """Nothing is undone twice or half: what was begun is ended, then the saga around it undoes, then the race ends."""
 
     def inner() -> Durable[None]:

@@ -60,7 +60,7 @@ FLAVOURS = pytest.mark.parametrize("definition", [settling, async_settling], ids
 
 
 @FLAVOURS
-def test_settle_waits_for_all_and_tells_how_each_ended(definition: WorkflowDef[[], Any]) -> None:
+def test_settle_waits_for_all_and_returns_each_outcome(definition: WorkflowDef[[], Any]) -> None:
     """A failure closes nobody: the others go on, and each branch has its outcome in the order of the branches."""
     session = a_session(definition)
     assert opened(session.start()) == ["0.0.0", "0.1.0", "0.2.0.0.0", "0.2.0.1.0"]
@@ -134,7 +134,7 @@ class Hangup(BaseException):
 
 
 @pytest.mark.parametrize("combinator", [settle, first_success])
-def test_what_is_no_failure_is_raised_at_once(combinator: Any) -> None:
+def test_base_exception_is_raised_at_once(combinator: Any) -> None:
     """An error that is no Exception is never a value: it closes the others and goes on."""
 
     def hung_up() -> Durable[None]:
@@ -149,7 +149,7 @@ def test_what_is_no_failure_is_raised_at_once(combinator: Any) -> None:
 
 
 @pytest.mark.parametrize("combinator", [settle, first_success])
-def test_cancellation_is_no_failure_of_a_branch(combinator: Any) -> None:
+def test_cancellation_is_not_a_failure_of_a_branch(combinator: Any) -> None:
     """A cancelled workflow sees Cancelled, whatever its branches make of it on their way out."""
 
     def stubborn() -> Durable[str]:
@@ -250,7 +250,7 @@ def test_first_success_is_won_by_a_branch_with_many_steps(definition: WorkflowDe
 
 
 @BOTH
-def test_first_success_of_failures_says_what_each_raised(definition: WorkflowDef[[], Any]) -> None:
+def test_first_success_of_failures_has_all_errors(definition: WorkflowDef[[], Any]) -> None:
     """When all have failed, AllFailed has their errors by key in the order of the branches."""
     keys = (0, "pay", "helper")
     entries = [activity_error(3 - place, f"0.{keys[place]}.0", "charge", Declined(place)) for place in (2, 1, 0)]

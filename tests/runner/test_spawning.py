@@ -121,7 +121,7 @@ def test_giving_up_a_result() -> None:
     assert str(error) == f"result of child '{ID}' did not finish within 5 s"
 
 
-def test_session_knows_that_it_has_spawned() -> None:
+def test_session_notes_that_it_has_spawned() -> None:
     """Whether a body has spawned anybody is known once it has, live and replayed, however its code says so today."""
     session = a_session(parent)
     session.start()

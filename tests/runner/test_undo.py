@@ -288,7 +288,7 @@ def test_undo_takes_any_callable() -> None:
 
 
 @pytest.mark.parametrize("fn", [None, 7, "refund"])
-def test_undo_refuses_what_cannot_be_called(fn: Any) -> None:
+def test_undo_must_be_callable(fn: Any) -> None:
     """What is no function is refused where it is written, with what to write instead."""
     with pytest.raises(WrongType, match=r"charge\(...\).undo: takes an activity or a function of the result"):
         charge(1).undo(fn)  # type: ignore[unused-awaitable]
@@ -307,7 +307,7 @@ def test_undo_refuses_an_operation() -> None:
     assert Tale(body).value == "fine"
 
 
-def test_undo_of_an_undo_is_owed_to_nobody() -> None:
+def test_undo_of_an_undo_never_runs() -> None:
     """Steps of an undo may say how they are undone, as a helper that is used elsewhere too does; nobody asks them."""
 
     @workflow(name="w")
