@@ -288,12 +288,16 @@ class Interpreter:
         for ended in ending(fiber, self.session.waits.withdraw):
             self.closing = 1
             if (error := close_body(ended.body)) is not None:
-                id, name = self.session.who[:2]
-                extra = {"workflow_id": id, "workflow_name": name}
-                _log.error("workflow %s (%s) could not be closed in order: %r", id, name, error, extra=extra)
+                _log_close_error(self.session, error)
             self.closing, self.dropped = 0, None
             if self.undos is not None and ended.group is not None:
                 self.undos.closed(self, ended.group)
+
+
+def _log_close_error(session: Ambient, error: BaseException) -> None:
+    id, name = session.who[:2]
+    extra = {"workflow_id": id, "workflow_name": name}
+    _log.error("workflow %s (%s) could not be closed in order: %r", id, name, error, extra=extra)
 
 
 def _group_of(op: Branches[Any], fiber: Fiber, position: str, session: Ambient) -> Group:
