@@ -96,7 +96,7 @@ def test_crash_between_the_batches(clean: bool) -> None:
     desk = _filled(taker)
     desk.clock.advance(60)
     key = desk.record().key
-    desk.state.timers.move(key, desk.record().wake_at, None)
+    desk.state.timers.cancel_timer(key, desk.record().wake_at or 0)
     desk.do(WakeWorkflow(key))
     assert desk.status() is WorkflowStatus.RUNNING
     assert 0 < len(desk.history()) < COUNT

@@ -137,7 +137,7 @@ def test_many_timers_due_at_once(clean: bool) -> None:
 def test_window_asks_the_store_first() -> None:
     """A window that was never filled knows nothing, and says so."""
     window = TimerWindow(2)
-    window.move(1, None, 100)
+    window.register_timer(1, 100)
     assert window.refill_after() is not None
     assert window.next() is None
     window.refill([(100, 1)])
@@ -150,7 +150,7 @@ def test_window_that_holds_all_is_never_refilled() -> None:
     window.refill([(100, 1)])
     assert window.pop_due(100, 10) == [(100, 1)]
     assert window.refill_after() is None
-    window.move(2, None, 500)
+    window.register_timer(2, 500)
     assert window.next() == 500
 
 
@@ -158,8 +158,8 @@ def test_window_leaves_later_timers_to_the_store() -> None:
     """Beyond its horizon a full window takes nothing; when it is empty it asks again."""
     window = TimerWindow(2)
     window.refill([(100, 1), (200, 2)])
-    window.move(3, None, 300)
-    window.move(4, None, 150)
+    window.register_timer(3, 300)
+    window.register_timer(4, 150)
     assert window.pop_due(1000, 10) == [(100, 1), (150, 4), (200, 2)]
     assert window.refill_after() == (200, 2)
 
@@ -182,7 +182,7 @@ def test_window_is_cut_when_it_has_grown() -> None:
     window = TimerWindow(2)
     window.refill([])
     for key in range(5):
-        window.move(key, None, 100 + key)
+        window.register_timer(key, 100 + key)
     assert window.pop_due(1000, 10) == [(100, 0), (101, 1)]
     assert window.refill_after() is not None
 
@@ -191,8 +191,25 @@ def test_window_moves_and_removes() -> None:
     """A deadline that changes is moved, one that is gone is removed, and no more than the limit is taken."""
     window = TimerWindow(10)
     window.refill([(100, 1), (200, 2), (200, 3)])
-    window.move(1, 100, 400)
-    window.move(2, 200, None)
+    window.cancel_timer(1, 100)
+    window.register_timer(1, 400)
+    window.cancel_timer(2, 200)
     assert window.pop_due(199, 10) == []
     assert window.pop_due(1000, 1) == [(200, 3)]
     assert window.pop_due(1000, 1) == [(400, 1)]
+
+
+def test_timer_that_is_registered_twice_fires_once() -> None:
+    """A deadline may be registered again by the decision that looked at it."""
+    window = TimerWindow(10)
+    window.refill([(100, 1)])
+    window.register_timer(1, 100)
+    assert window.pop_due(1000, 10) == [(100, 1)]
+
+
+def test_engine_that_stops_wakes_nobody() -> None:
+    """All timers are cancelled in memory; their deadlines are in the store."""
+    window = TimerWindow(10)
+    window.refill([(100, 1), (200, 2)])
+    window.cancel_all_timers()
+    assert (window.is_empty, window.next(), window.pop_due(1000, 10)) == (True, None, [])

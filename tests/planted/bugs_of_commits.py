@@ -274,14 +274,14 @@ def far_timers_forgotten(planter: Planter) -> None:
 @bug("I29", "I23", seed=7)
 def timers_cut_off_lost(planter: Planter) -> None:
     """What is cut off a window that has grown too long is beyond its horizon, and is found again."""
-    add = TimerWindow.move
+    register = TimerWindow.register_timer
 
-    def move(self: TimerWindow, key: int, before: int | None, after: int | None) -> None:
+    def register_timer(self: TimerWindow, key: int, at: int) -> None:
         horizon = self._horizon
-        add(self, key, before, after)
+        register(self, key, at)
         self._horizon = horizon
 
-    planter.replace(TimerWindow, move)
+    planter.replace(TimerWindow, register_timer)
 
 
 # --- bodies in memory -----------------------------------------------------------------------------------------------

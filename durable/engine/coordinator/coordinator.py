@@ -246,6 +246,7 @@ class WorkflowStateCoordinator:
         """Throw memory away and tell everybody who still waits."""
         for key in list(self.state.loaded):
             self.state.unload(key)
+        self.state.timers.cancel_all_timers()
         try:
             self._backend.close()
         except StorageError as error:

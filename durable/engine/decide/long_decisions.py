@@ -28,7 +28,7 @@ def put_off(turn: Turn) -> None:
     for woken in messages.take(FireTimers):
         record = state.by_key(woken.key)
         if record is not None and record.wake_at is not None:
-            state.timers.move(record.key, record.wake_at, record.wake_at)
+            state.timers.register_timer(record.key, record.wake_at)
 
 
 def put_off_one(turn: Turn, message: AtWait) -> None:

@@ -135,7 +135,7 @@ def decide_tick_schedule(turn: Turn, op: TickSchedule) -> None:
         turn.state.timetable.put(_work_off(turn, schedule), schedule)
     else:
         # The clock was set back since. The timer was taken out of the window and is needed again.
-        turn.state.timers.move(schedule.key, schedule.wake_at, schedule.wake_at)
+        turn.state.timers.register_timer(schedule.key, schedule.wake_at)
 
 
 def _work_off(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:

@@ -55,7 +55,7 @@ def fire_due(turn: Turn, key: int) -> None:
     # The timer was taken out of the window when it came due; the next one goes in, even if it is the same instant.
     record = turn.state.by_key(key)
     if record is not None and record.wake_at is not None:
-        turn.state.timers.move(key, record.wake_at, record.wake_at)
+        turn.state.timers.register_timer(key, record.wake_at)
 
 
 def fire_timer(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:

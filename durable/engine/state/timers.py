@@ -25,19 +25,31 @@ class TimerWindow:
         # Whether nobody sleeps at all. Other threads may read it, so it is never asked of the list.
         self.is_empty = False
 
-    def move(self, key: int, before: int | None, after: int | None) -> None:
-        """A workflow's deadline has changed, or its timer was taken out and is needed again."""
-        if before is not None:
-            self._timers.discard((before, key))
-            self.is_empty = not self._timers and self._horizon is None
-        if after is None or (self._horizon is not None and (after, key) > self._horizon):
+    def register_timer(self, key: int, at: int) -> None:
+        """Wake a workflow or schedule at an instant. Harmless when repeated.
+
+        A timer that came due was taken out of the window, so it is registered again if it is still needed.
+        """
+        timer = (at, key)
+        if (self._horizon is not None and timer > self._horizon) or timer in self._timers:
             return
-        self._timers.add((after, key))
+        self._timers.add(timer)
         self.is_empty = False
         if len(self._timers) > 2 * self._size:
             # Twice the size, so that the window is cut once for every `size` timers that come in.
             del self._timers[self._size :]
             self._horizon = self._timers[-1]
+
+    def cancel_timer(self, key: int, at: int) -> None:
+        """The deadline has moved or is gone. Harmless if its timer was taken out already."""
+        self._timers.discard((at, key))
+        self.is_empty = not self._timers and self._horizon is None
+
+    def cancel_all_timers(self) -> None:
+        """The engine stops. The deadlines stay in the rows, and the next engine reads them there."""
+        self._timers.clear()
+        self._horizon = None
+        self.is_empty = True
 
     def refill_after(self) -> tuple[int, int] | None:
         """After which timer the store holds the next one; None if there is no need to ask.

@@ -46,13 +46,17 @@ class Timetable:
     def put(self, schedule: ScheduleRecord, before: ScheduleRecord | None = None) -> None:
         """Store a schedule that is new or has changed. Its timer is set anew: it was taken out if it has come due."""
         self.batch.schedules_put[schedule.key] = schedule
-        self._timers.move(schedule.key, before.wake_at if before is not None else None, schedule.wake_at)
+        if before is not None and before.wake_at is not None:
+            self._timers.cancel_timer(schedule.key, before.wake_at)
+        if schedule.wake_at is not None:
+            self._timers.register_timer(schedule.key, schedule.wake_at)
 
     def drop(self, schedule: ScheduleRecord) -> None:
         """Forget a schedule."""
         self.batch.schedules_put.pop(schedule.key, None)
         self.batch.schedules_dropped.add(schedule.key)
-        self._timers.move(schedule.key, schedule.wake_at, None)
+        if schedule.wake_at is not None:
+            self._timers.cancel_timer(schedule.key, schedule.wake_at)
 
     def run_ended(self, record: WorkflowRecord, now: int) -> None:
         """A workflow has ended: if a tick waits for that, its turn has come, in the same commit."""

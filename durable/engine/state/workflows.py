@@ -48,7 +48,7 @@ class Workflows:
         if begins_later:
             self.unbegun.add(record.key)
         if record.wake_at is not None:
-            self._timers.move(record.key, None, record.wake_at)
+            self._timers.register_timer(record.key, record.wake_at)
 
     def mark_suspended(self, record: WorkflowRecord, wake_at: int | None) -> WorkflowRecord:
         """The body waits, and no activity of it is open. `wake_at` is its earliest deadline."""
@@ -195,7 +195,10 @@ class Workflows:
         if (loaded := self._loaded.get(key)) is not None:
             loaded.record = record
         if before.wake_at != record.wake_at:
-            self._timers.move(key, before.wake_at, record.wake_at)
+            if before.wake_at is not None:
+                self._timers.cancel_timer(key, before.wake_at)
+            if record.wake_at is not None:
+                self._timers.register_timer(key, record.wake_at)
         return record
 
     def _reopen(self, record: WorkflowRecord) -> WorkflowRecord:
