@@ -23,8 +23,8 @@ WORDS = {"approval", "ship", "None"}
 def targets(node: ast.stmt) -> list[str]:
     """The names that an assignment defines; `x` for `self.x = ...`."""
     match node:
-        case ast.Assign(targets=found):
-            places = found
+        case ast.Assign(targets=assigned):
+            places = assigned
         case ast.AnnAssign(target=target):
             places = [target]
         case _:
@@ -134,6 +134,16 @@ def test_names_without_a_link_occur_in_the_code() -> None:
 def test_picture_shows_every_room() -> None:
     """The picture of the rooms has each folder of the package, and no other."""
     assert rooms_shown(PAGE.read_text()) == rooms_built()
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_front_pages_lead_here(name: str) -> None:
+    """README and CONTRIBUTING link to the page, and only to headings that it has."""
+    headings = re.findall(r"^#+ (.+)$", PAGE.read_text(), re.MULTILINE)
+    slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    anchors = re.findall(r"\(docs/architecture\.md#?([^)]*)\)", (ROOT / name).read_text())
+    assert anchors
+    assert slugs.issuperset(filter(None, anchors))
 
 
 @pytest.mark.parametrize(
