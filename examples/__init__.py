@@ -1,1 +1,1 @@
-"""Programs that show durable at work."""
+"""Programs that show durable in use."""

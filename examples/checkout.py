@@ -31,7 +31,7 @@ class Payment:
 
 @attrs.frozen
 class Decision:
-    """What a person said about an order."""
+    """A person's decision about an order."""
 
     ok: bool
     by: str
@@ -39,7 +39,7 @@ class Decision:
 
 @attrs.frozen(kw_only=True)
 class Receipt:
-    """What a finished order leaves."""
+    """The result of a finished order."""
 
     payment: Payment
     approved_by: str
@@ -48,11 +48,11 @@ class Receipt:
 
 
 class OrderRejected(Exception):
-    """Nobody approved the order; the money was given back."""
+    """The order was not approved; the money was refunded."""
 
 
 class CardDeclined(NonRetryable):
-    """The bank will not pay, however often it is asked."""
+    """The bank will not pay, however often we ask."""
 
 
 approval = Event[Decision]("approval")
@@ -61,7 +61,7 @@ NO_ANSWER = Decision(ok=False, by="nobody within three days")
 
 @activity
 async def reserve_stock(order: Order) -> str:
-    """Have the warehouse put the item aside; the result says where."""
+    """Ask the warehouse to reserve the item; the result is its shelf."""
     return await outside.ask("reserve_stock", answer=f"shelf 7 for {order.id}")
 
 
@@ -77,19 +77,19 @@ async def charge(order: Order) -> Payment:
 
 @activity
 async def refund(payment: Payment) -> None:
-    """Give the money back."""
+    """Refund the money."""
     await outside.ask("refund", answer=payment.reference)
 
 
 @activity(timeout=timedelta(minutes=5))
 async def ship(order: Order, shelf: str) -> str:
-    """Have the carrier fetch the parcel; the result is its number."""
+    """Ask the carrier to fetch the parcel; the result is its number."""
     return await outside.ask("ship", answer=f"parcel 1, {order.item}, from {shelf}")
 
 
 @activity
 def render_receipt(order: Order, payment: Payment, decision: Decision) -> str:
-    """Lay the receipt out. A plain function: it runs in a worker thread and may take its time."""
+    """Lay out the receipt. A plain function, so it runs in a worker thread and may block."""
     outside.ask_blocking("render_receipt")
     return f"{order.item:<24}{order.amount:>8}\napproved by {decision.by}\n{payment.reference}"
 
@@ -101,7 +101,7 @@ async def send_email(to: str, text: str) -> None:
 
 
 def mail_receipt(order: Order, payment: Payment, decision: Decision) -> Durable[str]:
-    """A helper with two activities; `gather` runs it beside the shipping."""
+    """A helper with two activities; `gather` runs it in parallel with the shipping."""
     text = yield from render_receipt(order, payment, decision)
     yield from send_email(order.email, text)
     return text
@@ -109,7 +109,7 @@ def mail_receipt(order: Order, payment: Payment, decision: Decision) -> Durable[
 
 @workflow
 def checkout(order: Order) -> Durable[Receipt]:
-    """Reserve, charge, ask a person, ship: whatever happens to the process in between."""
+    """Reserve, charge, ask a person, ship; survives a crash at any point."""
     shelf = yield from reserve_stock(order)
     payment = yield from charge(order)
     decision = yield from approval.wait().within(timedelta(days=3)).or_default(NO_ANSWER)
@@ -117,5 +117,5 @@ def checkout(order: Order) -> Durable[Receipt]:
         yield from refund(payment)
         raise OrderRejected(f"{order.id}: {decision.by}")
     parcel, text = yield from gather(ship(order, shelf), mail_receipt(order, payment, decision))
-    yield from sleep(timedelta(seconds=0.5))  # the time to change one's mind; days, in a real shop
+    yield from sleep(timedelta(seconds=0.5))  # time for the customer to cancel; days, in a real shop
     return Receipt(payment=payment, approved_by=decision.by, parcel=parcel, text=text)

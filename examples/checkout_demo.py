@@ -1,7 +1,7 @@
 """An order survives the death of its process, twice. Run it with `make demo`.
 
-This process is only the audience and the villain. The workflow runs in three others, one after the other, on one SQLite
-file: the first is killed while the order waits for an approval, the second in the middle of an activity.
+This process only watches and kills. The workflow runs in three other processes, one after the other, on one SQLite
+file. The first is killed while the order waits for an approval, the second in the middle of an activity.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ PATIENCE = 20.0
 
 
 class NotAsPromised(Exception):
-    """Something happened that durable promises will not happen."""
+    """Something happened that durable promises to prevent."""
 
 
 @attrs.frozen
 class Report:
-    """One thing that a process saw. `what` is about `subject`: an activity, the order, the database."""
+    """A step that a process saw. `subject` is an activity, the order or the database; `step` is what it did."""
 
     at: float
     process: int
     subject: str
-    what: str
-    # What is recorded, or waited for, or the text of the receipt.
+    step: str
+    # The recorded entries, the open waits, or the lines of the receipt.
     names: list[str] = attrs.field(factory=list)
 
 
@@ -54,10 +54,10 @@ class Report:
 
 
 async def work(process: int, store: Path) -> None:
-    """Open the engine, ask for the order, and wait for its end. The same code in all three processes."""
+    """Open the engine, start or find the order, and wait for its end. All three processes run this code."""
 
-    def tell(subject: str, what: str, *names: str) -> None:
-        report = Report(time.time(), process, subject, what, list(names))
+    def tell(subject: str, step: str, *names: str) -> None:
+        report = Report(time.time(), process, subject, step, list(names))
         os.write(sys.stdout.fileno(), f"{json.dumps(attrs.asdict(report))}\n".encode())
 
     outside.watcher = tell
@@ -65,8 +65,8 @@ async def work(process: int, store: Path) -> None:
         outside.slow["ship"] = 3600.0  # long enough to be killed in the middle of it
     tell("database", "opens")
     async with WorkflowEngine(store) as engine, anyio.create_task_group() as tasks:
-        is_known = await engine.query_status(ORDER.id) is not None
-        recorded = await engine.runs.history(ORDER.id) if is_known else []
+        is_started = await engine.query_status(ORDER.id) is not None
+        recorded = await engine.runs.history(ORDER.id) if is_started else []
         tell("history", "replayed", *(entry.name for entry in recorded))
         # The same call under the same id: the first process starts the order, the others find it.
         handle = await engine.start(checkout(ORDER), id=ORDER.id)
@@ -83,19 +83,21 @@ async def work(process: int, store: Path) -> None:
 
 
 async def tell_waits(engine: WorkflowEngine, tell: Callable[..., None]) -> None:
-    """Say what the order waits for, whenever that changes."""
-    told: list[str] = []
+    """Report what the order waits for, whenever that changes."""
+    last: list[str] = []
     while True:
-        if (found := await waits(engine)) != told:
-            told = found
-            tell("order", "waits", *told)
+        if (current := await waits(engine)) != last:
+            last = current
+            tell("order", "waits", *last)
         await anyio.sleep(0.01)
 
 
 async def waits(engine: WorkflowEngine) -> list[str]:
     """What the order waits for now; a timer with its deadline."""
-    found = (await engine.runs.describe(ORDER.id)).waits
-    return [one.name if one.until is None else f"{one.name} until {one.until.timestamp()}" for one in found]
+    description = await engine.runs.describe(ORDER.id)
+    return [
+        wait.name if wait.until is None else f"{wait.name} until {wait.until.timestamp()}" for wait in description.waits
+    ]
 
 
 # --- the process that watches, and kills ---------------------------------------------------------------------------
@@ -103,19 +105,19 @@ async def waits(engine: WorkflowEngine) -> list[str]:
 
 @attrs.define
 class Timeline:
-    """Prints what happens as it happens, and remembers it."""
+    """Prints reports as they arrive, and keeps them."""
 
     colours: bool
     began: float = attrs.field(factory=time.time)
     reports: list[Report] = attrs.field(factory=list)
-    # When the approval is overdue; and whether the order was seen asleep.
+    # When the approval is due, and whether the order has been seen asleep.
     deadline: str = ""
     is_asleep: bool = False
 
     def take(self, report: Report) -> None:
-        """Print one report in words, if it is news."""
+        """Print a report in words, if it is new."""
         self.reports.append(report)
-        match report.subject, report.what:
+        match report.subject, report.step:
             case "database", _:
                 self.line(report, "", "opens the database")
             case "history", "replayed":
@@ -149,34 +151,34 @@ class Timeline:
             self.line(report, "sleep", f"until {float(timers[0]) - self.began:.2f} s")
 
     def line(self, report: Report, name: str, text: str, colour: str = "") -> None:
-        """One aligned line: when, where, what."""
+        """Print an aligned line: the time, the process, the text."""
         words = f"{name:<16}{text}" if name else text
         self.show(f"{report.at - self.began:6.2f} s   process {report.process}   {words}", colour)
 
     def show(self, text: str = "", colour: str = "") -> None:
-        """Print, in colour where that is wanted."""
+        """Print, in colour on a terminal."""
         print(f"\033[{colour}m{text}\033[0m" if colour and self.colours else text, flush=True)
 
-    def count(self, subject: str, what: str) -> int:
-        """How often something was reported."""
-        return sum((one.subject, one.what) == (subject, what) for one in self.reports)
+    def count(self, subject: str, step: str) -> int:
+        """How often a step was reported."""
+        return sum((report.subject, report.step) == (subject, step) for report in self.reports)
 
-    def last(self, subject: str, what: str) -> list[str]:
-        """What the last such report named."""
-        found = [one.names for one in self.reports if (one.subject, one.what) == (subject, what)]
-        promise(bool(found), f"nobody reported: {subject} {what}")
-        return found[-1]
+    def last(self, subject: str, step: str) -> list[str]:
+        """The names in the last report of a step."""
+        matching = [report.names for report in self.reports if (report.subject, report.step) == (subject, step)]
+        promise(bool(matching), f"no process reported: {subject} {step}")
+        return matching[-1]
 
 
 def promise(holds: bool, otherwise: str) -> None:
-    """Raise `NotAsPromised` unless something holds."""
+    """Raise `NotAsPromised` if a promise does not hold."""
     if not holds:
         raise NotAsPromised(otherwise)
 
 
 @contextmanager
 def process_running(number: int, store: Path) -> Iterator[tuple[subprocess.Popen[str], Iterator[Report]]]:
-    """One of the three processes and what it reports; it is gone at the end, whatever happens."""
+    """Run one of the three processes and read its reports. The process never outlives the block."""
     command = [sys.executable, "-m", "examples.checkout_demo", "--process", str(number), "--store", str(store)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]) as process:
         assert process.stdout is not None
@@ -190,11 +192,11 @@ def process_running(number: int, store: Path) -> Iterator[tuple[subprocess.Popen
 
 
 def in_order(reports: Iterator[Report]) -> Iterator[Report]:
-    """What was replayed stands before what ran because of it, though a process can only ask for it afterwards."""
+    """Move the report of a replay before the reports of what ran because of it: a process can only ask afterwards."""
     held: list[Report] = []
     for report in reports:
-        if report.what == "replayed":
-            yield attrs.evolve(report, at=min([report.at, *(one.at for one in held)]))
+        if report.step == "replayed":
+            yield attrs.evolve(report, at=min([report.at, *(earlier.at for earlier in held)]))
             break
         if report.subject == "database":
             yield report
@@ -205,54 +207,56 @@ def in_order(reports: Iterator[Report]) -> Iterator[Report]:
 
 
 def kill_when(timeline: Timeline, number: int, store: Path, is_time: Callable[[Report], bool], when: str) -> None:
-    """Run a process until it is time, then kill it without warning."""
+    """Run a process until `is_time`, then kill it without warning."""
     with process_running(number, store) as (process, reports):
         for report in reports:
             timeline.take(report)
             if is_time(report):
                 break
         else:
-            raise NotAsPromised(f"process {number} ended by itself, before it was {when}")
+            raise NotAsPromised(f"process {number} ended by itself before it could be killed {when}")
         os.kill(process.pid, signal.SIGKILL)
-        promise(process.wait() == -signal.SIGKILL, f"process {number} did not die of the kill")
+        promise(process.wait() == -signal.SIGKILL, f"process {number} did not die from SIGKILL")
     timeline.line(Report(time.time(), number, "", ""), "", f"KILLED {when} (SIGKILL)", "31")
 
 
 def waits_for(*names: str) -> Callable[[Report], bool]:
-    """Whether a report says that the order waits for exactly these."""
+    """A test whether a report says that the order waits for exactly these names."""
     return lambda report: (
-        report.what == "waits" and sorted(name.partition(" ")[0] for name in report.names) == sorted(names)
+        report.step == "waits" and sorted(name.partition(" ")[0] for name in report.names) == sorted(names)
     )
 
 
 def play(timeline: Timeline, store: Path) -> None:
-    """The whole story."""
+    """Run all three processes, and kill two."""
     kill_when(timeline, 1, store, waits_for("approval", "timer"), "while the order waits")
     kill_when(timeline, 2, store, waits_for("ship"), "in the middle of ship")
     with process_running(3, store) as (process, reports):
         for report in reports:
             timeline.take(report)
-        promise(process.wait() == 0, "process 3 did not end in order; its message stands above")
+        promise(process.wait() == 0, "process 3 failed; its message is above")
 
 
 def judge(timeline: Timeline) -> None:
-    """Compare what happened outside with what was recorded, and with what is promised."""
+    """Compare what happened outside with what was recorded and what durable promises."""
     recorded = timeline.last("history", "complete")
     timeline.show(f"\n{'activity':<16}{'begun':>6}{'recorded':>10}")
     for name in ACTIVITIES:
-        begun, kept = timeline.count(name, "begins"), recorded.count(name)
+        begun, entries = timeline.count(name, "begins"), recorded.count(name)
         verdict = "ran once" if begun == 1 else "ran again: process 2 died before its result was recorded"
-        timeline.show(f"{name:<16}{begun:>6}{kept:>10}   {verdict}", "33" * (begun > 1))
-        promise(kept == 1, f"{name} was recorded {kept} times")
+        timeline.show(f"{name:<16}{begun:>6}{entries:>10}   {verdict}", "33" * (begun > 1))
+        promise(entries == 1, f"{name} was recorded {entries} times")
         promise(begun == (2 if name == "ship" else 1), f"{name} was begun {begun} times")
     promise(recorded.count("approval") == 1, "the approval was not taken exactly once")
     for number, names in ((2, ["reserve_stock", "charge"]), (3, ["reserve_stock", "charge", "approval"])):
-        seen = [one.names for one in timeline.reports if (one.process, one.what) == (number, "replayed")]
-        promise(bool(seen) and seen[0][: len(names)] == names, f"process {number} found {seen} in the history")
+        replayed = [
+            report.names for report in timeline.reports if (report.process, report.step) == (number, "replayed")
+        ]
+        promise(bool(replayed) and replayed[0][: len(names)] == names, f"process {number} replayed {replayed}")
 
 
 def demo(keep: bool) -> int:
-    """Play it in a directory of its own. The exit code says whether everything was as promised."""
+    """Run the demo in a temporary directory. The exit code is 0 if every promise held."""
     folder = Path(tempfile.mkdtemp(prefix="durable-demo-"))
     store = folder / "orders.db"
     timeline = Timeline(sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
@@ -280,10 +284,10 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="keep the database and say where it is")
     parser.add_argument("--process", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--store", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.process is None:
-        return demo(given.keep)
-    anyio.run(work, given.process, given.store)
+    arguments = parser.parse_args()
+    if arguments.process is None:
+        return demo(arguments.keep)
+    anyio.run(work, arguments.process, arguments.store)
     return 0
 
 

@@ -1,7 +1,7 @@
-"""Stands for the warehouse, the bank, the carrier and the mail server.
+"""Simulates the warehouse, the bank, the carrier and the mail server.
 
-Each request takes a moment, and both its ends are reported to whoever watches: that is how the demo knows what really
-happened out there, whatever the engine says.
+Each request takes a moment, and its start and end are reported to `watcher`. So the demo can compare what really
+happened with what the engine says.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from contextlib import contextmanager
 import anyio
 
 
-def _nobody(name: str, what: str) -> None:
+def _ignore(name: str, step: str) -> None:
     pass
 
 
-# Called with the name of a request and with "begins" or "answers".
-watcher: Callable[[str, str], None] = _nobody
-# How many seconds a request takes, where it is not the usual moment.
+# Receives the name of a request, and "begins" or "answers".
+watcher: Callable[[str, str], None] = _ignore
+# Seconds that a request takes, by name, if not `MOMENT`.
 slow: dict[str, float] = {}
 MOMENT = 0.1
 
 
 async def ask(name: str, answer: str) -> str:
-    """A request over the network."""
+    """Send a request over the network."""
     with _reported(name):
         await anyio.sleep(slow.get(name, MOMENT))
     return answer
 
 
 def ask_blocking(name: str) -> None:
-    """The same for a library that blocks its thread."""
+    """Send a request with a library that blocks its thread."""
     with _reported(name):
         time.sleep(slow.get(name, MOMENT))
 
