@@ -1,7 +1,7 @@
 """Loops in all combinations: random bodies, fed in random orders, and replayed after every entry.
 
-A twin that has replayed what is left of the history must be the same as the live session, go on in the same way, and
-trim the same. Which of the two goes on is left to chance, so that restarts are everywhere.
+A twin that has replayed the trimmed history must equal the live session, continue in the same way, and trim the same
+entries. Chance decides which of the two continues, so that restarts happen at every point.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def after(rounds: int, keep: int) -> Tale:
     return tale
 
 
-# --- what is kept -----------------------------------------------------------------------------------------------------
+# --- kept rounds ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("keep", [0, 1, 3])
@@ -103,7 +103,7 @@ def test_new_code_may_keep_more_or_less(before: int, later: int) -> None:
     assert min(rounds) == max(0, 6 - kept, 7 - later)
 
 
-# --- from where a replay goes on --------------------------------------------------------------------------------------
+# --- where a replay resumes -------------------------------------------------------------------------------------------
 
 
 def test_no_earlier_round_is_run_again() -> None:
@@ -233,7 +233,7 @@ def test_draws_do_not_depend_on_restarts_or_kept_rounds() -> None:
     assert drawn(0, restarts=False) == drawn(0, restarts=True) == drawn(1, restarts=True) == charged
 
 
-# --- in branches and in each other ------------------------------------------------------------------------------------
+# --- loops in branches and in each other ------------------------------------------------------------------------------
 
 
 def test_loops_side_by_side_go_on_alone() -> None:
@@ -299,7 +299,7 @@ def test_loop_that_loses_leaves_nothing() -> None:
     assert tale.restart().ok("1").value == 1
 
 
-# --- code that does not fit -----------------------------------------------------------------------------------------
+# --- code or text that does not fit ---------------------------------------------------------------------------------
 
 
 def test_code_without_the_loop_diverges() -> None:

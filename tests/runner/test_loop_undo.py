@@ -241,7 +241,7 @@ def test_saga_that_is_closed_in_a_round_lets_it_go() -> None:
     assert tale.recorded == ["0.1.0*"]
 
 
-# --- an operator ------------------------------------------------------------------------------------------------------
+# --- a retry by an operator -------------------------------------------------------------------------------------------
 
 
 def test_limit_that_a_retry_has_put_off_stays_so() -> None:

@@ -218,7 +218,7 @@ def test_state_may_be_nothing() -> None:
     assert tale.ok("0.2.1", value="x").ok("1").value == "came"
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- invalid arguments and bodies -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("keep", [-1, True, 1.5, None, "3"], ids=repr)

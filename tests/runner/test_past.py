@@ -58,7 +58,7 @@ def forked(seq: int, source: str, entry: int, position: str = "") -> HistoryEntr
 FAILED = activity_error(1, "0", "charge", Declined("no"))
 
 
-# --- what stands ------------------------------------------------------------------------------------------------------
+# --- effective entries ------------------------------------------------------------------------------------------------
 
 
 def test_history_without_notes() -> None:

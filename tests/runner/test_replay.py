@@ -115,7 +115,7 @@ def entry_for(waits: list[WaitCondition], seq: int, step: Step) -> HistoryEntry:
     return answer(wait, seq, values[extra % len(values)])
 
 
-@pytest.mark.parametrize("definition", [nested, looping, stubborn], ids=lambda one: one.name)
+@pytest.mark.parametrize("definition", [nested, looping, stubborn], ids=lambda case: case.name)
 @given(steps=STEPS)
 def test_replay_is_the_live_run(definition: WorkflowDef[[], Any], steps: list[Step]) -> None:
     """A session fed step by step and a fresh one that replays the same entries look the same at every step."""
@@ -133,7 +133,7 @@ def test_replay_is_the_live_run(definition: WorkflowDef[[], Any], steps: list[St
     live.close()
 
 
-@pytest.mark.parametrize("definition", [nested, looping, stubborn], ids=lambda one: one.name)
+@pytest.mark.parametrize("definition", [nested, looping, stubborn], ids=lambda case: case.name)
 @given(steps=STEPS)
 def test_results_report_every_change_of_the_waits(definition: WorkflowDef[[], Any], steps: list[Step]) -> None:
     """The open waits follow from the results alone: add the opened ones, remove the withdrawn and answered ones."""
@@ -154,7 +154,7 @@ def test_results_report_every_change_of_the_waits(definition: WorkflowDef[[], An
     assert session.wake_at() is None
 
 
-@pytest.mark.parametrize("definition", [nested, looping, stubborn], ids=lambda one: one.name)
+@pytest.mark.parametrize("definition", [nested, looping, stubborn], ids=lambda case: case.name)
 def test_replay_of_nothing_is_a_start(definition: WorkflowDef[[], Any]) -> None:
     """Without entries a replay opens the same waits as a start."""
     started, replayed = a_session(definition), a_session(definition)

@@ -255,7 +255,7 @@ def test_branch_that_fails_undoes_the_sagas_beside_it() -> None:
     assert isinstance(tale.ok("u.0.0").error, Declined)
 
 
-# --- cancelling -----------------------------------------------------------------------------------------------------
+# --- cancellation ---------------------------------------------------------------------------------------------------
 
 
 def test_cancelled_sagas_undo_side_by_side_and_the_workflow_last() -> None:
@@ -308,7 +308,7 @@ def test_race_that_waits_for_undos_may_be_cancelled() -> None:
     assert (error.reason, error.__cause__) == ("stop", None)
 
 
-# --- sagas in undos, and corners ------------------------------------------------------------------------------------
+# --- sagas in undos, and corner cases -------------------------------------------------------------------------------
 
 
 def test_saga_inside_an_undo_undoes_its_own_steps() -> None:
