@@ -228,7 +228,7 @@ def plain_beside_a_keeper() -> Durable[Any]:
 
 @activity
 def keep_nothing(box: dict[str, Any]) -> Any:
-    """Returns its argument."""
+    """Removes the kept error and returns it."""
     return box.pop("error")
 
 

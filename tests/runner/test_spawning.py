@@ -122,7 +122,7 @@ def test_giving_up_a_result() -> None:
 
 
 def test_session_notes_that_it_has_spawned() -> None:
-    """The session notes a spawn, live and on replay, even if the code no longer spawns."""
+    """The session notes a spawn once the start of the child is recorded."""
     session = a_session(parent)
     session.start()
     assert not session.has_spawned
