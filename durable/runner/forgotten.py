@@ -217,11 +217,10 @@ def _is_ours(frame: FrameType) -> bool:
 
 @lru_cache(maxsize=512)
 def likely_place(code: CodeType, text: str, *, returned: bool = False) -> str:
-    """File, up to three lines, and function where an object with this text was likely made: for `charge(...)`, the
-    lines that mention `charge`.
+    """Where an object with this text was likely made, as file, up to three lines, and function.
 
-    Lines that also run what they make are left out if other lines remain. If the object was returned, so are lines
-    without a `return`.
+    For `charge(...)` these are the lines that mention `charge`. Lines that also run what they make are left out if
+    other lines remain. If the object was returned, lines without a `return` are left out in the same way.
     """
     words = set(re.findall(r"[^\W\d]\w*", text))
     line = code.co_firstlineno

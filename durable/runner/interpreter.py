@@ -65,7 +65,7 @@ class Interpreter:
         self.cancel_reason: str | None = None
         # Made when the first undo is owed.
         self.undos: Undos | None = None
-        # This and `dropped` and `closing` are shared with the operation that runs: see `Stepping`.
+        # `announced`, `answer`, `dropped` and `closing` are shared with the operation that runs: see `Stepping`.
         self.announced: Op[Any] | None = None
         self.answer: Any = None
         self.dropped: list[str] | None = None

@@ -1,7 +1,8 @@
 """Error messages for mistakes in bodies. Each names the workflow, the line and the fix.
 
 A mistake is thrown into the body as `Mistake`, which broad handlers do not catch, and kept as `Mistaken` by the
-interpreter. Whatever the body then does, the workflow fails with the `OperationMisused` inside.
+interpreter. Even if the body catches the `Mistake`, the workflow fails: with the `OperationMisused` inside, or with an
+error that the body itself raises.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def test_cancel_ends_a_body_that_does_not_care() -> None:
 
 
 def test_body_continues_after_a_swallowed_cancel() -> None:
-    """A body that catches the cancellation continues like any other, and `now` is the time of the cancellation."""
+    """A body that catches the cancellation continues like any other, and later entries still move its clock."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:

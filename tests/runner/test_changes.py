@@ -306,7 +306,7 @@ def test_beside_other_branches() -> None:
 
 
 def test_decides_a_race_where_the_step_did() -> None:
-    """The record of a removed step wins the race that it won; if it had lost, the race is decided again without it."""
+    """The record of a removed step wins the race that it won. If the step had lost, the history no longer fits."""
 
     @workflow(name="runner.removed.race")
     def body() -> Durable[Any]:

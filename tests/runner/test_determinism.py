@@ -72,8 +72,8 @@ PINNED_DICE = (0.46072279038876973, 0.455003383282088)
 @pytest.mark.parametrize("change", [{"id": "w-2"}, {"round": 1}])
 def test_draws_differ_between_workflows_and_rounds(change: dict[str, Any]) -> None:
     """Another id, or another round of the same workflow, draws other values."""
-    one, other = a_session(drawing), a_session(drawing, **change)
-    first, second = value_of(one.replay([ENTRY])), value_of(other.replay([ENTRY]))
+    session, changed = a_session(drawing), a_session(drawing, **change)
+    first, second = value_of(session.replay([ENTRY])), value_of(changed.replay([ENTRY]))
     assert first[1] != second[1]
     assert first[2] != second[2]
 

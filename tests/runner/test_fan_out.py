@@ -54,7 +54,7 @@ def fanning(count: int, limit: int | None) -> Durable[Any]:
     return (yield from fan_out(charge, range(count), limit=limit))
 
 
-# --- what runs when -------------------------------------------------------------------------------------------------
+# --- limit and order ------------------------------------------------------------------------------------------------
 
 
 def test_no_more_run_at_once_than_the_limit() -> None:
@@ -305,7 +305,7 @@ def test_memory_does_not_grow_with_ended_branches() -> None:
     assert peak(2_000) < 2 * peak(500) + 50_000
 
 
-# --- what is refused ------------------------------------------------------------------------------------------------
+# --- invalid arguments ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("limit", [0, -1, True, 2.0, "2"])

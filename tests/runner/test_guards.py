@@ -42,7 +42,7 @@ def line_of(definition: WorkflowDef[[], Any], text: str) -> str:
     return f"{inspect.getsourcefile(definition.fn)}:{first + number}"
 
 
-# --- operations that nobody yields --------------------------------------------------------------------------------
+# --- operations that are never yielded ----------------------------------------------------------------------------
 
 
 @workflow(name="runner.guards.dropped.generator")
@@ -179,7 +179,7 @@ def test_operation_dropped_outside_a_workflow_is_not_reported() -> None:
     assert opened(run(body)) == ["0"]
 
 
-# --- operations that are used as something else -------------------------------------------------------------------
+# --- operations used as something else ----------------------------------------------------------------------------
 
 
 def as_list(op: Op[Any]) -> Any:
@@ -314,7 +314,7 @@ def test_branch_that_is_not_an_operation_is_refused(branch: Any, verb: str, comb
         combine(sleep(1), branch)  # type: ignore[unused-awaitable]
 
 
-# --- going on as something else -----------------------------------------------------------------------------------
+# --- continue_as, and messages ------------------------------------------------------------------------------------
 
 
 def test_continue_as_inside_a_branch_is_refused() -> None:

@@ -78,7 +78,7 @@ def test_error_that_a_helper_returns_takes_its_operations_along(definition: Any)
     assert value_of(run(definition, *entries)) == "Err"
 
 
-# --- kept by other functions, in other ways -----------------------------------------------------------------------
+# --- errors kept by other functions, in other ways ----------------------------------------------------------------
 
 
 class Errors:
@@ -197,7 +197,7 @@ def test_error_that_is_let_go_elsewhere_takes_its_operations_along(which: str) -
     assert value_of(run(sound)) == "unreported"
 
 
-# --- what is certain all the same ---------------------------------------------------------------------------------
+# --- mistakes that are certain even so ----------------------------------------------------------------------------
 
 
 @workflow(name="kept.statement")
@@ -228,7 +228,7 @@ def plain_beside_a_keeper() -> Durable[Any]:
 
 @activity
 def keep_nothing(box: dict[str, Any]) -> Any:
-    """Returns its argument."""
+    """Removes the kept error and returns it."""
     return box.pop("error")
 
 

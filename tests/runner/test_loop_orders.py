@@ -1,7 +1,7 @@
-"""Loops in every company: bodies made at random, fed in random orders, and replayed after every entry.
+"""Loops in all combinations: random bodies, fed in random orders, and replayed after every entry.
 
-A twin that has replayed what is left of the history must be the same as the live session, go on in the same way, and
-trim the same. Which of the two goes on is left to chance, so that restarts are everywhere.
+A twin that has replayed the trimmed history must equal the live session, continue in the same way, and trim the same
+entries. Chance decides which of the two continues, so that restarts happen at every point.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ MOST = 150
 
 
 def a_node(rng: dice.Random, depth: int) -> Node:
-    """What to do, with what inside, how many rounds of it, and how many are kept."""
+    """The operation, the nodes inside it, the number of rounds, and the number to keep."""
     kind = rng.choice(LEAVES + INNER * bool(depth))
     inside = [a_node(rng, depth - 1) for _ in range(rng.randint(1, 3))] if kind in INNER else []
     return kind, inside, rng.randint(1, 5), rng.randint(0, 3)
 
 
 def steps(nodes: list[Node]) -> Durable[int]:
-    """One after the other."""
+    """Run nodes in turn."""
     total = 0
     for node in nodes:
         total += yield from DO[node[0]](node)
     return total
 
 
-def one(node: Node) -> Durable[int]:
+def branch(node: Node) -> Durable[int]:
     """A branch."""
     return steps([node])
 
@@ -103,20 +103,20 @@ def _saga(node: Node) -> Durable[int]:
 
 
 def _gather(node: Node) -> Durable[int]:
-    return sum((yield from gather(*map(one, node[1]))))
+    return sum((yield from gather(*map(branch, node[1]))))
 
 
 def _race(node: Node) -> Durable[int]:
-    return (yield from race(*map(one, node[1]))).value
+    return (yield from race(*map(branch, node[1]))).value
 
 
 def _settle(node: Node) -> Durable[int]:
-    outcomes = yield from settle(*map(one, node[1]))
+    outcomes = yield from settle(*map(branch, node[1]))
     return sum(outcome.value for outcome in outcomes if isinstance(outcome, Returned))
 
 
 def _fan_out(node: Node) -> Durable[int]:
-    return sum((yield from fan_out(one, node[1], limit=2)))
+    return sum((yield from fan_out(branch, node[1], limit=2)))
 
 
 def _within(node: Node) -> Durable[int]:
@@ -133,7 +133,7 @@ DO: dict[str, Callable[[Node], Durable[int]]] = {
 
 
 def a_body(rng: dice.Random) -> WorkflowDef[[], Any]:
-    """A workflow with some of all that, which may fail in the end."""
+    """A workflow with some of these nodes, which may fail at the end."""
     nodes = [a_node(rng, 4) for _ in range(rng.randint(1, 3))]
     fails = rng.random() < 0.3
 
@@ -149,7 +149,7 @@ def a_body(rng: dice.Random) -> WorkflowDef[[], Any]:
 
 
 def an_entry(rng: dice.Random, waits: list[WaitCondition], seq: int, now: int) -> HistoryEntry:
-    """What happens next; the state of a round before anything else."""
+    """A random next entry; the state of a round comes before anything else."""
     for wait in waits:
         if wait.kind is EntryKind.LOOP:
             return HistoryEntry(seq, wait.position, wait.kind, wait.name, EntryStatus.OK, wait.input, now)
@@ -167,7 +167,7 @@ def an_entry(rng: dice.Random, waits: list[WaitCondition], seq: int, now: int) -
 
 @pytest.mark.parametrize("seed", range(0, 50, 10))
 def test_replay_of_the_trimmed_history_is_the_live_session(seed: int) -> None:
-    """Whatever a body does with loops: waits, deadlines, draws, undos, ends and what is trimmed are the same."""
+    """Waits, deadlines, draws, undos, ends and trimmed entries are the same, for any body with loops."""
     for number in range(seed, seed + 10):
         rng = dice.Random(number)
         body = a_body(rng)
@@ -183,7 +183,7 @@ def test_replay_of_the_trimmed_history_is_the_live_session(seed: int) -> None:
             entry = an_entry(rng, [*live.waits.values()], seq, max(live.now, seconds(0)))
             result, again = live.feed(entry), twin.feed(entry)
             assert (whole(twin, again), twin.trimmed) == (whole(live, result), live.trimmed), number
-            entries = [one for one in (*entries, entry) if one.seq not in live.trimmed]
+            entries = [kept for kept in (*entries, entry) if kept.seq not in live.trimmed]
             live.trimmed = frozenset()
             twin.trimmed = frozenset()
             if rng.random() < 0.3:

@@ -1,4 +1,4 @@
-"""What a replay does with a loop: it goes on from the last state, with old rounds trimmed, as if nothing had been."""
+"""The replay of a loop: it resumes from the last state, with old rounds trimmed, and nothing else differs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Next = Continue[int] | Break[Any]
 
 
 def ticking(keep: int, last: int = 40) -> WorkflowDef[[], Any]:
-    """A workflow with a loop of two steps a round."""
+    """A workflow with a loop of two steps per round."""
 
     def body(number: int) -> Durable[Next]:
         yield from charge(number)
@@ -42,27 +42,27 @@ def ticking(keep: int, last: int = 40) -> WorkflowDef[[], Any]:
     @workflow(name="w")
     def definition() -> Durable[Any]:
         first = yield from charge(1000)
-        found = yield from loop(body, 0, keep=keep)
-        return first, found, (yield from charge(2000))
+        result = yield from loop(body, 0, keep=keep)
+        return first, result, (yield from charge(2000))
 
     return definition
 
 
 def after(rounds: int, keep: int) -> Tale:
-    """The tale of a workflow that has done so many rounds of the loop at 1."""
+    """The tale of a workflow that has completed this number of rounds of the loop at 1."""
     tale = Tale(ticking(keep)).ok("0")
     while f"1.{rounds}." not in " ".join(tale.open):
         tale.ok(*tale.open)
     return tale
 
 
-# --- what is kept -----------------------------------------------------------------------------------------------------
+# --- kept rounds ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("keep", [0, 1, 3])
 @pytest.mark.parametrize("rounds", [1, 2, 3, 4, 9])
 def test_last_rounds_stay_and_older_ones_go(keep: int, rounds: int) -> None:
-    """So many finished rounds stand in the history with their states, and of those before not a single entry."""
+    """The last `keep` finished rounds stay in the history with their states, and no entry of earlier rounds does."""
     tale = after(rounds, keep)
     first = max(0, rounds - keep)
     expected = ["0"]
@@ -85,14 +85,14 @@ def test_rounds_without_entries_are_counted_but_cost_nothing() -> None:
 
     tale = Tale(definition).ok("0.0.0", "0.3.0", "0.6.0")
     assert tale.recorded == ["0.1.0*", "0.3.0", "0.4.0*", "0.6.0", "0.7.0*"]
-    # Rounds 6 to 9 are the last four; that of 6 began with the state of 4.
+    # Rounds 6 to 9 are the last four, and round 6 began with the state of round 4.
     assert tale.ok("0.9.0").value == 10
     assert tale.recorded == ["0.4.0*", "0.6.0", "0.7.0*", "0.9.0", "0.10.0*"]
 
 
 @pytest.mark.parametrize(("before", "later"), [(3, 0), (0, 3), (2, 1), (10, 9)])
 def test_new_code_may_keep_more_or_less(before: int, later: int) -> None:
-    """A workflow that goes on with another number trims the rounds that are too many, and goes on as it was."""
+    """A workflow that continues with another `keep` trims the surplus rounds and otherwise runs unchanged."""
     tale = after(6, before).restart(ticking(later))
     kept = min(before, later)
     rounds = {int(place.split(".")[1]) for place in tale.recorded if place.startswith("1.")}
@@ -103,11 +103,11 @@ def test_new_code_may_keep_more_or_less(before: int, later: int) -> None:
     assert min(rounds) == max(0, 6 - kept, 7 - later)
 
 
-# --- from where a replay goes on --------------------------------------------------------------------------------------
+# --- where a replay resumes -------------------------------------------------------------------------------------------
 
 
 def test_no_earlier_round_is_run_again() -> None:
-    """A replay calls the body once, with the state of the round that runs, however many rounds are kept."""
+    """A replay calls the body once, with the state of the running round, however many rounds are kept."""
     called: list[int] = []
 
     def body(number: int) -> Durable[Next]:
@@ -128,7 +128,7 @@ def test_no_earlier_round_is_run_again() -> None:
 
 
 def test_recorded_state_is_used() -> None:
-    """Not what the code of today would make of the rounds before it."""
+    """A replay uses the recorded state, not the one that present code would compute from earlier rounds."""
     tale = after(3, 10)
     changed = [
         with_outcome(entry, json.dumps({"since": 3, "state": 7})) if entry.position == "1.3.0" else entry
@@ -140,7 +140,7 @@ def test_recorded_state_is_used() -> None:
 
 
 def test_time_of_a_round_survives_a_replay() -> None:
-    """A round begins at the same `now` on replay, so that no deadline in it moves, whatever was trimmed."""
+    """A round begins at the same `now` on replay, so no deadline in it moves, whatever was trimmed."""
     seen: list[object] = []
 
     def body(number: int) -> Durable[Next]:
@@ -161,7 +161,7 @@ def test_time_of_a_round_survives_a_replay() -> None:
 
 
 def test_limit_around_a_loop_never_moves() -> None:
-    """The limit of the whole counts from its begin, also when nothing of its first rounds is left."""
+    """The limit around a loop counts from the start of the loop, even if its first rounds were trimmed."""
 
     def body(number: int) -> Durable[Next]:
         yield from sleep(10)
@@ -214,26 +214,26 @@ def drawing(keep: int) -> WorkflowDef[[], Any]:
 
 
 def drawn(keep: int, *, restarts: bool) -> list[str]:
-    """Everything that was charged."""
+    """All texts that were charged."""
     tale = Tale(drawing(keep))
-    found: list[str] = []
+    charged: list[str] = []
     while tale.session.waits:
-        place, what = next(iter(tale.open.items()))
-        found.append(what)
+        place, text = next(iter(tale.open.items()))
+        charged.append(text)
         tale.ok(place)
         if restarts and tale.session.waits:
             tale.restart()
-    return found
+    return charged
 
 
 def test_draws_do_not_depend_on_restarts_or_kept_rounds() -> None:
-    """`uuid` and `random` give each round their own values, the same whatever was trimmed and whoever replays."""
-    found = drawn(10, restarts=False)
-    assert len(set(found)) == len(found) == 3 + 3 * 3 + (4 + 3 + 2)
-    assert drawn(0, restarts=False) == drawn(0, restarts=True) == drawn(1, restarts=True) == found
+    """`uuid` and `random` give each round their own values, the same for any `keep` and any restart."""
+    charged = drawn(10, restarts=False)
+    assert len(set(charged)) == len(charged) == 3 + 3 * 3 + (4 + 3 + 2)
+    assert drawn(0, restarts=False) == drawn(0, restarts=True) == drawn(1, restarts=True) == charged
 
 
-# --- in branches and in each other ------------------------------------------------------------------------------------
+# --- loops in branches and in each other ------------------------------------------------------------------------------
 
 
 def test_loops_side_by_side_go_on_alone() -> None:
@@ -257,11 +257,11 @@ def test_loops_side_by_side_go_on_alone() -> None:
 
 
 def test_loops_nest() -> None:
-    """What an inner loop has left goes with its outer round, and a restart goes on in the innermost round."""
+    """The entries of an inner loop are trimmed with its outer round, and a restart resumes in the innermost round."""
 
     def outer(number: int) -> Durable[Next]:
-        found = yield from loop(inner, number * 10, keep=1)
-        yield from charge(found + 5)
+        total = yield from loop(inner, number * 10, keep=1)
+        yield from charge(total + 5)
         return Continue(number + 1)
 
     def inner(number: int) -> Durable[Next]:
@@ -276,12 +276,12 @@ def test_loops_nest() -> None:
     while "0.2.1.3.1" not in tale.open:
         tale.ok(*tale.open).restart()
     assert tale.open == {"0.2.1.3.1": "charge 23"}
-    # The outer state, the last inner round that is kept, and the one that runs.
+    # The outer state, the last inner round that is kept, and the running one.
     assert tale.recorded == ["0.2.0*", "0.2.1.2.0*", "0.2.1.2.1", "0.2.1.3.0*"]
 
 
 def test_loop_that_loses_leaves_nothing() -> None:
-    """Its wait is withdrawn, and a replay comes to the same winner although its rounds are skipped."""
+    """Its wait is withdrawn, and a replay finds the same winner although its rounds are skipped."""
 
     def body(number: int) -> Durable[Next]:
         yield from charge(number)
@@ -299,11 +299,11 @@ def test_loop_that_loses_leaves_nothing() -> None:
     assert tale.restart().ok("1").value == 1
 
 
-# --- code that does not fit -----------------------------------------------------------------------------------------
+# --- code or text that does not fit ---------------------------------------------------------------------------------
 
 
 def test_code_without_the_loop_diverges() -> None:
-    """A body that asks for something else where the state of a round is recorded is told what was recorded there."""
+    """A body that asks for another operation where the state of a round is recorded diverges."""
 
     @workflow(name="w")
     def other() -> Durable[Any]:
@@ -317,14 +317,14 @@ def test_code_without_the_loop_diverges() -> None:
 
 @pytest.mark.parametrize("text", ["{", "7", '{"since":4}', '{"since":4,"state":"no number"}', '{"since":-1,"state":x}'])
 def test_state_that_cannot_be_read_is_a_codec_error(text: str) -> None:
-    """Damaged text stops the replay with an error that names the entry or the parameter; nothing is guessed."""
+    """Damaged text stops the replay with an error that names the entry or the parameter."""
     entries = [with_outcome(entry, text) if entry.position == "1.4.0" else entry for entry in after(4, 2).entries]
     with pytest.raises(CodecError, match=r"entry \d+ \(loop\)|parameter 'number'"):
         a_session(ticking(2)).replay(entries)
 
 
 def test_past_without_loops_is_the_history() -> None:
-    """A history that holds nothing to look up is fed as it is, without a copy."""
+    """A history without entries to look up is fed as it is, without a copy."""
     entries: list[HistoryEntry] = [activity_ok(1, "0", "charge", 1)]
     assert Past(entries).entries is entries
     assert Past(iter(entries)).entries == entries

@@ -1,4 +1,4 @@
-"""What the steps of rounds owe, what becomes of a loop that is cancelled, and which rounds are held for that."""
+"""The undos that steps of rounds owe, the cancellation of loops, and the rounds that are held for undos."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def refund(amount: int) -> None:
 
 
 def booking(number: int) -> Durable[Next]:
-    """A round whose step is to be undone from the second on; the fifth fails."""
+    """A round whose step has an undo from the second round on; the fifth fails."""
     if number < 2:
         yield from charge(number)
     else:
@@ -49,7 +49,7 @@ def circling(body: Any, keep: int = 0) -> Any:
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_steps_of_rounds_are_undone_in_reverse(restarts: bool) -> None:
-    """When the loop fails, what its rounds owe is undone, the last step first, also if a restart came in between."""
+    """When the loop fails, the steps of its rounds are undone in reverse, even with a restart in between."""
     tale = Tale(circling(booking))
     while not (place := next(iter(tale.open))).startswith("u."):
         tale.ok(place)
@@ -67,14 +67,14 @@ def test_steps_of_rounds_are_undone_in_reverse(restarts: bool) -> None:
 
 
 def test_rounds_that_owe_something_are_held() -> None:
-    """The rounds before them are trimmed, those from the first one on are not, and a replay begins with that one."""
+    """Rounds before the first one that owes an undo are trimmed; the others stay, and a replay begins with it."""
     tale = Tale(circling(booking)).ok("0.0.0", "0.1.1", "0.2.1", "0.3.1", "0.4.1").restart()
     assert tale.recorded == ["0.2.0*", "0.2.1", "0.3.0*", "0.3.1", "0.4.0*", "0.4.1", "0.5.0*"]
     assert tale.owed == ["refund 0.4.1", "refund 0.3.1", "refund 0.2.1"]
 
 
 def test_round_without_an_entry_can_owe_something() -> None:
-    """A step that is known at once owes its undo too, and the round before it is where a replay begins."""
+    """A step that resolves at once owes its undo too, and a replay begins with the round before it."""
 
     def body(number: int) -> Durable[Next]:
         yield from charge(number) if number != 1 else sleep(0).undo(lambda _: notify("undone"))
@@ -89,7 +89,7 @@ def test_round_without_an_entry_can_owe_something() -> None:
 
 
 def test_cancellation_reaches_the_round_and_ends_the_loop() -> None:
-    """The round gets `Cancelled`, may clean up, and whatever it returns no other follows; then undos run."""
+    """The round gets `Cancelled` and may clean up; no other round follows, whatever it returns. Then undos run."""
 
     def body(number: int) -> Durable[Next]:
         try:
@@ -108,7 +108,7 @@ def test_cancellation_reaches_the_round_and_ends_the_loop() -> None:
 
 
 def test_undo_of_a_loop_is_owed_once_it_has_ended() -> None:
-    """`loop(...).undo(fn)` undoes the whole, with its result."""
+    """`loop(...).undo(fn)` undoes the whole loop, with its result."""
 
     def body(number: int) -> Durable[Next]:
         yield from charge(number)
@@ -126,7 +126,7 @@ def test_undo_of_a_loop_is_owed_once_it_has_ended() -> None:
 
 
 def test_undo_may_be_a_loop() -> None:
-    """Its rounds are trimmed like others, a cancellation does not reach them, and a restart goes on with the last."""
+    """Its rounds are trimmed as usual, a cancellation does not reach them, and a restart resumes with the last one."""
 
     def backwards(number: int) -> Durable[Next]:
         yield from notify(str(number))
@@ -151,7 +151,7 @@ def test_undo_may_be_a_loop() -> None:
 
 
 def trying(number: int) -> Durable[Next]:
-    """A round that undoes what it has done, and goes on."""
+    """A round that undoes its own step and continues."""
     try:
         yield from saga(failing(number))
     except Declined:
@@ -160,13 +160,13 @@ def trying(number: int) -> Durable[Next]:
 
 
 def failing(number: int) -> Durable[None]:
-    """A step that is to be undone, and an error."""
+    """A step with an undo, then an error."""
     yield from charge(number).undo(refund)
     raise Declined("no")
 
 
 def test_rounds_that_owe_nothing_any_more_are_trimmed() -> None:
-    """A round whose saga has failed and was undone is like any other: it is neither kept nor replayed for ever."""
+    """A round whose saga failed and was undone is like any other: it is neither held nor replayed."""
     tale = Tale(circling(trying, keep=1))
     for _ in range(12):
         tale.ok(*tale.open)
@@ -175,7 +175,7 @@ def test_rounds_that_owe_nothing_any_more_are_trimmed() -> None:
 
 
 def test_round_is_held_while_one_of_its_undos_is_owed() -> None:
-    """Of two sagas in a round one has failed and one has not: the round is still needed, and so are those after it."""
+    """Of two sagas in a round one has failed and one has not: the round and those after it are still needed."""
 
     def body(number: int) -> Durable[Next]:
         if number < 2:
@@ -193,7 +193,7 @@ def test_round_is_held_while_one_of_its_undos_is_owed() -> None:
 
 
 def test_failed_undo_is_still_reported_at_the_end() -> None:
-    """A round with an undo that failed is held: the end of the workflow tells of it, after any restart."""
+    """A round with a failed undo is held, so that the end of the workflow reports it, even after a restart."""
 
     def body(number: int) -> Durable[Next]:
         if number == 0:
@@ -209,15 +209,15 @@ def test_failed_undo_is_still_reported_at_the_end() -> None:
 
 
 def test_outer_rounds_are_held_and_let_go_with_the_inner_ones() -> None:
-    """A saga in a round of a loop in a round of another one: both are trimmed once it is undone, and not before."""
+    """A saga in a round of an inner loop holds the outer round as well, and both are trimmed once it is undone."""
 
     def outer(number: int) -> Durable[Next]:
         yield from loop(inner, 0, keep=0)
         return Continue(number + 1)
 
     def inner(number: int) -> Durable[Next]:
-        found = yield from trying(number)
-        return found if number < 1 else Break(None)
+        verdict = yield from trying(number)
+        return verdict if number < 1 else Break(None)
 
     tale = Tale(circling(outer))
     for _ in range(6 + 6 + 1):
@@ -227,7 +227,7 @@ def test_outer_rounds_are_held_and_let_go_with_the_inner_ones() -> None:
 
 
 def test_saga_that_is_closed_in_a_round_lets_it_go() -> None:
-    """A saga that has lost a race is undone before the round ends, and the round is trimmed then."""
+    """A saga that lost a race is undone before the round ends, and then the round is trimmed."""
 
     def losing() -> Durable[None]:
         yield from charge(1).undo(refund)
@@ -241,11 +241,11 @@ def test_saga_that_is_closed_in_a_round_lets_it_go() -> None:
     assert tale.recorded == ["0.1.0*"]
 
 
-# --- an operator ------------------------------------------------------------------------------------------------------
+# --- a retry by an operator -------------------------------------------------------------------------------------------
 
 
 def test_limit_that_a_retry_has_put_off_stays_so() -> None:
-    """A workflow that failed in a round lay there and was retried: limits around the loop end later, for ever."""
+    """If a workflow failed in a round and was retried, limits around the loop end later from then on."""
 
     def body(number: int) -> Durable[Next]:
         yield from charge(number)

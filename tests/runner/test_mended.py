@@ -1,4 +1,4 @@
-"""What the runner once got wrong: each test is a fault that was mended."""
+"""Regressions: each test is a fault that the runner once had."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from tests.runner.builders import (
 
 
 def test_garbage_of_a_failed_workflow_does_not_fail_another() -> None:
-    """An operation that a failed workflow had prepared and never reached is nobody's mistake"""
+    """An operation that a failed workflow had prepared and never reached is not another workflow's mistake."""
 
     @workflow(name="a")
     def first() -> Durable[Any]:
-        one, two = charge(1), charge(2)
-        return (yield from one), (yield from two)
+        first_op, second_op = charge(1), charge(2)
+        return (yield from first_op), (yield from second_op)
 
     @workflow(name="b")
     def second() -> Durable[Any]:
@@ -57,7 +57,7 @@ def test_garbage_of_a_failed_workflow_does_not_fail_another() -> None:
 
 @pytest.mark.parametrize("limit", [-1, math.nan, math.inf, "5", timedelta.max])
 def test_senseless_limit_is_refused_in_the_body(limit: Any) -> None:
-    """A senseless limit raises in the body, which may catch it and go on."""
+    """An invalid limit raises in the body, which may catch the error and continue."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -86,7 +86,7 @@ def test_refused_operation_can_be_caught(make: Any) -> None:
 
 
 def test_limit_beyond_the_calendar_is_not_a_timeout() -> None:
-    """A limit that ends after the year 9999 is a ValueError, not a timeout that happens at once."""
+    """A limit that ends after the year 9999 is a ValueError, not an immediate timeout."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -103,13 +103,13 @@ def test_limit_beyond_the_calendar_is_not_a_timeout() -> None:
 
 @pytest.mark.parametrize("value", [1e303, 1.7e308, 10**400, -(10**400), -1e-7, -5e-324])
 def test_durations_far_out_are_refused(value: Any) -> None:
-    """Any number that is no duration is an InvalidValue."""
+    """A number that is not a duration is an InvalidValue."""
     with pytest.raises(InvalidValue):
         from_duration("limit", value)
 
 
 def test_instant_after_the_calendar_is_refused() -> None:
-    """An instant that is after the year 9999 in UTC is refused, for it could never be shown."""
+    """An instant after the year 9999 in UTC is refused, because it could never be shown."""
     with pytest.raises(InvalidValue):
         from_datetime("until", datetime.max.replace(tzinfo=timezone(timedelta(hours=-12))))
 
@@ -132,11 +132,11 @@ def test_body_that_failed_while_closing_is_not_kept(monkeypatch: pytest.MonkeyPa
     code = body.fn.__code__
     del session
     gc.collect()
-    assert not [one for one in gc.get_objects() if isinstance(one, GeneratorType) and one.gi_code is code]
+    assert not [alive for alive in gc.get_objects() if isinstance(alive, GeneratorType) and alive.gi_code is code]
 
 
 def test_branch_beside_a_refused_one_is_not_reported() -> None:
-    """A branch whose neighbour could not be made is no dropped operation."""
+    """A branch next to one that could not be made is not a dropped operation."""
 
     @workflow(name="w")
     def body() -> Durable[int]:
@@ -150,7 +150,7 @@ def test_branch_beside_a_refused_one_is_not_reported() -> None:
 
 
 def test_forgotten_local_is_reported_at_the_return() -> None:
-    """An operation that was kept and never yielded fails the workflow, and durable's own code is not blamed."""
+    """An operation left in a local and never yielded fails the workflow, and durable's own code is not blamed."""
 
     @workflow(name="w")
     def body() -> Durable[int]:
@@ -166,13 +166,13 @@ def test_forgotten_local_is_reported_at_the_return() -> None:
 
 @pytest.mark.parametrize("name", ["", "a\0b", 5, "x" * 256])
 def test_options_refuse_a_senseless_name(name: Any) -> None:
-    """A name that is given later is checked like one that is given at first."""
+    """A name in `options` is checked like one in the decorator."""
     with pytest.raises((InvalidValue, WrongType)):
         charge.options(name=name)
 
 
 def test_partial_of_a_generator_function_is_refused() -> None:
-    """What cannot be an activity or has no name is refused with a sentence."""
+    """A callable that cannot be an activity or has no name is refused with a message."""
 
     def steps(amount: int) -> Durable[int]:
         return (yield from charge(amount))
@@ -184,7 +184,7 @@ def test_partial_of_a_generator_function_is_refused() -> None:
 
 
 def test_unreadable_cancellation_changes_nothing() -> None:
-    """An unreadable reason is a CodecError, and the workflow's time stays."""
+    """An unreadable reason is a CodecError, and the workflow's time does not move."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -198,7 +198,7 @@ def test_unreadable_cancellation_changes_nothing() -> None:
 
 
 def test_caught_refusal_is_reported_at_a_bare_yield() -> None:
-    """A bare yield of an operation that was refused just before does not run it: the first mistake is told."""
+    """A bare yield of an operation that was just refused does not run it, and the first mistake is reported."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:

@@ -1,4 +1,4 @@
-"""What a history says beforehand: repairs, retries and forks, as a session reads them."""
+"""Reading a history ahead: repairs, retries and forks, as a session sees them."""
 
 from __future__ import annotations
 
@@ -36,33 +36,33 @@ from tests.runner.builders import (
 
 
 def note(seq: int, kind: EntryKind, text: str, position: str = "") -> HistoryEntry:
-    """What an operator has done, so many seconds after the start."""
+    """An operator's note, `seq` seconds after the start."""
     return HistoryEntry(seq, position, kind, kind.value, EntryStatus.OK, text, seconds(seq))
 
 
 def repaired(seq: int, entry: int, value: Any, reason: str = "why") -> HistoryEntry:
-    """A result was replaced."""
+    """The operator replaced a result."""
     return note(seq, EntryKind.REPAIRED, Repair.text(entry, json.dumps(value), reason))
 
 
 def retried(seq: int, *void: int, lain: float = 0, position: str = "") -> HistoryEntry:
-    """The workflow was retried after it had lain failed."""
+    """The operator retried the workflow after it had been FAILED for `lain` seconds."""
     return note(seq, EntryKind.RETRIED, Retried([*void], round(lain * SECOND)).text(), position)
 
 
 def forked(seq: int, source: str, entry: int, position: str = "") -> HistoryEntry:
-    """What stands before was copied from another."""
+    """The entries before this one were copied from another workflow."""
     return note(seq, EntryKind.FORKED, Forked(source, entry).text(), position)
 
 
 FAILED = activity_error(1, "0", "charge", Declined("no"))
 
 
-# --- what stands ------------------------------------------------------------------------------------------------------
+# --- effective entries ------------------------------------------------------------------------------------------------
 
 
 def test_history_without_notes() -> None:
-    """A history without notes is taken as it is, without a copy."""
+    """A history without notes is fed as it is, without a copy."""
     entries = [activity_ok(1, "0", "charge", 1)]
     past = Past(entries)
     assert past.entries is entries
@@ -72,42 +72,42 @@ def test_history_without_notes() -> None:
 
 
 def test_repaired_result_is_another() -> None:
-    """The last repair counts, an error becomes a result, and what was repaired is not fed twice."""
+    """The last repair counts, an error becomes a result, and the repaired entry is fed only once."""
     entries = [FAILED, repaired(2, 1, 5), repaired(3, 1, 6), event_came(4, "1", "x")]
-    found = effective(entries)
-    assert [(one.seq, one.status, one.outcome) for one in found] == [
+    entries_left = effective(entries)
+    assert [(entry.seq, entry.status, entry.outcome) for entry in entries_left] == [
         (1, EntryStatus.OK, "6"),
         (4, EntryStatus.OK, '"x"'),
     ]
-    assert found[0]._replace(status=FAILED.status, outcome=FAILED.outcome) == FAILED
+    assert entries_left[0]._replace(status=FAILED.status, outcome=FAILED.outcome) == FAILED
     assert Past(entries).mends == 2
 
 
 def test_void_entries_are_left_out() -> None:
-    """A retry makes the error and its attempts void, and is fed itself, where it stands."""
+    """A retry voids the error and its attempts, and is itself fed at its place."""
     entries = [activity_retry(1, "0", "charge", None), activity_error(2, "0", "charge", Declined("no"))]
     past = Past([*entries, retried(3, 1, 2), activity_ok(4, "0", "charge", 5)])
-    assert [(one.seq, one.kind.value) for one in past.entries] == [(3, "retried"), (4, "activity")]
+    assert [(entry.seq, entry.kind.value) for entry in past.entries] == [(3, "retried"), (4, "activity")]
     assert past.mends == 1
 
 
 @pytest.mark.parametrize("kind", [EntryKind.REPAIRED, EntryKind.RETRIED, EntryKind.FORKED, EntryKind.LOOP])
 @pytest.mark.parametrize("text", ["", "{", "null", '{"entry": "one"}', "[" * 5000])
 def test_note_that_cannot_be_read(kind: EntryKind, text: str) -> None:
-    """It is said which entry that is."""
+    """The error names the entry."""
     with pytest.raises(CodecError) as caught:
         Past([note(7, kind, text, "0.1.0")])
     assert f"entry 7 ({kind.value})" in str(caught.value)
 
 
 def test_last_entry_of_a_position() -> None:
-    """The last one at a position or below it; what operators have done there does not count."""
+    """The last entry at a position or below it, without notes of operators."""
     past = Past([timer_fired(1, "0.1.0"), timer_fired(2, "0.0"), retried(3, position="0.1.0"), forked(4, "s", 2, "1")])
     assert [past.last_at(place) for place in ("0", "0.1", "0.1.0", "0.0", "1", "")] == [2, 1, 1, 2, None, None]
 
 
 def test_removed_step_that_was_retried() -> None:
-    """Where a step is gone that was retried and came to nothing, nothing is waited for."""
+    """A removed step that was retried and has no result yet does not wait."""
 
     @workflow(name="runner.past.removed")
     def body() -> Durable[str]:
@@ -125,12 +125,12 @@ def test_removed_step_that_was_retried() -> None:
 
 @workflow(name="runner.past.limited")
 def limited() -> Durable[int]:
-    """A step within a minute."""
+    """A step with a limit of a minute."""
     return (yield from charge(1).within(60))
 
 
 def test_retry_moves_limits() -> None:
-    """The limit is later by the time in which it lay there, as often as that happened."""
+    """Each retry moves the limit by the time spent FAILED."""
     failed = [activity_error(seq, "0.0.0", "charge", Declined("no")) for seq in (1, 3)]
     history = [failed[0], retried(2, 1, lain=100, position="0.0.0"), failed[1]]
     session = a_session(limited)
@@ -141,7 +141,7 @@ def test_retry_moves_limits() -> None:
 
 
 def test_limit_ends_with_the_calendar() -> None:
-    """However long it lay there, the limit is an instant that there is."""
+    """However long the workflow was FAILED, the limit is an instant that a datetime can hold."""
     session = a_session(limited)
     session.replay([retried(1, lain=10**12)])
     assert session.wake_at() == LATEST
@@ -149,13 +149,13 @@ def test_limit_ends_with_the_calendar() -> None:
 
 @workflow(name="runner.past.times")
 def times() -> Durable[Any]:
-    """Everything that has a deadline, and a step that may be tried again."""
+    """Everything that has a deadline, and a step that may be retried."""
     ops = (sleep(10), sleep_until(NEW_YEAR + hours(1)), pause(returns=int, expires_after=20), charge(1).within(30))
     return (yield from gather(*ops, charge(2)))
 
 
 def deadlines(*entries: HistoryEntry) -> list[float]:
-    """How many seconds behind the start the deadlines of `times` are: two sleeps, a pause, a limit and an attempt."""
+    """The deadlines of `times` in seconds after the start: two sleeps, a pause, a limit and an attempt."""
     session = a_session(times)
     session.replay(entries)
     places = ("0.0.0", "0.1.0", "0.2.0", "0.3.0.1.0", "0.4.0")
@@ -164,24 +164,24 @@ def deadlines(*entries: HistoryEntry) -> list[float]:
 
 
 def test_which_deadlines_a_retry_moves() -> None:
-    """Limits and questions move; the instants of sleeps and of attempts stand."""
+    """Limits and pauses move; sleeps and attempts do not."""
     attempt = activity_retry(1, "0.4.0", "charge", seconds(40))
     assert deadlines(attempt) == [10, 3600, 20, 30, 40]
     assert deadlines(attempt, retried(2, lain=100)) == [10, 3600, 120, 130, 40]
     expired = HistoryEntry(1, "0.2.0", EntryKind.PAUSE, "pause", EntryStatus.ERROR, "{}", seconds(1))
-    # The question that had expired is put anew, at the time of the retry.
+    # The pause that had expired is asked again, from the time of the retry.
     assert deadlines(expired, retried(50, 1, lain=49, position="0.2.0")) == [10, 3600, 70, 79, -1]
 
 
 def test_which_deadlines_a_fork_moves() -> None:
-    """What the last copied step has begun begins when it is forked; limits that had begun before go on."""
+    """Waits that the last copied step opened start at the fork; earlier limits keep counting."""
     assert deadlines(forked(50, "s", 0)) == [60, 3600, 70, 80, -1]
     attempt = activity_retry(1, "0.4.0", "charge", seconds(40))
     assert deadlines(attempt, forked(50, "s", 1)) == [60, 3600, 70, 80, 40]
 
 
 def test_fork_behind_a_step() -> None:
-    """A sleep that had begun before the last copied step ends when it would have ended."""
+    """A sleep that began before the last copied step ends when it would have ended in the source."""
 
     @workflow(name="runner.past.behind")
     def body() -> Durable[Any]:
@@ -202,7 +202,7 @@ def _then_sleep() -> Durable[Any]:
 
 
 def test_notes_of_a_workflow_that_has_ended() -> None:
-    """With mended code a retried workflow may come to its end before the note; the end stands."""
+    """With fixed code a retried workflow may end before the note is fed; that end is kept."""
 
     @workflow(name="runner.past.shorter")
     def shorter() -> Durable[int]:
@@ -217,23 +217,23 @@ def test_notes_of_a_workflow_that_has_ended() -> None:
 @workflow(name="runner.past.draws")
 def draws() -> Durable[list[Any]]:
     """Draws in every step."""
-    found: list[Any] = [uuid()]
+    drawn_so_far: list[Any] = [uuid()]
     for amount in range(3):
         yield from charge(amount)
-        found.append(uuid())
-    return [*found, now()]
+        drawn_so_far.append(uuid())
+    return [*drawn_so_far, now()]
 
 
 def drawn(id: str, *notes: HistoryEntry) -> list[Any]:
-    """What is drawn under an id by one who has these notes in its history."""
+    """The draws of a workflow with this id and these notes in its history."""
     steps = [activity_ok(10 * (number + 1), str(number), "charge", 1) for number in range(3)]
     session = a_session(draws, id=id)
-    found: list[Any] = value_of(session.replay(sorted([*steps, *notes])))
-    return found[:4]
+    values: list[Any] = value_of(session.replay(sorted([*steps, *notes])))
+    return values[:4]
 
 
 def test_draws_of_a_fork() -> None:
-    """Up to the last copied entry they follow from the id of the source, then from its own."""
+    """Draws up to the last copied entry use the id of the source, later ones the fork's own."""
     source, own = drawn("source"), drawn("fork")
     assert not {*source} & {*own}
     assert drawn("fork", forked(1, "source", 0)) == own
@@ -242,8 +242,8 @@ def test_draws_of_a_fork() -> None:
 
 
 def test_draws_of_a_fork_of_a_fork() -> None:
-    """Each part follows from the id of the one who has lived it."""
+    """The draws of each part use the id of the workflow that ran it."""
     first, second, own = drawn("first"), drawn("second"), drawn("own")
-    found = drawn("own", forked(11, "first", 10), forked(21, "second", 20))
-    assert found == [first[0], second[1], *own[2:]]
+    values = drawn("own", forked(11, "first", 10), forked(21, "second", 20))
+    assert values == [first[0], second[1], *own[2:]]
     assert drawn("own", forked(11, "first", 10), forked(12, "second", 10)) == [first[0], *own[1:]]

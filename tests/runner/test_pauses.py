@@ -1,4 +1,4 @@
-"""Pauses in a body: what is asked, what an answer becomes, and what is raised where there is none."""
+"""Pauses in a body: the question, the answer, and the error if there is no answer."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ from tests.runner.builders import (
 
 @attrs.frozen
 class Decision:
-    """What a person decides."""
+    """A person's decision."""
 
     ok: bool
     by: str
 
 
 def answered(seq: int, position: str, value: Any) -> HistoryEntry:
-    """Somebody has answered."""
+    """A person has answered."""
     return HistoryEntry(seq, position, EntryKind.PAUSE, "pause", EntryStatus.OK, json.dumps(value), seconds(seq))
 
 
 def unanswered(seq: int, position: str, error: Exception) -> HistoryEntry:
-    """Nobody will answer any more."""
+    """The pause ended without an answer."""
     return HistoryEntry(seq, position, EntryKind.PAUSE, "pause", EntryStatus.ERROR, pack_error(error), seconds(seq))
 
 
@@ -95,7 +95,7 @@ def several() -> Durable[Any]:
 
 @BOTH_FORMS
 def test_a_pause_has_prompt_type_and_deadline(form: WorkflowDef[[], Any]) -> None:
-    """An open pause has its prompt as JSON, the type of the answer in words, and its deadline; nothing is recorded."""
+    """An open pause has its prompt as JSON, the name of the answer's type, and its deadline; nothing is recorded."""
     session = a_session(form)
     assert opened(session.start()) == ["0"]
     wait = session.waits["0"]
@@ -108,7 +108,7 @@ def test_a_pause_has_prompt_type_and_deadline(form: WorkflowDef[[], Any]) -> Non
 
 @BOTH_FORMS
 def test_an_answer_is_the_value(form: WorkflowDef[[], Any]) -> None:
-    """The recorded answer is read as the type that was asked for, and the deadline goes with the pause."""
+    """The recorded answer is decoded as the requested type, and the deadline is gone with the pause."""
     session = a_session(form)
     session.start()
     ended = session.feed(answered(1, "0", {"ok": True, "by": "ann"}))
@@ -117,7 +117,7 @@ def test_an_answer_is_the_value(form: WorkflowDef[[], Any]) -> None:
 
 
 def test_an_answer_that_was_read_already_is_not_read_again() -> None:
-    """The value that comes with the entry is the one that the body gets."""
+    """The body gets the decoded value that comes with the entry."""
     session = a_session(asking)
     session.start()
     decision = Decision(False, "bob")
@@ -134,7 +134,7 @@ def test_recorded_expiry_or_cancellation_is_raised(form: WorkflowDef[[], Any], e
 
 
 def test_expiry_gives_the_default() -> None:
-    """`or_default` stands in for a pause that has expired as for a limit that is over, and for no other error."""
+    """`or_default` replaces the expiry of a pause, as it replaces a timeout, and no other error."""
 
     @workflow(name="runner.pauses.hesitant")
     def hesitant() -> Durable[Any]:
@@ -148,7 +148,7 @@ def test_expiry_gives_the_default() -> None:
 
 
 def test_several_pauses_are_answered_in_any_order() -> None:
-    """Pauses of branches are open at once, each at its own position, and a second one opens where the first was."""
+    """Pauses of branches are open at once, each at its own position, and the next one opens after its predecessor."""
     session = a_session(several)
     assert opened(session.start()) == ["0"]
     assert opened(session.feed(answered(1, "0", None))) == ["1.0.0", "1.1.0", "1.2.0"]
@@ -165,7 +165,7 @@ def test_several_pauses_are_answered_in_any_order() -> None:
 
 
 def test_a_pause_that_lost_is_withdrawn() -> None:
-    """A branch that loses takes its question back, also the second one in a row."""
+    """A losing branch withdraws its question, also the second one in a row."""
     session = a_session(several)
     before = [answered(n, p, v) for n, p, v in [
         (1, "0", None), (2, "1.0.0", "a"), (3, "1.0.1", "a"), (4, "1.1.0", "b"), (5, "1.1.1", "b"), (6, "1.2.0", 1),
@@ -179,7 +179,7 @@ def test_a_pause_that_lost_is_withdrawn() -> None:
 
 
 def test_a_limit_withdraws_the_pause() -> None:
-    """`within` takes the question back when its limit is over."""
+    """`within` withdraws the question when the limit is reached."""
 
     @workflow(name="runner.pauses.limited")
     def limited() -> Durable[Any]:
@@ -217,7 +217,7 @@ def test_cancellation_reaches_a_paused_body() -> None:
 
 
 def test_a_pause_is_not_an_event() -> None:
-    """An answer where the code waits for an event, and an event where it pauses, do not fit."""
+    """An answer to a pause does not fit a wait for an event, nor an event a pause."""
 
     @workflow(name="runner.pauses.event")
     def waits() -> Durable[Any]:
@@ -236,7 +236,7 @@ def test_a_pause_is_not_an_event() -> None:
     [(bool, "bool"), (Decision, "Decision"), (list[int], "list[int]"), (str | None, "str | None"), (None, "NoneType")],
 )
 def test_the_type_of_the_answer_in_words(returns: Any, words: str) -> None:
-    """People are told the name of a class, and a composed type as it is written."""
+    """People see the name of a class, and a composed type as it is written."""
     assert PauseOp(returns, None, None).expects == words
 
 
@@ -246,7 +246,7 @@ def test_the_type_of_the_answer_in_words(returns: Any, words: str) -> None:
      (Decision(True, "ann"), '{"ok":true,"by":"ann"}')],
 )  # fmt: skip
 def test_a_prompt_is_stored_by_its_own_type(prompt: object, text: str) -> None:
-    """A prompt is anything that can be stored; people see it as plain JSON."""
+    """A prompt is any value that can be stored; people see it as plain JSON."""
 
     @workflow(name="w")
     def body() -> Durable[bool]:
@@ -269,9 +269,9 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "error", "says"), BAD, ids=lambda one: str(one)[:40])
+@pytest.mark.parametrize(("arguments", "error", "says"), BAD, ids=lambda case: str(case)[:40])
 def test_invalid_pause_is_refused_in_the_body(arguments: dict[str, Any], error: type[Exception], says: str) -> None:
-    """A prompt or a type that cannot be stored, and a senseless duration, are raised where the pause is written."""
+    """A prompt or a type that cannot be stored, and an invalid duration, are refused where the pause is written."""
 
     @workflow(name="runner.pauses.bad")
     def bad() -> Durable[Any]:

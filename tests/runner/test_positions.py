@@ -1,4 +1,4 @@
-"""How the names of branches stand in positions."""
+"""The names of branches in positions."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ LABELS = {
 
 @pytest.mark.parametrize(("key", "label"), LABELS.items())
 def test_label_of_a_name(key: str, label: str) -> None:
-    """A plain name stands for itself; what could be misread in a position is percent-encoded."""
+    """A plain name is its own label; characters that a position cannot hold are percent-encoded."""
     assert branch_label(key) == label
     assert re.fullmatch(r"[\w%~]+", label, re.ASCII)
     assert not label.isdecimal()
 
 
 def test_label_of_a_number_and_of_a_long_name() -> None:
-    """A branch without a name is its number; long names are cut, and those that begin alike stay apart."""
+    """A branch without a name uses its number; long names are cut, and those with the same beginning stay distinct."""
     assert branch_label(7) == "7"
     first, second = branch_label("x" * 300), branch_label("x" * 301)
     assert first != second
@@ -52,7 +52,7 @@ def test_label_of_a_number_and_of_a_long_name() -> None:
 
 @pytest.mark.parametrize("verb", [race, first_success])
 def test_named_branches_stand_under_their_names(verb: Any) -> None:
-    """Named branches are found by their keys in positions, those without a name by their numbers."""
+    """Named branches have their keys in positions, those without a name their numbers."""
 
     @workflow(name="w")
     def body() -> Durable[object]:
@@ -62,7 +62,7 @@ def test_named_branches_stand_under_their_names(verb: Any) -> None:
 
 
 def test_swapped_names_keep_the_winner() -> None:
-    """Code that passes the same branches in another order finds each result where it belongs."""
+    """Code that passes the same branches in another order gets each result under the right name."""
 
     @workflow(name="w")
     def swapped() -> Durable[object]:
@@ -73,7 +73,7 @@ def test_swapped_names_keep_the_winner() -> None:
 
 
 def test_old_runs_keep_their_numbers() -> None:
-    """A run that began when branches had numbers only goes on with them."""
+    """A run that began when branches had only numbers continues with numbers."""
 
     @workflow(name="w")
     def body() -> Durable[object]:

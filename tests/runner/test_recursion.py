@@ -1,4 +1,4 @@
-"""A body that goes deeper than Python does: how deep that is differs between processes, so the failure is recorded."""
+"""A body that hits Python's recursion limit. The depth differs between processes, so the failure is recorded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def note(seq: int, position: str) -> HistoryEntry:
 
 
 def endless() -> int:
-    """Calls itself."""
+    """Calls itself without end."""
     return endless()
 
 
@@ -32,7 +32,7 @@ def owing() -> Durable[int]:
 
 
 def test_failure_by_depth_is_recorded() -> None:
-    """On the first run the body fails, undoes what it owes, and the failure is to be recorded."""
+    """On the first run the body fails, its undos run, and the failure is recorded."""
     session = a_session(owing)
     session.start()
     assert opened(session.feed(PAID)) == ["u.0.0"]
@@ -40,7 +40,7 @@ def test_failure_by_depth_is_recorded() -> None:
 
 
 def test_recorded_failure_happens_again() -> None:
-    """On a replay a failure that is recorded is a failure: the undo that it began goes on."""
+    """On a replay a recorded failure happens again, and the undo that it began continues."""
     session = a_session(owing)
     session.replay([PAID, note(2, "1")])
     assert [str(wait) for wait in session.waits.values()] == ["activity notify"]
@@ -49,14 +49,14 @@ def test_recorded_failure_happens_again() -> None:
 
 
 def test_failure_that_is_not_recorded_is_that_of_this_process() -> None:
-    """On a replay a failure that is not recorded says nothing about the workflow, and nothing is undone."""
+    """On a replay an unrecorded failure concerns only this process: it raises `TooDeepHere`, and nothing is undone."""
     with pytest.raises(TooDeepHere, match="too deep for this process") as caught:
         a_session(owing).replay([PAID])
     assert isinstance(caught.value.__cause__, RecursionError)
 
 
 def test_failure_of_a_branch_is_recorded() -> None:
-    """A failure in a branch that its workflow survives is recorded too, once."""
+    """A failure in a branch that the workflow catches is recorded too, once."""
 
     def branch() -> Durable[int]:
         yield from charge(1)
@@ -79,7 +79,7 @@ def test_failure_of_a_branch_is_recorded() -> None:
 
 
 def test_activity_that_went_too_deep_is_a_plain_failure() -> None:
-    """An activity's RecursionError is recorded with the activity: the body may pass it on, also on a replay."""
+    """An activity's RecursionError is recorded with the activity. The body may let it pass, also on a replay."""
 
     @workflow(name="w")
     def body() -> Durable[int]:

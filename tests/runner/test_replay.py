@@ -1,4 +1,4 @@
-"""Replay is the same loop: in whatever order the waits are answered, a replayed session is the live one."""
+"""A replay equals the live run, in whatever order the waits are answered."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def child(amount: int) -> Durable[int]:
 
 
 def paying(amount: int) -> Durable[Any]:
-    """A branch with several steps that survives a failure and cleans up when it is cancelled."""
+    """A branch with several steps that catches a failure and cleans up when it is cancelled."""
     try:
         paid = yield from charge(amount)
         yield from sleep(paid % 3)
@@ -54,7 +54,7 @@ def paying(amount: int) -> Durable[Any]:
 
 @workflow(name="runner.replay.generator")
 def nested() -> Durable[Any]:
-    """Everything inside everything."""
+    """Everything nested in everything."""
     first = yield from race(gather(paying(1), paying(2)), late=sleep(20), asked=approval.wait())
     second = yield from gather(
         race(child(1), approval.wait("k"), slow=paying(3)),
@@ -82,7 +82,7 @@ async def looping() -> Any:
 
 @workflow(name="runner.replay.stubborn")
 def stubborn() -> Durable[Any]:
-    """Goes on after a cancellation, round by round, as something else in the end."""
+    """Continues after a cancellation, round by round, and finally as another call."""
     for amount in range(3):
         try:
             yield from gather(charge(amount), sleep(amount))
@@ -115,10 +115,10 @@ def entry_for(waits: list[WaitCondition], seq: int, step: Step) -> HistoryEntry:
     return answer(wait, seq, values[extra % len(values)])
 
 
-@pytest.mark.parametrize("definition", [nested, looping, stubborn], ids=lambda one: one.name)
+@pytest.mark.parametrize("definition", [nested, looping, stubborn], ids=lambda case: case.name)
 @given(steps=STEPS)
 def test_replay_is_the_live_run(definition: WorkflowDef[[], Any], steps: list[Step]) -> None:
-    """A session that is fed step by step and a fresh one that replays the same entries look the same at every step."""
+    """A session fed step by step and a fresh one that replays the same entries look the same at every step."""
     live = a_session(definition)
     result = live.start()
     entries: list[HistoryEntry] = []
@@ -133,28 +133,28 @@ def test_replay_is_the_live_run(definition: WorkflowDef[[], Any], steps: list[St
     live.close()
 
 
-@pytest.mark.parametrize("definition", [nested, looping, stubborn], ids=lambda one: one.name)
+@pytest.mark.parametrize("definition", [nested, looping, stubborn], ids=lambda case: case.name)
 @given(steps=STEPS)
 def test_results_report_every_change_of_the_waits(definition: WorkflowDef[[], Any], steps: list[Step]) -> None:
-    """Who adds what was opened and removes what was withdrawn or answered knows exactly the open waits."""
+    """The open waits follow from the results alone: add the opened ones, remove the withdrawn and answered ones."""
     session = a_session(definition)
     result = session.start()
-    known = {wait.position for wait in suspended(result).opened}
+    tracked = {wait.position for wait in suspended(result).opened}
     for seq, step in enumerate(steps, 1):
         entry = entry_for(list(session.waits.values()), seq, step)
         result = session.feed(entry)
         if not isinstance(result, Suspended):
             break
         if entry.retry_at_us is None:
-            known.discard(entry.position)
-        known |= {wait.position for wait in result.opened}
-        known -= {wait.position for wait in result.withdrawn}
-        assert known == set(session.waits)
+            tracked.discard(entry.position)
+        tracked |= {wait.position for wait in result.opened}
+        tracked -= {wait.position for wait in result.withdrawn}
+        assert tracked == set(session.waits)
     session.close()
     assert session.wake_at() is None
 
 
-@pytest.mark.parametrize("definition", [nested, looping, stubborn], ids=lambda one: one.name)
+@pytest.mark.parametrize("definition", [nested, looping, stubborn], ids=lambda case: case.name)
 def test_replay_of_nothing_is_a_start(definition: WorkflowDef[[], Any]) -> None:
     """Without entries a replay opens the same waits as a start."""
     started, replayed = a_session(definition), a_session(definition)

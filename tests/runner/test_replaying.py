@@ -1,4 +1,4 @@
-"""A stored workflow is replayed without an engine, and what is said of it is what the engine would do."""
+"""A stored workflow is replayed without an engine, and the result predicts what the engine would do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.runner.builders import CODEC, START, activity_ok, approval, charge, n
 
 
 def stored(*entries: HistoryEntry, **changes: Any) -> WorkflowHistory:
-    """An unfinished workflow named `w`, with these entries."""
+    """An unfinished workflow named `w` with these entries."""
     record = WorkflowRecord(
         key=1,
         id="w-1",
@@ -32,12 +32,12 @@ def stored(*entries: HistoryEntry, **changes: Any) -> WorkflowHistory:
 
 
 def replayed(history: WorkflowHistory, *workflows: WorkflowDef[..., Any]) -> ReplayResult:
-    """What is said of a history under some workflows."""
+    """The result of replaying a history with some workflows."""
     return replay(history, Registry[WorkflowDef[Any, Any]](workflows), CODEC)
 
 
 def pay() -> Durable[int]:
-    """Pay, wait for an answer, pay again."""
+    """Pays, waits for an answer, pays again."""
     paid = yield from charge(1)
     yield from approval.wait()
     return paid + (yield from charge(2))
@@ -63,7 +63,7 @@ def test_history_that_fits() -> None:
 
 
 def test_divergence_has_both_sides_and_the_line() -> None:
-    """Code that asks for something else is told with the entry, both sides and where it asks."""
+    """Code that asks for something else gets a result with the entry, both sides and the line of the request."""
     result = replayed(stored(PAID, timer_fired(2, "1")), notifying)
     assert (result.fit, result.reason, result.is_bad) == (Fit.PARKED, ParkReason.DIVERGED, True)
     assert (result.entry, result.position, result.entries) == (1, "0", 2)
@@ -78,14 +78,14 @@ def test_divergence_has_both_sides_and_the_line() -> None:
 
 
 def test_divergence_elsewhere_shows_where_the_body_waits() -> None:
-    """Where nothing is asked at the position of the entry, the line is that of the body's first wait."""
+    """If nothing is asked at the position of the entry, the line is that of the body's first wait."""
     result = replayed(stored(activity_ok(1, "7", "charge", 5)), paying)
     assert result.asked == "nothing here; it waits for activity charge at 0"
     assert result.source is not None
 
 
 def test_divergence_of_a_body_that_has_ended() -> None:
-    """A body that ends before its history does is parked, and has no line any more."""
+    """A body that ends before its history does is parked, and has no line."""
 
     @workflow(name="w")
     def short() -> Durable[int]:
@@ -97,14 +97,14 @@ def test_divergence_of_a_body_that_has_ended() -> None:
 
 
 def test_parked_workflow_stays_parked_in_words() -> None:
-    """For one that is parked already the text says that it stays so."""
+    """The text for a workflow that is parked already says that it stays parked."""
     history = stored(PAID, status=WorkflowStatus.PARKED, park_reason=ParkReason.DIVERGED)
     assert "(w, version 1) would stay parked: diverged" in str(replayed(history, notifying))
     assert replayed(history, paying).fit is Fit.FITS
 
 
 def test_unknown_code_and_version() -> None:
-    """A name or a version that is not there is parked with what to do about it."""
+    """An unknown name or version is parked, with the fix in the detail."""
     for history in (stored(PAID, name="other"), stored(PAID, version=2)):
         result = replayed(history, paying)
         assert (result.fit, result.reason, result.entry) == (Fit.PARKED, ParkReason.UNKNOWN_CODE, None)
@@ -112,20 +112,20 @@ def test_unknown_code_and_version() -> None:
 
 
 def test_unreadable_arguments_and_outcomes() -> None:
-    """Arguments and outcomes that the code cannot read, and entries that nobody can, are parked as unreadable."""
+    """Arguments and outcomes that do not fit the code, and damaged entries, are parked as unreadable."""
     results = {
         "arguments": replayed(stored(PAID, input='{"amount": 1}'), paying),
         "outcome": replayed(stored(with_outcome(PAID, '"five"')), paying),
         "rows": replayed(WorkflowHistory(stored().record, damage="history 3: is torn"), paying),
     }
-    assert {one.reason for one in results.values()} == {ParkReason.UNREADABLE}
+    assert {result.reason for result in results.values()} == {ParkReason.UNREADABLE}
     assert "no parameter 'amount'" in results["arguments"].detail
     assert (results["outcome"].entry, results["outcome"].position) == (1, "0")
     assert str(results["rows"]).endswith("would be parked: unreadable\n    history 3: is torn")
 
 
 def test_body_that_cannot_be_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of ours is raised; any other while rebuilding parks with its traceback."""
+    """An `InvariantViolated` is raised; any other error during the replay parks with its traceback."""
 
     def broken(error: Exception) -> Any:
         def start(self: WorkflowSessionRunner) -> Any:
@@ -143,7 +143,7 @@ def test_body_that_cannot_be_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_code_that_raises_instead_of_waiting() -> None:
-    """A workflow that is stored as waiting and whose code now raises would fail, and the line is told."""
+    """A workflow stored as waiting whose code now raises would fail, and the result has the line."""
 
     @workflow(name="w")
     def broken() -> Durable[int]:
@@ -157,7 +157,7 @@ def test_code_that_raises_instead_of_waiting() -> None:
 
 
 def test_failure_without_a_line() -> None:
-    """A failure that has no place in the code is told without one: an operation that was dropped at the end."""
+    """A failure without a place in the code, such as an operation dropped at the end, has no line."""
 
     @workflow(name="w")
     def dropping() -> Durable[None]:
@@ -170,7 +170,7 @@ def test_failure_without_a_line() -> None:
 
 
 def test_delayed_start_may_do_anything() -> None:
-    """A workflow whose body has never run is new: what it does at its start is no change of its course."""
+    """A workflow whose body has never run is new: it may do anything at its start."""
 
     @workflow(name="w")
     def failing() -> Durable[None]:
@@ -187,7 +187,7 @@ def test_delayed_start_may_do_anything() -> None:
 
 
 def test_crasher_is_not_replayed() -> None:
-    """A workflow that took the process down is not run here; it stays parked whatever the code."""
+    """A workflow that crashed the process is not replayed; it stays parked whatever the code."""
 
     @workflow(name="w")
     def deadly() -> Durable[None]:
@@ -201,7 +201,7 @@ def test_crasher_is_not_replayed() -> None:
 
 
 def test_interruption_is_not_an_error_of_the_body() -> None:
-    """Ctrl-C during a replay ends the check and is not taken for a failure of the workflow."""
+    """Ctrl-C during a replay ends the check and is not counted as a failure of the workflow."""
 
     @workflow(name="w")
     def interrupted() -> Durable[None]:
@@ -213,7 +213,7 @@ def test_interruption_is_not_an_error_of_the_body() -> None:
 
 
 def test_body_is_closed_without_running_operations() -> None:
-    """After a replay the body is thrown away: pure cleanup runs, operations in it do not."""
+    """After a replay the body is closed: pure cleanup runs, operations in it do not."""
     log: list[str] = []
 
     @workflow(name="w")

@@ -1,4 +1,4 @@
-"""A workflow returns a value: an operation, a helper or a continuation that it returns has not run, and is refused."""
+"""A workflow must not return an operation, a helper or a continuation: these have not run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def again() -> Durable[Any]:
     ],
 )
 def test_result_that_has_not_run_is_refused(value: Callable[[], Any], expected: str) -> None:
-    """A workflow that returns an operation, a helper or a continuation is told what to write."""
+    """Returning an operation, a helper or a continuation is refused with the fix."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -58,13 +58,13 @@ def test_continuation_that_is_not_raised_is_reported() -> None:
         yield from sleep(0)
         again.continue_as()
 
-    told = str(error_of(run(body)))
-    assert told.startswith(f"forgotten.again.continue_as(...) was created at {__file__}:")
-    assert told.endswith("but never raised: did you forget 'raise'?")
+    message = str(error_of(run(body)))
+    assert message.startswith(f"forgotten.again.continue_as(...) was created at {__file__}:")
+    assert message.endswith("but never raised: did you forget 'raise'?")
 
 
 def test_place_of_a_returned_operation_is_its_return() -> None:
-    """The lines on which the same activity is run are not named, nor those on which it is made for other purposes."""
+    """Lines that run the same activity are not named, nor lines that make it for another purpose."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -82,13 +82,13 @@ def test_place_of_a_returned_operation_is_its_return() -> None:
 
 
 def returning(value: Callable[[], Any]) -> Durable[Any]:
-    """A helper that returns what has not run."""
+    """A helper that returns something that has not run."""
     yield from sleep(0)
     return value()
 
 
 def rounds(state: int) -> Durable[Any]:
-    """A round of a loop that ends it with what has not run."""
+    """A round of a loop that ends it with something that has not run."""
     yield from sleep(state)
     return Break(charge(1))
 
@@ -105,7 +105,7 @@ def rounds(state: int) -> Durable[Any]:
     ids=["gather", "race", "helper", "saga", "loop"],
 )
 def test_branch_that_returns_an_unrun_operation_is_refused(op: Callable[[], Any]) -> None:
-    """So is a branch, a saga or a round of a loop: what it returns is what its workflow works with."""
+    """The same holds for a branch, a saga and a round of a loop, because the workflow uses their results."""
 
     @workflow(name="returned.branch")
     def body() -> Durable[Any]:

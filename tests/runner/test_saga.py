@@ -1,4 +1,4 @@
-"""Sagas: undos that run where a helper fails or loses, and are handed on where it succeeds."""
+"""Sagas: undos run if the helper fails or loses, and pass to the outer scope if it succeeds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def refund(amount: int) -> None:
 
 
 def pay(*amounts: int, fails: bool = False) -> Durable[int]:
-    """Charges one after the other, each with its undo."""
+    """Charges in turn, each with its undo."""
     for amount in amounts:
         yield from charge(amount).undo(refund)
     if fails:
@@ -39,7 +39,7 @@ async def async_pay(*amounts: int) -> int:
 
 @workflow(name="runner.saga.generator")
 def trip() -> Durable[str]:
-    """A saga that fails is caught, and the workflow goes on."""
+    """Catches a saga that fails, and continues."""
     yield from charge(1).undo(refund)
     try:
         yield from saga(pay(2, 3, fails=True))
@@ -66,7 +66,7 @@ FLAVOURS = pytest.mark.parametrize("definition", [trip, async_trip], ids=["gener
 
 @FLAVOURS
 def test_saga_that_fails_is_undone_before_its_error_is_raised(definition: WorkflowDef[[], Any]) -> None:
-    """Its own steps are undone in reverse, those outside are not; the body may catch the error and go on."""
+    """The saga's steps are undone in reverse, those outside are not, and the body may catch the error and continue."""
     tale = Tale(definition).ok("0", "1.0.0", "1.0.1")
     assert tale.open == {"1.u.0.0": "refund 3"}
     assert tale.ok("1.u.0.0").open == {"1.u.1.0": "refund 2"}
@@ -78,7 +78,7 @@ def test_saga_that_fails_is_undone_before_its_error_is_raised(definition: Workfl
 
 @FLAVOURS
 def test_workflow_that_is_cancelled_while_a_saga_undoes(definition: WorkflowDef[[], Any]) -> None:
-    """The undo goes on; then the body hears of the cancellation instead of the error, which is its cause."""
+    """The undo continues. Then `Cancelled` is raised in the body instead of the error, which is its cause."""
     tale = Tale(definition).ok("0", "1.0.0", "1.0.1").cancelled("stop")
     assert (tale.open, tale.withdrawn) == ({"1.u.0.0": "refund 3"}, [])
     assert tale.ok("1.u.0.0", "1.u.1.0").open == {"u.0.0": "refund 1"}
@@ -88,7 +88,7 @@ def test_workflow_that_is_cancelled_while_a_saga_undoes(definition: WorkflowDef[
 
 
 def test_saga_that_succeeds_passes_its_undos_on() -> None:
-    """Its steps are owed by the scope around it, in the order in which all of them have completed."""
+    """The scope around it owes its undos, in the order in which all steps completed."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -108,7 +108,7 @@ def test_saga_that_succeeds_passes_its_undos_on() -> None:
 
 
 def test_failed_undo_of_a_saga_is_reported_on_its_error() -> None:
-    """Who catches the error of a saga knows what could not be undone; the workflow's own error tells of all of it."""
+    """The error of a saga has its failed undos, and the workflow's own error has all of them."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -116,18 +116,18 @@ def test_failed_undo_of_a_saga_is_reported_on_its_error() -> None:
         try:
             yield from saga(pay(2, 3, fails=True))
         except Declined as error:
-            yield from notify(" ".join(one.message for one in failed_undos(error)))
+            yield from notify(" ".join(undo.message for undo in failed_undos(error)))
         raise ValueError("end")
 
     tale = Tale(body).ok("0", "1.0.0", "1.0.1").fails("1.u.0.0", Declined("x")).ok("1.u.1.0")
     assert tale.open == {"2": "notify x"}
     error = tale.ok("2").fails("u.0.0", Declined("y")).error
     assert isinstance(error, ValueError)
-    assert [one.message for one in failed_undos(error)] == ["x", "y"]
+    assert [undo.message for undo in failed_undos(error)] == ["x", "y"]
 
 
 def test_error_that_passes_several_sagas_has_each_undo_once() -> None:
-    """One error, raised through two sagas and the workflow, names every failed undo once."""
+    """An error raised through two sagas and the workflow names every failed undo once."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -138,7 +138,7 @@ def test_error_that_passes_several_sagas_has_each_undo_once() -> None:
         yield from saga(inner())
 
     tale = Tale(body).ok("0.0.0", "0.0.1.0.0").fails("0.0.1.u.0.0", Declined("x")).fails("0.u.0.0", Declined("y"))
-    assert [one.message for one in failed_undos(tale.error)] == ["x", "y"]
+    assert [undo.message for undo in failed_undos(tale.error)] == ["x", "y"]
     assert len([note for note in tale.error.__notes__ if note.startswith("undo")]) == 2
 
 
@@ -146,13 +146,13 @@ def test_error_that_passes_several_sagas_has_each_undo_once() -> None:
 
 
 def waiting(*amounts: int) -> Durable[None]:
-    """Charges, then an event that does not come."""
+    """Charges, then waits for an event that does not come."""
     yield from pay(*amounts)
     yield from approval.wait()
 
 
 def test_saga_that_loses_is_undone_before_the_race_is_over() -> None:
-    """The winner is decided by the entries; its value arrives when the losers' sagas are undone."""
+    """The entries decide the winner; its value arrives after the losers' sagas are undone."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -169,7 +169,7 @@ def test_saga_that_loses_is_undone_before_the_race_is_over() -> None:
 
 
 def test_saga_that_is_late_is_undone_before_the_timeout_is_raised() -> None:
-    """`saga(...).within(limit)` raises `TimedOut` when the undos are done; a failed one is told at the end."""
+    """`saga(...).within(limit)` raises `TimedOut` after the undos; a failed undo is reported at the end."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -183,11 +183,11 @@ def test_saga_that_is_late_is_undone_before_the_timeout_is_raised() -> None:
     assert tale.open == {"0.0.0.u.0.0": "refund 1"}
     tale.fails("0.0.0.u.0.0", Declined("x"))
     assert (tale.open, tale.failed) == ({"1": "notify late 0"}, ["refund 0.0.0.0.0 x"])
-    assert [one.message for one in failed_undos(tale.ok("1").error)] == ["x"]
+    assert [undo.message for undo in failed_undos(tale.ok("1").error)] == ["x"]
 
 
 def test_sagas_inside_each_other_lose_as_one() -> None:
-    """All steps of a losing saga and of the sagas in it are undone in one order, by the outer one."""
+    """All steps of a losing saga and of the sagas in it are undone in one order, by the outer saga."""
 
     def inner() -> Durable[None]:
         yield from charge(1).undo(refund)
@@ -207,7 +207,7 @@ def test_sagas_inside_each_other_lose_as_one() -> None:
 
 
 def test_saga_that_is_undoing_continues_when_it_loses() -> None:
-    """Nothing is undone twice or half: what was begun is ended, then the saga around it undoes, then the race ends."""
+    """Nothing is undone twice or by half: the running undo ends, then the outer saga undoes, then the race ends."""
 
     def inner() -> Durable[None]:
         yield from charge(1).undo(refund)
@@ -228,7 +228,7 @@ def test_saga_that_is_undoing_continues_when_it_loses() -> None:
 
 
 def test_group_that_waits_for_undos_may_lose_itself() -> None:
-    """A race that is decided and waits for an undo can still be closed; the race around it then waits for that undo."""
+    """A decided race that waits for an undo can still be closed. The outer race then waits for that undo."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -242,7 +242,7 @@ def test_group_that_waits_for_undos_may_lose_itself() -> None:
 
 
 def test_branch_that_fails_undoes_the_sagas_beside_it() -> None:
-    """A gather raises its first error when the sagas of the other branches are undone."""
+    """A gather raises its first error after the sagas of the other branches are undone."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -255,11 +255,11 @@ def test_branch_that_fails_undoes_the_sagas_beside_it() -> None:
     assert isinstance(tale.ok("u.0.0").error, Declined)
 
 
-# --- cancelling -----------------------------------------------------------------------------------------------------
+# --- cancellation ---------------------------------------------------------------------------------------------------
 
 
 def test_cancelled_sagas_undo_side_by_side_and_the_workflow_last() -> None:
-    """Every branch of a cancelled workflow undoes its own saga; what is owed outside of them comes behind."""
+    """Every branch of a cancelled workflow undoes its own saga; undos outside of them run last."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -294,7 +294,7 @@ def test_saga_that_swallows_a_cancellation_is_undone() -> None:
 
 
 def test_race_that_waits_for_undos_may_be_cancelled() -> None:
-    """A winner whose value has not arrived yet arrives no more: the cancellation does."""
+    """If the workflow is cancelled before the winner's value arrives, the cancellation arrives instead."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -308,11 +308,11 @@ def test_race_that_waits_for_undos_may_be_cancelled() -> None:
     assert (error.reason, error.__cause__) == ("stop", None)
 
 
-# --- sagas in undos, and corners ------------------------------------------------------------------------------------
+# --- sagas in undos, and corner cases -------------------------------------------------------------------------------
 
 
 def test_saga_inside_an_undo_undoes_its_own_steps() -> None:
-    """An undo may be a saga itself: if it fails its own steps are undone, if it succeeds nobody owes them."""
+    """An undo may be a saga: if it fails, its own steps are undone; if it succeeds, their undos are dropped."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -332,7 +332,7 @@ def test_saga_inside_an_undo_undoes_its_own_steps() -> None:
 
 
 def test_saga_without_undos_is_only_its_helper() -> None:
-    """Success and failure pass through, and continue_as is for the workflow alone."""
+    """Success and failure pass through, and `continue_as` is refused."""
 
     def going_on() -> Durable[None]:
         yield from charge(1).undo(refund)
@@ -360,7 +360,7 @@ def test_saga_takes_one_helper_or_operation() -> None:
 
 
 def test_session_that_is_thrown_away_undoes_no_saga() -> None:
-    """Evicting a body whose sagas owe, or undo, runs nothing and starts nothing."""
+    """Closing a body whose sagas owe or run undos runs nothing and starts nothing."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -373,7 +373,7 @@ def test_session_that_is_thrown_away_undoes_no_saga() -> None:
 
 
 def test_nothing_is_kept_of_sagas_that_are_over() -> None:
-    """A workflow that goes on for long does not grow by the sagas that it has had."""
+    """A long workflow does not grow with the number of its finished sagas."""
 
     @workflow(name="w")
     def body() -> Durable[None]:

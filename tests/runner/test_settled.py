@@ -43,7 +43,7 @@ def steps(amount: int) -> Durable[int]:
 
 @workflow(name="runner.settled.generator")
 def settling() -> Durable[Any]:
-    """Three branches, of which each may fail."""
+    """Three branches, each of which may fail."""
     return (yield from settle(charge(1), steps(2), approval.wait().within(10)))
 
 
@@ -61,7 +61,7 @@ FLAVOURS = pytest.mark.parametrize("definition", [settling, async_settling], ids
 
 @FLAVOURS
 def test_settle_waits_for_all_and_returns_each_outcome(definition: WorkflowDef[[], Any]) -> None:
-    """A failure closes nobody: the others go on, and each branch has its outcome in the order of the branches."""
+    """A failure closes no other branch, and each branch has its outcome in the order of the branches."""
     session = a_session(definition)
     assert opened(session.start()) == ["0.0.0", "0.1.0", "0.2.0.0.0", "0.2.0.1.0"]
     assert withdrawn(session.feed(activity_error(1, "0.0.0", "charge", Declined("no")))) == []
@@ -83,19 +83,19 @@ ENTRIES = (
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_settle_gives_the_same_outcomes_in_any_order(order: tuple[int, ...]) -> None:
-    """Whichever branch ends first, the outcomes stand in the order of the branches."""
+    """Whichever branch ends first, the outcomes are in the order of the branches."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
         return (yield from settle(charge(1), charge(2), approval.wait()))
 
     outcomes = value_of(run(body, *(ENTRIES[place] for place in order)))
-    assert [type(one) for one in outcomes] == [Raised, Returned, Returned]
+    assert [type(outcome) for outcome in outcomes] == [Raised, Returned, Returned]
     assert outcomes[1:] == (Returned(2), Returned("yes"))
 
 
 def test_settle_of_nothing_is_an_empty_tuple() -> None:
-    """An empty settle does not wait, and its position counts like any other."""
+    """An empty settle does not wait, and its position counts as usual."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -122,7 +122,7 @@ def test_settle_takes_failures_of_any_kind() -> None:
     @workflow(name="w")
     def body() -> Durable[Any]:
         outcomes = yield from settle(hasty(), clumsy(), child())
-        return [type(one.error) for one in outcomes if isinstance(one, Raised)]
+        return [type(outcome.error) for outcome in outcomes if isinstance(outcome, Raised)]
 
     failed = pack_error(ChildWorkflowFailed("w-1/0.2.0", "Declined", "no"))
     entry = HistoryEntry(1, "0.2.0", EntryKind.CHILD, "child", EntryStatus.ERROR, failed, seconds(1))
@@ -130,12 +130,12 @@ def test_settle_takes_failures_of_any_kind() -> None:
 
 
 class Hangup(BaseException):
-    """What no `except Exception` catches."""
+    """An error that `except Exception` does not catch."""
 
 
 @pytest.mark.parametrize("combinator", [settle, first_success])
 def test_base_exception_is_raised_at_once(combinator: Any) -> None:
-    """An error that is no Exception is never a value: it closes the others and goes on."""
+    """An error that is not an Exception is never a value: it closes the other branches and is raised."""
 
     def hung_up() -> Durable[None]:
         yield from charge(1)
@@ -150,7 +150,7 @@ def test_base_exception_is_raised_at_once(combinator: Any) -> None:
 
 @pytest.mark.parametrize("combinator", [settle, first_success])
 def test_cancellation_is_not_a_failure_of_a_branch(combinator: Any) -> None:
-    """A cancelled workflow sees Cancelled, whatever its branches make of it on their way out."""
+    """A cancelled workflow gets Cancelled, whatever its branches do while they are closed."""
 
     def stubborn() -> Durable[str]:
         try:
@@ -174,17 +174,17 @@ def test_cancellation_is_not_a_failure_of_a_branch(combinator: Any) -> None:
 def test_outcomes_are_values() -> None:
     """Outcomes can be matched, compared and shown."""
     error = Declined("no")
-    found: list[Any] = []
+    matched: list[Any] = []
     outcomes: tuple[Outcome[int], ...] = (Returned(5), Raised(error), Raised(ValueError()))
-    for one in outcomes:
-        match one:
+    for outcome in outcomes:
+        match outcome:
             case Returned(value):
-                found.append(value)
+                matched.append(value)
             case Raised(Declined() as why):
-                found.append(why)
+                matched.append(why)
             case Raised():
-                found.append("other")
-    assert found == [5, error, "other"]
+                matched.append("other")
+    assert matched == [5, error, "other"]
     assert Returned(5) == Returned(5) != Returned(6)
     assert Raised(error) == Raised(error) != Raised(Declined("no"))
     assert Returned(error) != Raised(error)
@@ -202,7 +202,7 @@ def test_outcomes_of_many_branches_can_be_sorted_out() -> None:
     def body() -> Durable[Any]:
         (outcome,) = yield from settle(inner())
         assert isinstance(outcome, Returned)
-        return [one.value for one in outcome.value if isinstance(one, Returned)]
+        return [branch.value for branch in outcome.value if isinstance(branch, Returned)]
 
     entries = [activity_ok(place, f"0.0.0.{place}.0", "charge", place) for place in (2, 0)]
     assert value_of(run(body, *entries, activity_error(3, "0.0.0.1.0", "charge", Declined("no")))) == [0, 2]
@@ -213,7 +213,7 @@ def test_outcomes_of_many_branches_can_be_sorted_out() -> None:
 
 @workflow(name="runner.first.generator")
 def first() -> Durable[Any]:
-    """An index, a name and a helper under a name."""
+    """An index, a name, and a helper with a name."""
     won = yield from first_success(charge(1), pay=charge(2), helper=steps(3))
     yield from sleep(1)
     return won
@@ -232,7 +232,7 @@ BOTH = pytest.mark.parametrize("definition", [first, async_first], ids=["generat
 
 @BOTH
 def test_first_success_skips_failures(definition: WorkflowDef[[], Any]) -> None:
-    """The first branch to succeed wins under its index or name; those that failed before are skipped, others closed."""
+    """The first branch to succeed wins under its index or name; earlier failures are skipped, other branches closed."""
     session = a_session(definition)
     assert opened(session.start()) == ["0.0.0", "0.pay.0", "0.helper.0"]
     assert opened(session.feed(activity_error(1, "0.0.0", "charge", Declined("no")))) == []
@@ -243,7 +243,7 @@ def test_first_success_skips_failures(definition: WorkflowDef[[], Any]) -> None:
 
 @BOTH
 def test_first_success_is_won_by_a_branch_with_many_steps(definition: WorkflowDef[[], Any]) -> None:
-    """A helper may be the last one left, and wins when it succeeds."""
+    """A helper may be the last branch left, and wins when it succeeds."""
     entries = [activity_error(seq, f"0.{key}.0", "charge", Declined("no")) for seq, key in ((0, 0), (1, "pay"))]
     more = [activity_ok(2, "0.helper.0", "charge", 3), timer_fired(62, "0.helper.1"), timer_fired(63, "1")]
     assert value_of(run(definition, *entries, *more)) == Won("helper", 4)
@@ -251,18 +251,18 @@ def test_first_success_is_won_by_a_branch_with_many_steps(definition: WorkflowDe
 
 @BOTH
 def test_first_success_of_failures_has_all_errors(definition: WorkflowDef[[], Any]) -> None:
-    """When all have failed, AllFailed has their errors by key in the order of the branches."""
+    """If all branches fail, AllFailed has their errors by key, in the order of the branches."""
     keys = (0, "pay", "helper")
     entries = [activity_error(3 - place, f"0.{keys[place]}.0", "charge", Declined(place)) for place in (2, 1, 0)]
     error = error_of(run(definition, *entries))
     assert isinstance(error, AllFailed)
     assert list(error.errors) == [0, "pay", "helper"]
-    assert [one.args for one in error.errors.values()] == [(0,), (1,), (2,)]
+    assert [error.args for error in error.errors.values()] == [(0,), (1,), (2,)]
     assert str(error) == "all 3 branches failed: 0: Declined: 0; pay: Declined: 1; helper: Declined: 2"
 
 
 def test_all_failed_can_be_stored() -> None:
-    """What a workflow failed with comes back with the error of every branch."""
+    """AllFailed can be stored and read back with the error of every branch."""
     stored = pack_error(AllFailed({0: Declined("no"), "pay": Declined("never")}))
     back = unpack_error(stored)
     assert type(back) is AllFailed
@@ -271,7 +271,7 @@ def test_all_failed_can_be_stored() -> None:
 
 @pytest.mark.parametrize("combinator", [race, first_success])
 def test_nothing_cannot_win(combinator: Any) -> None:
-    """Without a branch a race or a first_success raises ValueError where it is yielded, and names itself."""
+    """Without branches a race or a first_success raises a ValueError where it is yielded, and the error names it."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -285,7 +285,7 @@ def test_nothing_cannot_win(combinator: Any) -> None:
 
 
 def test_first_success_withdraws_everything_of_its_losers() -> None:
-    """Timers, waits, activities and children of losing branches are withdrawn, also those deep inside."""
+    """Timers, events, activities and children of losing branches are withdrawn, nested ones too."""
 
     @workflow(name="child")
     def child() -> Durable[None]:
@@ -310,7 +310,7 @@ def test_first_success_withdraws_everything_of_its_losers() -> None:
 
 
 def test_a_branch_that_succeeds_at_once_wins_before_the_rest_begins() -> None:
-    """Branches after one that needs no waiting never ask for anything."""
+    """Branches after one that succeeds at once never ask for anything."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -324,6 +324,6 @@ def test_a_branch_that_succeeds_at_once_wins_before_the_rest_begins() -> None:
 
 
 def test_settled_branches_are_shown_by_their_verbs() -> None:
-    """An operation with branches says in a message what it is."""
+    """The text of an operation with branches in messages is its verb."""
     assert str(settle()) == "settle"
     assert str(first_success()) == "first_success"

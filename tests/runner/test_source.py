@@ -1,4 +1,4 @@
-"""Where a workflow waits: file and line of its own code, not of durable's."""
+"""The file and line at which a workflow waits, in its own code and not in durable's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = Path(__file__).read_text().splitlines()
 
 
 def line(session: WorkflowSessionRunner, position: str) -> str:
-    """The text of the source line at which a wait stands."""
+    """The text of the source line of a wait."""
     source = session.source(position)
     assert source is not None
     file, _, number = source.rpartition(":")
@@ -38,7 +38,7 @@ async def async_helper() -> int:
 
 @workflow(name="runner.source.generator")
 def waiting() -> Durable[Any]:
-    """Waits in itself, in a helper and in branches."""
+    """Waits itself, in a helper, and in branches."""
     yield from sleep(5)  # the body waits
     yield from helper()
     yield from gather(  # the group
@@ -82,16 +82,16 @@ COROUTINE = {
 
 @pytest.mark.parametrize(("definition", "lines"), [(waiting, GENERATOR), (async_waiting, COROUTINE)])
 def test_source_is_the_line_of_the_users_code(definition: WorkflowDef[[], Any], lines: dict[str, str]) -> None:
-    """Every open wait stands at a line of the body, of the helper it is in, or of the group that it is a branch of."""
+    """Every open wait has a line: in the body, in the helper that waits, or of the group whose branch it is."""
     session = a_session(definition)
     session.start()
-    found = {position: line(session, position) for position in session.waits}
+    shown = {position: line(session, position) for position in session.waits}
     first = session.waits["0"]
     session.feed(answer(first, 5))
-    found |= {position: line(session, position) for position in session.waits}
+    shown |= {position: line(session, position) for position in session.waits}
     session.feed(activity_ok(6, "1", "charge", 1))
-    found |= {position: line(session, position) for position in session.waits}
-    assert found == lines
+    shown |= {position: line(session, position) for position in session.waits}
+    assert shown == lines
 
 
 def test_source_of_a_position_that_is_not_open_is_none() -> None:
@@ -103,7 +103,7 @@ def test_source_of_a_position_that_is_not_open_is_none() -> None:
 
 
 def test_source_of_code_without_a_frame_is_none() -> None:
-    """A branch that is driven by something else than Python code has the line of its owner."""
+    """A branch that is not driven by Python code has the line of its owner."""
 
     class Steps:
         """A helper with the methods of a generator, and no frame."""
@@ -126,7 +126,7 @@ def test_source_of_code_without_a_frame_is_none() -> None:
 
 
 def test_source_of_a_root_without_a_frame_is_none() -> None:
-    """When no code on the way has a line, there is none to tell."""
+    """If no code around a wait has a frame, there is no line."""
 
     class Bare:
         """A body with the methods of a generator only."""

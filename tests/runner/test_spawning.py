@@ -1,4 +1,4 @@
-"""`spawn`, the handle that it returns, and `publish`, as the runner sees them."""
+"""`spawn`, the handle that it returns, and `publish`, on the side of the runner."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ ID = "w-1/0"
 
 @workflow(name="child")
 def child(text: str = "") -> Durable[int]:
-    """What is spawned."""
+    """The child to spawn."""
     yield from approval.wait()
     return len(text)
 
 
 def happened(seq: int, position: str, kind: EntryKind, name: str, value: Any) -> HistoryEntry:
-    """Something has come of a spawned child."""
+    """An entry about a spawned child."""
     return HistoryEntry(seq, position, kind, name, EntryStatus.OK, json.dumps(value), seconds(seq))
 
 
@@ -66,7 +66,7 @@ def parent() -> Durable[list[Any]]:
 
 
 def test_steps_of_a_spawned_child() -> None:
-    """Start, results and cancellation each wait for an entry of their own kind, named by the call or by the child."""
+    """The start, the results and the cancellation each wait for an entry of their own kind, named by call or child."""
     session = a_session(parent)
     result = session.start()
     assert isinstance(result, Suspended)
@@ -92,13 +92,13 @@ def test_steps_of_a_spawned_child() -> None:
     ],
 )
 def test_another_child_is_a_divergence(entry: HistoryEntry) -> None:
-    """The recorded end of another child, or of one that was awaited, does not fit a wait for this one."""
+    """The recorded end of another child, or of one that was called directly, does not fit a wait for this one."""
     with pytest.raises(HistoryDiverged, match=f"result {ID}"):
         run(parent, spawned(), entry)
 
 
 def test_result_that_cannot_be_read() -> None:
-    """A recorded result that does not fit what the child returns is told as such, and so is an id."""
+    """A recorded result that does not fit the child's result type is refused with its name, and so is a recorded id."""
     with pytest.raises(CodecError, match="workflow child: result"):
         run(parent, spawned(), happened(2, "1", EntryKind.RESULT, ID, "three"))
     with pytest.raises(CodecError, match="the id of a spawned child"):
@@ -122,7 +122,7 @@ def test_giving_up_a_result() -> None:
 
 
 def test_session_notes_that_it_has_spawned() -> None:
-    """Whether a body has spawned anybody is known once it has, live and replayed, however its code says so today."""
+    """The session notes a spawn once the start of the child is recorded."""
     session = a_session(parent)
     session.start()
     assert not session.has_spawned
@@ -157,14 +157,14 @@ any_child: Any = child
     ],
 )
 def test_refused_where_it_is_written(op: Any, error: type[Exception], message: str) -> None:
-    """What cannot be spawned is refused in the body, with the function, the parameter and the fix."""
-    found = error_of(run(_refused(op)))
-    assert isinstance(found, error)
-    assert message in str(found)
+    """An invalid `spawn` is refused in the body, with the function, the parameter and the fix."""
+    raised = error_of(run(_refused(op)))
+    assert isinstance(raised, error)
+    assert message in str(raised)
 
 
 def test_given_ids() -> None:
-    """An id may be given to `spawn` or to the call; that of `spawn` counts."""
+    """An id may be passed to `spawn` or to the call; that of `spawn` wins."""
     ops = [spawn(child().with_id("a")), spawn(child(), "b"), spawn(child().with_id("a"), id="b"), spawn(child())]
     assert [op.child_id for op in ops if isinstance(op, Spawn)] == ["a", "b", "b", None]
     assert repr(ChildHandle("a", child)) == "<child 'a'>"
@@ -174,7 +174,7 @@ def test_given_ids() -> None:
 
 
 def test_forgotten_spawn() -> None:
-    """A spawn, or a result, that is never yielded is named like any other operation."""
+    """A `spawn`, or a result, that is never yielded is named like any other operation."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -189,7 +189,7 @@ def test_forgotten_spawn() -> None:
 
 @workflow(name="publisher")
 def publisher() -> Durable[Any]:
-    """Publishes now and then."""
+    """Publishes at several points."""
     publish("begun")
     for number in range(2):
         yield from approval.wait()
@@ -198,7 +198,7 @@ def publisher() -> Durable[Any]:
 
 
 def test_publications_say_after_which_entry() -> None:
-    """The last value is kept with the number of the entry that came before it, in every kind of step."""
+    """The last value is kept with the number of the entry before it, in every kind of step."""
     session = a_session(publisher)
     result = session.start()
     seen = [session.published]
@@ -210,7 +210,7 @@ def test_publications_say_after_which_entry() -> None:
 
 
 def test_bodies_that_are_closed_publish_nothing() -> None:
-    """What a `finally` publishes while its body is thrown away is not kept; nor is that of a branch that has lost."""
+    """Values published in the `finally` of a closed body or of a losing branch are not kept."""
 
     def branch() -> Durable[None]:
         try:
@@ -231,6 +231,6 @@ def test_bodies_that_are_closed_publish_nothing() -> None:
 
 
 def test_publish_outside() -> None:
-    """Outside a workflow there is nobody whose progress it could be."""
+    """Outside of a workflow there is no progress to show."""
     with pytest.raises(OperationMisused, match=r"publish\(\) works only inside a workflow body"):
         publish(1)

@@ -1,4 +1,4 @@
-"""Sleeps, deadlines and limits: the recorded time is the only time there is."""
+"""Sleeps, deadlines and limits: a workflow sees only recorded time."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ async def async_at_once(count: int) -> int:
 
 @pytest.mark.parametrize("definition", [at_once, async_at_once], ids=["generator", "async def"])
 def test_sleep_that_is_over_never_suspends(definition: WorkflowDef[[int], int]) -> None:
-    """`sleep(0)` and a past `sleep_until` go on at once, and 100,000 of them do not grow the stack."""
+    """`sleep(0)` and a past `sleep_until` continue at once, and 100,000 of them do not grow the stack."""
     assert value_of(a_session(definition, 50_000).start()) == 50_000
 
 
 def test_groups_that_are_over_do_not_grow_the_stack() -> None:
-    """Gathers that end at once are driven by the same loop: many of them in a row do not grow the stack."""
+    """Gathers that end at once are driven by the same loop, so many of them in a row do not grow the stack."""
 
     @workflow(name="w")
     def body() -> Durable[int]:
@@ -70,7 +70,7 @@ def test_groups_that_are_over_do_not_grow_the_stack() -> None:
 
 @pytest.mark.parametrize("op", [sleep(0), sleep(timedelta()), sleep_until(NEW_YEAR), sleep_until(NEW_YEAR - hours(1))])
 def test_sleep_that_is_over_gives_the_recorded_time(op: Op[datetime]) -> None:
-    """A sleep that never suspended gives the workflow's own time as the instant at which it fired."""
+    """A sleep that never suspended returns the workflow's own time."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -81,7 +81,7 @@ def test_sleep_that_is_over_gives_the_recorded_time(op: Op[datetime]) -> None:
 
 
 def test_sleep_until_in_the_past_does_not_swallow_the_next_sleep() -> None:
-    """A past `sleep_until` takes a position but no entry, so the sleep after it really waits."""
+    """A past `sleep_until` uses a position but no entry, so the sleep after it really waits."""
 
     @workflow(name="w")
     def body() -> Durable[datetime]:
@@ -95,7 +95,7 @@ def test_sleep_until_in_the_past_does_not_swallow_the_next_sleep() -> None:
 
 
 def test_sleep_gives_the_instant_at_which_it_fired() -> None:
-    """The result of a sleep is the time that its entry was recorded, not its deadline."""
+    """The result of a sleep is the time at which its entry was recorded, not its deadline."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -105,7 +105,7 @@ def test_sleep_gives_the_instant_at_which_it_fired() -> None:
 
 
 def test_deadline_is_counted_from_the_recorded_time() -> None:
-    """A sleep ends so long after the last thing that the workflow learnt, whenever it is replayed."""
+    """A sleep counts from the last entry that the workflow received, also on a replay."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -119,7 +119,7 @@ def test_deadline_is_counted_from_the_recorded_time() -> None:
 
 
 def test_deadline_never_moves() -> None:
-    """What the workflow learns after a sleep has begun changes the time, but not the deadline."""
+    """Entries after the start of a sleep move the workflow's clock, but not the deadline."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -134,7 +134,7 @@ def test_deadline_never_moves() -> None:
 
 
 def test_time_never_goes_back() -> None:
-    """An entry that was recorded after the wall clock was set back does not set the workflow's time back."""
+    """An entry recorded after the wall clock was set back does not set the workflow's time back."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -148,7 +148,7 @@ def test_time_never_goes_back() -> None:
 
 
 def test_sleep_until_waits_for_the_instant() -> None:
-    """The deadline of `sleep_until` is the instant itself, in whatever zone it was written."""
+    """The deadline of `sleep_until` is the instant itself, whatever its time zone."""
 
     @workflow(name="w")
     def body() -> Durable[datetime]:
@@ -160,7 +160,7 @@ def test_sleep_until_waits_for_the_instant() -> None:
 
 
 def test_due_gives_open_deadlines_in_their_order() -> None:
-    """`due` names the timers and retries whose time has come, the earliest first, and no others."""
+    """`due` returns the timers and retries that are due, the earliest first, and no others."""
 
     @workflow(name="w")
     def body() -> Durable[Any]:
@@ -176,7 +176,7 @@ def test_due_gives_open_deadlines_in_their_order() -> None:
 
 
 def test_wake_at_is_none_without_a_deadline() -> None:
-    """A workflow that waits for no time at all has no wake-up."""
+    """A workflow without a deadline has no wake-up."""
 
     @workflow(name="w")
     def body() -> Durable[int]:
@@ -209,7 +209,7 @@ SENSELESS: list[tuple[str, Any, type[Exception]]] = [
 def test_senseless_time_is_refused_in_the_body(
     verb: str, value: Any, expected: type[Exception], flavour: str
 ) -> None:  # fmt: skip
-    """A senseless duration or instant raises in the body, which may catch it and go on."""
+    """An invalid duration or instant raises in the body, which may catch it and continue."""
     makers: dict[str, Callable[[Any], Op[datetime]]] = {"sleep": sleep, "sleep_until": sleep_until}
     make, messages = makers[verb], []
 
@@ -232,11 +232,11 @@ def test_senseless_time_is_refused_in_the_body(
     session = a_session(body if flavour == "generator" else async_body)
     [position] = opened(session.start())
     assert value_of(session.feed(activity_ok(1, position, "charge", 5))) == 5
-    assert [one.split(":")[0] for one in messages] == [verb]
+    assert [message.split(":")[0] for message in messages] == [verb]
 
 
 def test_sleep_to_the_end_of_the_calendar_is_possible() -> None:
-    """The last microsecond that a datetime can hold is a deadline; one more is refused."""
+    """The last microsecond that a datetime can hold is a valid deadline; one more is refused."""
 
     @workflow(name="w")
     def body() -> Durable[str]:

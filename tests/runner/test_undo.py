@@ -1,4 +1,4 @@
-"""Undo: what has succeeded is owed, and is undone in reverse when the workflow fails or is cancelled."""
+"""Undo: succeeded steps are undone in reverse if the workflow fails or is cancelled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def both(amount: int) -> Durable[None]:
 
 @workflow(name="runner.undo.generator")
 def booking() -> Durable[str]:
-    """Three charges that are undone, and one more step."""
+    """Three charges with undos, and one more step."""
     yield from charge(1).undo(refund)
     yield from charge(2).undo(both)
     yield from charge(3).undo(lambda amount: refund(amount * 10))
@@ -40,7 +40,7 @@ def booking() -> Durable[str]:
 
 @workflow(name="runner.undo.coroutine")
 async def async_booking() -> str:
-    """The same as a coroutine, with an undo that is one too."""
+    """The same as a coroutine, with an undo that is a coroutine too."""
 
     async def both(amount: int) -> None:
         await refund(amount)
@@ -58,7 +58,7 @@ FLAVOURS = pytest.mark.parametrize("definition", [booking, async_booking], ids=[
 
 @FLAVOURS
 def test_undos_run_in_reverse_when_the_workflow_fails(definition: WorkflowDef[[], Any]) -> None:
-    """Each undo gets its step's result, is run to its end, and then the one before; the error is the original one."""
+    """Each undo gets its step's result and runs to its end before the next; the error is the original one."""
     tale = Tale(definition).ok("0", "1", "2")
     assert tale.owed == ["<lambda> 2", "both 1", "refund 0"]
     assert tale.fails("3", Declined("no")).open == {"u.0.0": "refund 30"}
@@ -72,13 +72,13 @@ def test_undos_run_in_reverse_when_the_workflow_fails(definition: WorkflowDef[[]
 
 @FLAVOURS
 def test_undos_do_not_run_when_it_succeeds(definition: WorkflowDef[[], Any]) -> None:
-    """A workflow that returns owes nothing to anybody."""
+    """A workflow that returns runs no undos."""
     assert Tale(definition).ok("0", "1", "2", "3").value == "booked"
 
 
 @FLAVOURS
 def test_undos_run_when_it_is_cancelled(definition: WorkflowDef[[], Any]) -> None:
-    """A cancelled workflow undoes what has succeeded, and nothing else; it ends with the cancellation."""
+    """A cancelled workflow undoes its succeeded steps and nothing else, and ends with the cancellation."""
     tale = Tale(definition).ok("0").cancelled("enough")
     assert (tale.open, tale.withdrawn) == ({"u.0.0": "refund 1"}, ["1"])
     error = tale.ok("u.0.0").error
@@ -87,7 +87,7 @@ def test_undos_run_when_it_is_cancelled(definition: WorkflowDef[[], Any]) -> Non
 
 
 def test_undos_run_behind_explicit_cleanup() -> None:
-    """A body that cleans up by itself does so first; one that swallows the cancellation is undone all the same."""
+    """A body that cleans up itself does so first; one that swallows the cancellation is still undone."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -105,7 +105,7 @@ def test_undos_run_behind_explicit_cleanup() -> None:
 
 
 def test_undo_that_fails_is_reported_and_the_others_run() -> None:
-    """The original error stays, and says in a note and in fields what could not be undone."""
+    """The original error is kept; a note and a field name the failed undos."""
     tale = Tale(booking).ok("0", "1", "2").cancelled().fails("u.0.0", Declined("bank closed"))
     assert (tale.open, tale.failed) == ({"u.1.0": "refund 2"}, ["<lambda> 2 bank closed"])
     error = tale.fails("u.1.0", Declined("still")).ok("u.2.0").error
@@ -118,7 +118,7 @@ def test_undo_that_fails_is_reported_and_the_others_run() -> None:
 
 
 def test_cancellation_that_is_swallowed_reports_failed_undos() -> None:
-    """There is no error to say it on, so the cancellation itself is one."""
+    """There is no other error to carry them, so the workflow ends with the cancellation."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -131,11 +131,11 @@ def test_cancellation_that_is_swallowed_reports_failed_undos() -> None:
 
     error = Tale(body).ok("0").cancelled("why").fails("u.0.0", Declined("no")).error
     assert isinstance(error, Cancelled)
-    assert (error.reason, [one.message for one in failed_undos(error)]) == ("why", ["no"])
+    assert (error.reason, [undo.message for undo in failed_undos(error)]) == ("why", ["no"])
 
 
 def test_cancel_does_not_interrupt_undos() -> None:
-    """A cancellation in the middle of the undos changes nothing but the end, which keeps the original error."""
+    """A cancellation during the undos changes only the end, which keeps the original error as the cause."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -152,7 +152,7 @@ def test_cancel_does_not_interrupt_undos() -> None:
 
 
 def test_undos_of_branches_are_in_the_order_of_completion() -> None:
-    """Steps inside branches, winners and losers alike, are undone in reverse of the order in which they completed."""
+    """Steps inside branches, winners and losers alike, are undone in reverse order of their completion."""
 
     def branch(first: int, second: int) -> Durable[None]:
         yield from charge(first).undo(refund)
@@ -177,7 +177,7 @@ def test_undos_of_branches_are_in_the_order_of_completion() -> None:
 
 
 def test_step_that_fails_or_is_late_owes_nothing() -> None:
-    """Only what has succeeded is undone; a default is a success."""
+    """Only steps that succeeded are undone; a default counts as success."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -193,7 +193,7 @@ def test_step_that_fails_or_is_late_owes_nothing() -> None:
 
 
 def test_undo_takes_no_position() -> None:
-    """A workflow that runs goes on under code to which an undo was added."""
+    """A running workflow continues under code to which an undo was added."""
 
     @workflow(name="w")
     def before() -> Durable[int]:
@@ -229,13 +229,13 @@ def bare(amount: int) -> Any:
 
 
 def going_on(amount: int) -> Durable[None]:
-    """An undo that wants to begin anew."""
+    """An undo that tries to continue as a new round."""
     yield from sleep(0)
     raise booking.continue_as()
 
 
 @pytest.mark.parametrize(
-    ("fn", "said"),
+    ("fn", "expected"),
     [
         (wrong, "undo wrong of charge(...) returned NoneType, not an operation or a generator helper"),
         (broken, "bug 1"),
@@ -244,8 +244,8 @@ def going_on(amount: int) -> Durable[None]:
         (going_on, "continue_as inside an undo"),
     ],
 )
-def test_undo_that_is_wrong_is_a_failed_undo(fn: Callable[[int], Any], said: str) -> None:
-    """A mistake in an undo costs that undo and no other, and is told like any failure."""
+def test_undo_that_is_wrong_is_a_failed_undo(fn: Callable[[int], Any], expected: str) -> None:
+    """A mistake in an undo costs that undo and no other, and is reported like any failure."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -257,18 +257,18 @@ def test_undo_that_is_wrong_is_a_failed_undo(fn: Callable[[int], Any], said: str
     assert tale.open == {"u.1.0": "refund 2"}
     (failed,) = failed_undos(tale.ok("u.1.0").error)
     assert failed.undo == fn.__name__
-    assert said in failed.message
+    assert expected in failed.message
 
 
 class Refunder:
-    """A callable without a name of its own."""
+    """A callable without a name."""
 
     def __call__(self, amount: int) -> Any:
         return call(round, amount, name="round")
 
 
 def test_undo_takes_any_callable() -> None:
-    """A callable object, a workflow and a plain function by way of `call` are undos, and each has a name for people."""
+    """A callable object, a workflow, and a plain function through `call` are valid undos with a name for people."""
 
     @workflow(name="sub")
     def sub(amount: int) -> Durable[int]:
@@ -289,13 +289,13 @@ def test_undo_takes_any_callable() -> None:
 
 @pytest.mark.parametrize("fn", [None, 7, "refund"])
 def test_undo_must_be_callable(fn: Any) -> None:
-    """What is no function is refused where it is written, with what to write instead."""
+    """A non-callable is refused where it is written, with the fix."""
     with pytest.raises(WrongType, match=r"charge\(...\).undo: takes an activity or a function of the result"):
         charge(1).undo(fn)  # type: ignore[unused-awaitable]
 
 
 def test_undo_refuses_an_operation() -> None:
-    """An operation where a function belongs is one mistake, not a forgotten operation as well."""
+    """An operation in place of a function is one mistake, and not also a forgotten operation."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -308,7 +308,7 @@ def test_undo_refuses_an_operation() -> None:
 
 
 def test_undo_of_an_undo_never_runs() -> None:
-    """Steps of an undo may say how they are undone, as a helper that is used elsewhere too does; nobody asks them."""
+    """Steps of an undo may have undos, as in a helper that is used elsewhere too, but these never run."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -320,7 +320,7 @@ def test_undo_of_an_undo_never_runs() -> None:
 
 
 def test_continue_as_is_refused_while_undos_are_owed() -> None:
-    """A new round would forget them: the workflow fails instead, and they run."""
+    """A new round would forget the undos: the workflow fails instead, and they run."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -335,7 +335,7 @@ def test_continue_as_is_refused_while_undos_are_owed() -> None:
 
 
 def test_continue_as_that_is_cancelled_is_undone() -> None:
-    """A body that would go on instead of ending ends all the same, with its undos."""
+    """A cancelled body that raises `continue_as` ends with the cancellation, and its undos run."""
 
     @workflow(name="w")
     def body() -> Durable[None]:
@@ -351,7 +351,7 @@ def test_continue_as_that_is_cancelled_is_undone() -> None:
 
 
 def test_result_that_cannot_be_stored_is_undone() -> None:
-    """A workflow learns that what it returned was refused: it fails with that, after its undos."""
+    """If the result of a workflow cannot be stored, the workflow fails with that error after its undos."""
 
     @workflow(name="w")
     def body() -> Durable[str]:
@@ -365,7 +365,7 @@ def test_result_that_cannot_be_stored_is_undone() -> None:
 
 
 def test_session_that_is_thrown_away_runs_no_undo() -> None:
-    """A body may be evicted with undos owed, or in the middle of one: nothing runs, and nothing is logged."""
+    """A body may be evicted while it owes or runs undos: nothing runs, and nothing is logged."""
     for entries in (["0", "1"], ["0", "1", "2"]):
         tale = Tale(booking).ok(*entries)
         if len(entries) == 3:
@@ -378,7 +378,7 @@ def test_session_that_is_thrown_away_runs_no_undo() -> None:
 
 
 def test_session_without_undo_makes_nothing_for_undos() -> None:
-    """Whoever never says how a step is undone pays nothing."""
+    """A body without undos has no object for them."""
 
     @workflow(name="w")
     def body() -> Durable[None]:

@@ -1,4 +1,4 @@
-"""Undos in whatever order things happen: every step that is owed is undone once, and a replay is always the same."""
+"""Undos in random orders: every owed undo runs once, and a replay is always the same."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def twice(amount: int) -> Durable[None]:
 
 
 def pay(*amounts: int) -> Durable[int]:
-    """Charges one after the other, each with its undo."""
+    """Charges in turn, each with its undo."""
     for amount in amounts:
         yield from charge(amount).undo(refund if amount % 2 else twice)
     return sum(amounts)
@@ -53,40 +53,40 @@ def deep(first: int) -> Durable[Any]:
 
 @workflow(name="runner.undo.orders")
 def everything() -> Durable[Any]:
-    """Everything inside everything."""
+    """Everything nested in everything."""
     yield from charge(1).undo(twice)
-    one = yield from race(saga(deep(10)), saga(pay(20, 21)), sleep(60))
+    winner = yield from race(saga(deep(10)), saga(pay(20, 21)), sleep(60))
     two = yield from gather(saga(deep(30)), caught(race(saga(pay(40, 41)), pay(42))))
     yield from charge(50).undo(refund)
-    return one.key, two[1]
+    return winner.key, two[1]
 
 
 # Each example replays a long tale after every entry.
 @settings(max_examples=30)
 @given(st.data())
 def test_every_step_is_undone_once_whatever_happens(data: st.DataObject) -> None:
-    """Waits are answered in any order, well or badly, with a cancellation at any time: all of it adds up."""
+    """Waits are answered in any order, well or badly, with a cancellation at any time: the undos always add up."""
     tale = Tale(everything)
     is_cancelled = False
     while isinstance(tale.result, Suspended):
         position = data.draw(st.sampled_from(sorted(tale.session.waits)))
-        what = data.draw(st.sampled_from(["ok"] * 12 + ["fails", "cancelled"]))
+        event = data.draw(st.sampled_from(["ok"] * 12 + ["fails", "cancelled"]))
         is_activity = tale.session.waits[position].name in ("charge", "refund")
-        if what == "cancelled" and not is_cancelled:
+        if event == "cancelled" and not is_cancelled:
             is_cancelled = True
             tale.cancelled("stop")
-        elif what == "fails" and is_activity:
+        elif event == "fails" and is_activity:
             tale.fails(position, Declined(position))
         else:
             tale.ok(position)
-    done = {one.position for one in tale.entries if one.name == "charge" and one.status is EntryStatus.OK}
-    undos = [one for one in tale.entries if one.name == "refund"]
-    failed = [one for one in undos if one.status is EntryStatus.ERROR]
-    assert len({one.position for one in undos}) == len(undos) <= len(done)
+    done = {entry.position for entry in tale.entries if entry.name == "charge" and entry.status is EntryStatus.OK}
+    undos = [entry for entry in tale.entries if entry.name == "refund"]
+    failed = [entry for entry in undos if entry.status is EntryStatus.ERROR]
+    assert len({entry.position for entry in undos}) == len(undos) <= len(done)
     assert len(tale.session.failed_undos()) == len(failed)
     if isinstance(tale.result, Completed):
         assert not is_cancelled
-        assert not any(one.position.startswith("u.") for one in undos)
+        assert not any(entry.position.startswith("u.") for entry in undos)
     else:
         assert len(undos) == len(done)
         assert isinstance(tale.error, Cancelled if is_cancelled else Declined)
