@@ -88,10 +88,14 @@ class Cluster:
         """One batch of a shard: its letters, then what is queued and due."""
         return self.coordinators[shard].work_off()
 
+    def has_work(self, shard: int) -> bool:
+        """Whether a shard has something to do now."""
+        return self.coordinators[shard].has_work() or bool(self.inbox(shard))
+
     def settle(self, *shards: int) -> None:
         """Let all shards, or only these, work until they have nothing to do."""
         for _ in range(_STEPS):
-            busy = [n for n in shards or sorted(self.coordinators) if self.coordinators[n].has_work()]
+            busy = [n for n in shards or sorted(self.coordinators) if self.has_work(n)]
             if not busy:
                 return
             for shard in busy:

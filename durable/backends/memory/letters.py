@@ -24,6 +24,8 @@ class Letterbox:
 
     # The last mark that a commit has drawn.
     mark: int = 0
+    # How many letters were ever written.
+    count: int = 0
     _inboxes: dict[int, SortedDict[LetterId, StoredLetter]] = attrs.field(factory=dict)
     _aside: dict[int, SortedDict[LetterId, StoredLetter]] = attrs.field(factory=dict)
 
@@ -39,6 +41,7 @@ class Letterbox:
             self._aside.setdefault(shard, _letters())[id] = inbox[id]
         for id in batch.letters_handled | batch.letters_set_aside:
             del inbox[id]
+        self.count += len(batch.letters)
         for ordinal, letter in enumerate(batch.letters):
             id = LetterId(mark, ordinal)
             self.inbox(letter.to)[id] = StoredLetter(id, shard, letter.text)

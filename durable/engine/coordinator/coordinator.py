@@ -144,7 +144,7 @@ class WorkflowStateCoordinator:
 
     def has_work(self) -> bool:
         """Whether something is queued or due now."""
-        return self.is_recovering or self._inbox.has_work() or bool(self._letters(1))
+        return self.is_recovering or self._inbox.has_work()
 
     def _work(self, *, wait: bool) -> int:
         if self.is_recovering:
@@ -154,7 +154,8 @@ class WorkflowStateCoordinator:
             return 1
         taken = self._inbox.take(wait=wait and not self._upkeep.has_more)
         # Read after the calls were taken: whatever a caller has heard of elsewhere is known here before its call is.
-        while len(letters := self._letters(_LETTERS)) == _LETTERS:
+        limit = min(_LETTERS, self._config.max_batch)
+        while len(letters := self._letters(limit)) == limit:
             self.process(letters)
         count = len(taken) + len(letters)
         self.process([*letters, *taken])
