@@ -10,10 +10,11 @@ import hashlib
 from collections import Counter, deque
 from typing import Any
 
-from durable.backends.base import Batch
+from durable.backends.base import Batch, Mark
 from durable.engine.operations import RunActivity, Sight
 from durable.engine.state.trials import WINDOW
 from durable.model.clock import from_duration
+from durable.model.homes import workflow_home
 from durable.model.records import EntryKind, EntryStatus, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.runner.session import WorkflowSessionRunner
 from durable.testing.faults import SimCrash
@@ -57,7 +58,7 @@ class Checker:
 
     def __init__(self, scenario: Scenario, clock: VirtualClock, *, is_traced: bool) -> None:
         retention = from_duration("event_retention", scenario.engine_config().event_retention)
-        self.ledger = Ledger(scenario.policy, retention, scenario.config.get("schedule_grace", 60))
+        self.ledger = Ledger(scenario.policy, retention, scenario.config.get("schedule_grace", 60), scenario.shards)
         self.trace = Trace(is_kept=is_traced)
         self._clock = clock
         self._max_crashes = scenario.engine_config().max_crashes
@@ -73,18 +74,18 @@ class Checker:
         self._cancels: Counter[tuple[str, int]] = Counter()
         self.activities = 0
         self.answers = 0
-        # The cell in which the engine marks whose body runs; when it runs, which steps the process dies in; and which
-        # workflows kill it, by id, after how many entries. How often each has.
-        self.mark = [0]
+        # The cells in which engines mark whose body runs, by shard; when it runs, which steps the process dies in; and
+        # which workflows kill it, by id, after how many entries. How often each has.
+        self.marks: list[Mark] = []
         self.deadly_steps: set[int] = set()
         self.is_stopping = False
         self.poison: dict[str, int] = {}
         self._steps = 0
         self._deaths: Counter[str] = Counter()
-        # Whether the last engine had the code.
-        self._had_code = True
-        # Until when whoever had an activity at an unclean stop runs it on trial.
-        self._trials_until = 0
+        # Whether the last engine had the code, and until when whoever had an activity at an unclean stop runs it on
+        # trial, by shard.
+        self._had_code: dict[int, bool] = {}
+        self._trials_until: dict[int, int] = {}
         # What was found broken, for where the engine would take the error for its own.
         self.broken: Violation | None = None
 
@@ -93,20 +94,24 @@ class Checker:
     def opened(self, *, clean: bool) -> None:
         """An engine has taken the store."""
         self.trace.note(f"open clean={clean}")
-        self._running.clear()
-        self._trials_until = 0 if clean else self._clock.elapsed + WINDOW
+        ledger = self.ledger
+        shard = ledger.shard
+        self._running = {name for name in self._running if not ledger.is_here(name[0])}
+        self._trials_until[shard] = 0 if clean else self._clock.elapsed + WINDOW
         # An orderly stop without any code says nothing about bodies.
-        is_forgiven = clean and self._had_code
+        is_forgiven = clean and self._had_code.get(shard, True)
         if is_forgiven:
-            self._deaths.clear()
-        self.ledger.open(clean=clean, is_forgiven=is_forgiven, marked=self.mark[0])
-        self._had_code = self.ledger.has_code
+            homes = {who: workflow_home(who.partition(",")[0], ledger.shards) for who in self._deaths}
+            self._deaths = Counter({who: count for who, count in self._deaths.items() if homes[who] != shard})
+        ledger.open(clean=clean, is_forgiven=is_forgiven, marked=self.marks[shard][0])
+        self._had_code[shard] = ledger.has_code
 
-    def committed(self, batch: Batch) -> None:
-        """A commit has happened, whatever the engine is told."""
+    def committed(self, batch: Batch, mark: int = 0) -> None:
+        """A commit of the present shard has happened, whatever the engine is told."""
         if self.broken is not None:
             raise self.broken
         try:
+            self.ledger.post.read(batch, self.ledger.shard, mark)
             self._check(batch, self._clock.now())
         except Violation as violation:
             self.broken = violation
@@ -151,7 +156,7 @@ class Checker:
         for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
             life = self.ledger.lives.get(record.key)
             is_news = record.cancel_requested and not (life is not None and life.record.cancel_requested)
-            is_alone = record.parent_key is None or not is_told_to_stop(batch, record)
+            is_alone = record.parent_key is None or not is_told_to_stop(self.ledger, batch, record)
             if is_news and is_alone and record.id not in self.unwanted:
                 raise Violation("I21", f"{record.id} is cancelled and nobody has asked for it")
 
@@ -159,9 +164,10 @@ class Checker:
 
     def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
         """A body begins a step: it is marked, so that the next engine knows whose body the process died in."""
-        if self.mark[0] != record.key and self.broken is None:
+        marked = self.marks[self.ledger.shard][0]
+        if marked != record.key and self.broken is None:
             # Raised by the next commit: here the engine would take it for an error of the body.
-            self.broken = Violation("I26", f"the body of {record.id} runs, and {self.mark[0]} is marked")
+            self.broken = Violation("I26", f"the body of {record.id} runs, and {marked} is marked")
         self._steps += 1
         if self.is_stopping:
             # The end of its thread would be taken for the end of the process, and cleans up.
@@ -200,7 +206,7 @@ class Checker:
             raise Violation("I10", f"activity {name} runs twice at once")
         self._check_attempt(life, effect)
         is_tried = effect.key in self.ledger.suspects
-        if life.is_suspect and not is_tried and self._clock.elapsed < self._trials_until:
+        if life.is_suspect and not is_tried and self._clock.elapsed < self._trials_until[self.ledger.shard]:
             raise Violation("I26", f"activity {name} runs again after an unclean stop, and is not on trial")
         if life.record.cancel_requested and effect.definition not in CLEANUP:
             raise Violation("I21", f"activity {name} runs after its workflow was cancelled")

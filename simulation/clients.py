@@ -36,6 +36,7 @@ from durable.errors import (
     CannotFork,
     CannotRetry,
     DeadLetterNotFound,
+    NotAcrossShards,
     ScheduleBusy,
     ScheduleNotFound,
     WorkflowAlreadyExists,
@@ -47,6 +48,7 @@ from durable.model.records import WorkflowStatus
 from durable.model.schedule import CatchUp, Job, Overlap, Plan
 from durable.runner.events import event_key
 from simulation.agenda import MILLISECOND, Agenda
+from simulation.callers import Caller, home_of_act
 from simulation.checker import Checker
 from simulation.dice import Dice
 from simulation.kinds import event_of, payload_of
@@ -62,15 +64,15 @@ _WITH_CODE = (Verb.START, Verb.SCHEDULE)
 _REPAIRS = (Verb.RETRY, Verb.FORK)
 
 
-class Client:
+class Client(Caller):
     """One caller."""
 
     def __init__(self, acts: list[Act], *, agenda: Agenda, dice: Dice, checker: Checker) -> None:
+        super().__init__()
         self._acts = deque(acts)
         self._agenda = agenda
         self._dice = dice
         self._checker = checker
-        self._process: Process | None = None
         self._tries = 0
         # When the call was made first, and what was answered then.
         self._first_call: int | None = None
@@ -89,21 +91,16 @@ class Client:
 
     # --- calling ----------------------------------------------------------------------------------------------------
 
-    def meet(self, process: Process | None) -> None:
-        """The engine has died, or there is a new one: what was not answered is asked again."""
-        was_waiting, self._process = self._process, None
-        self.engine = process
-        if was_waiting is not None:
-            self._schedule(self._soon())
-
-    engine: Process | None = None
+    def ask_again(self) -> None:
+        """The engine has died before it has answered."""
+        self._schedule(self._soon())
 
     def _call(self) -> None:
-        process = self.engine
-        if process is None or not process.is_ready:
+        act = self._acts[0]
+        process = self.engine(home_of_act(act, self._checker.ledger.shards))
+        if process is None:
             self._schedule(self._soon())
             return
-        act = self._acts[0]
         if act.verb in _WITH_CODE and not process.has_code:
             # Who calls it has it loaded: this comes from a process that has the code.
             self._schedule(self._soon())
@@ -238,6 +235,8 @@ class Client:
             return life is not None and life.record.start_digest != digest(simulated.name, arguments_of(act))
         if isinstance(error, DeadLetterNotFound):
             return act.verb is Verb.REPLAY
+        if isinstance(error, NotAcrossShards):
+            return act.verb in (Verb.REPLAY, Verb.FORK) and self._checker.ledger.shards > 1
         if isinstance(error, ScheduleNotFound | ScheduleBusy):
             schedule = self._checker.ledger.schedule(act.id)
             if isinstance(error, ScheduleNotFound) or schedule is None:

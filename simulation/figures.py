@@ -23,6 +23,9 @@ class Figures:
     # Workflows that had not ended when nothing was left to happen.
     waiting: int = 0
     virtual_seconds: int = 0
+    # Seeds in which the store has several shards, and the letters that went between them.
+    clusters: int = 0
+    letters: int = 0
 
     def __add__(self, other: Figures) -> Figures:
         return Figures(*(a + b for a, b in zip(attrs.astuple(self), attrs.astuple(other), strict=True)))

@@ -12,6 +12,7 @@ import attrs
 
 from durable.backends.base import Batch
 from durable.model.error_codec import error_summary
+from durable.model.homes import key_home
 from durable.model.records import (
     DeadLetterPolicy,
     EntryKind,
@@ -28,6 +29,7 @@ from durable.model.schedule import ScheduleRecord
 from durable.runner.past import Retried
 from simulation.activities import hold, release
 from simulation.mail import Mail
+from simulation.posted import Post
 
 # The waits that have a row of their own.
 REGISTERED = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
@@ -142,7 +144,11 @@ class Life:
 class Ledger:
     """The sum of all commits, and what activities have answered since the engine was opened."""
 
-    def __init__(self, policy: DeadLetterPolicy, retention: int, grace: float = 60) -> None:
+    def __init__(self, policy: DeadLetterPolicy, retention: int, grace: float = 60, shards: int = 1) -> None:
+        # How many shards the store has, whose commit is looked at, and what lies between them.
+        self.shards = shards
+        self.shard = 0
+        self.post = Post(shards)
         # After how many seconds a tick is missed.
         self.grace = grace
         self.lives: dict[int, Life] = {}
@@ -183,11 +189,17 @@ class Ledger:
                 return (key, self.lives[key].record.round, position)
         return None
 
+    def is_here(self, key: int) -> bool:
+        """Whether a workflow lives in the shard whose commit is looked at."""
+        return key_home(key, self.shards) == self.shard
+
     def open(self, *, clean: bool, is_forgiven: bool, marked: int = 0) -> None:
-        """An engine has taken the store: activities of the last one can no longer answer. `marked`: whose body ran."""
-        self.answers.clear()
+        """An engine has taken the shard: activities of the last one can no longer answer. `marked`: whose body ran."""
+        self.answers = {attempt: told for attempt, told in self.answers.items() if not self.is_here(attempt[0])}
         parents = {parent for parent, _ in self.children}
         for key, life in self.lives.items():
+            if not self.is_here(key):
+                continue
             # Left to the recovery alone: others may be woken before it by a timer or a child that comes first.
             life.is_suspect = not clean and key not in parents and life.is_busy_alone()
             life.stops += not clean
@@ -235,7 +247,8 @@ class Ledger:
             if is_progress and key not in self.suspects:
                 self.lives[key].stops = 0
         self._book_waits(batch.waits_dropped, batch.waits_put.values())
-        self.mail.book(batch, now, self._has_ended)
+        self.post.book(batch, self.shard)
+        self.mail.book(batch, now, self._has_ended, self.post)
         for key in batch.schedules_dropped:
             self.schedules.pop(key, None)
         self.schedules.update(batch.schedules_put)
@@ -250,11 +263,18 @@ class Ledger:
         return life is not None and (life.has_ended or life.was_reopened)
 
     def _book_waits(self, dropped: Iterable[tuple[int, str]], put: Iterable[EventWait]) -> None:
+        guests = self.post.guests[self.shard]
         for key, position in dropped:
+            if not self.is_here(key):
+                guests.pop((key, position), None)
+                continue
             wait = self.lives[key].waits.pop(position, None)
             if wait is not None:
                 del self.waiting[wait.name, wait.event_key][key, position]
         for wait in put:
+            if wait.guest is not None:
+                guests[wait.workflow_key, wait.position] = wait
+                continue
             self.lives[wait.workflow_key].waits[wait.position] = wait
             place = self.waiting.setdefault((wait.name, wait.event_key), {})
             place[wait.workflow_key, wait.position] = wait

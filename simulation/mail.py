@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 import attrs
 
 from durable.backends.base import Batch
+from durable.model.homes import key_home
 from durable.model.records import DeadLetterPolicy, EntryKind, EntryStatus, HistoryEntry, PendingEvent
 from simulation.kinds import is_unreadable, payload_of
+from simulation.posted import Post, event_in
 
 # Name, key and mailbox: the events of one queue.
 Queue = tuple[str, str, int | None]
@@ -23,6 +25,8 @@ class Places:
 
     pending: int = 0
     letters: int = 0
+    # In a letter from one shard to another.
+    travelling: int = 0
     # The workflows that took it.
     taken: list[int] = attrs.field(factory=list)
     # Expired, a broadcast that was taken and is too old, or discarded because the policy says so.
@@ -33,7 +37,7 @@ class Places:
     @property
     def count(self) -> int:
         """How many places that is."""
-        return self.pending + self.letters + self.gone + (0 if self.is_broadcast else len(self.taken))
+        return self.pending + self.letters + self.travelling + self.gone + (0 if self.is_broadcast else len(self.taken))
 
 
 @attrs.frozen
@@ -72,15 +76,17 @@ class Mail:
         self.taken: list[Taken] = []
         self.dropped: dict[int, PendingEvent] = {}
         self.serial_before = 0
-        self._serial = 0
+        self._serial: dict[int, int] = {}
 
-    def book(self, batch: Batch, now: int, has_ended: Callable[[PendingEvent], bool]) -> None:
+    def book(self, batch: Batch, now: int, has_ended: Callable[[PendingEvent], bool], post: Post) -> None:
         """Add a commit."""
         self.touched = {payload_of(event_id) for event_id in batch.sent_put}
         self.sent.update((event_id, sent.at) for event_id, sent in batch.sent_put.items())
         self.altered, self.fresh = [], []
-        self.serial_before, self._serial = self._serial, batch.serial
+        shard = key_home(batch.serial, len(post.inboxes))
+        self.serial_before, self._serial[shard] = self._serial.get(shard, 0), batch.serial
         self._book_taken(batch)
+        travelled = self._book_letters(post)
         self.seen = {place: serial for place, serial in self.seen.items() if place[0] not in batch.taken_cleared}
         for key in sorted(batch.taken_cleared):
             self._begin_anew(key)
@@ -102,6 +108,9 @@ class Mail:
             self._account(event, now, has_ended)
         if batch.sent_put and self.policy is DeadLetterPolicy.DISCARD:
             self._account_discarded(batch)
+        for event in travelled:
+            # A retention that is over while it travels is seen when it is back.
+            self._account(event, now, has_ended)
         if batch.restarted:
             self._account_rounds(batch, {event.payload: event.target for event in dropped})
 
@@ -141,6 +150,16 @@ class Mail:
             if entry.kind is EntryKind.EVENT and entry.status is EntryStatus.OK:
                 self._place(entry.outcome).taken.append(key)
                 self.taken.append(Taken(key, entry.position, entry.outcome, self.find(entry.outcome)))
+
+    def _book_letters(self, post: Post) -> list[PendingEvent]:
+        """Events that come or go in letters; those that have come."""
+        arrived = [event for letter in post.handled if (event := event_in(letter.message)) is not None]
+        for event in arrived:
+            self._place(event.payload).travelling -= 1
+        for letter in post.written:
+            if (event := event_in(letter.message)) is not None:
+                self._place(event.payload).travelling += 1
+        return arrived
 
     def _place(self, payload: str) -> Places:
         self.touched.add(payload)

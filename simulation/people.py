@@ -19,9 +19,11 @@ from durable.errors import (
     WorkflowParked,
     WorkflowTerminated,
 )
+from durable.model.homes import key_home
 from durable.model.position import place
 from simulation.agenda import MILLISECOND, Agenda
 from simulation.asking import answer_of, reason_of
+from simulation.callers import Caller
 from simulation.checker import Checker
 from simulation.dice import Dice
 from simulation.ledger import Asked
@@ -30,10 +32,11 @@ from simulation.scenario import Act, Verb
 from simulation.violation import Violation
 
 
-class Person:
+class Person(Caller):
     """One who answers."""
 
     def __init__(self, act: Act, *, agenda: Agenda, dice: Dice, checker: Checker) -> None:
+        super().__init__()
         self._act = act
         self._agenda = agenda
         self._dice = dice
@@ -41,8 +44,6 @@ class Person:
         # The question, once it was seen, and whether it was answered before.
         self._asked: Asked | None = None
         self._is_again = False
-        self._process: Process | None = None
-        self.engine: Process | None = None
         self._later(act.at)
 
     def _later(self, milliseconds: int) -> None:
@@ -51,12 +52,12 @@ class Person:
     def _soon(self) -> int:
         return self._dice.below(2_000)
 
-    def meet(self, process: Process | None) -> None:
-        """The engine has died, or there is a new one: what was not answered is asked again."""
-        was_waiting, self._process = self._process, None
-        self.engine = process
-        if was_waiting is not None:
-            self._later(self._soon())
+    def ask_again(self) -> None:
+        """The engine has died before it has answered."""
+        self._later(self._soon())
+
+    def _engine_of(self, asked: Asked) -> Process | None:
+        return self.engine(key_home(asked[0], self._checker.ledger.shards))
 
     def unanswered(self) -> Act | None:
         """The call whose answer is still to come."""
@@ -67,21 +68,21 @@ class Person:
     def _go(self) -> None:
         if self._asked is None:
             self._look()
-        elif self.engine is None or not self.engine.is_ready:
+        elif (process := self._engine_of(self._asked)) is None:
             self._later(self._soon())
         else:
-            self._process = self.engine
+            self._process = process
             self._note_intent(self._asked)
-            self.engine.ask(self._operation(self._asked), self._told)
+            process.ask(self._operation(self._asked), self._told)
 
     def _look(self) -> None:
         """Wait for the question to be put, then let some time pass."""
-        ledger, process = self._checker.ledger, self.engine
+        ledger = self._checker.ledger
         asked = ledger.asked(self._act.number)
         if asked is None:
             calls = ledger.lookouts.setdefault(str(self._act.number), [])
             calls.append(lambda: self._later(self._dice.below(500)))
-        elif process is None or not process.is_ready:
+        elif (process := self._engine_of(asked)) is None:
             self._later(self._soon())
         else:
             self._process = process
@@ -89,7 +90,7 @@ class Person:
 
     def _listed(self, asked: Asked, envelope: Envelope) -> None:
         self._process = None
-        check_list(self._checker, envelope.reply)
+        check_list(self._checker, asked, envelope.reply)
         self._asked = asked
         self._later(self._act.delay)
 
@@ -163,8 +164,11 @@ class Person:
         return isinstance(refusal, PauseExpired) and (position in life.done or self._is_over(asked))
 
 
-def check_list(checker: Checker, listed: list[Any]) -> None:
-    """I18: what people see is what is open, in order."""
-    open_now = sorted(wait.serial for wait in checker.ledger.waiting.get(("", ""), {}).values())
+def check_list(checker: Checker, asked: Asked, listed: list[Any]) -> None:
+    """I18: what people see is what is open, in order; of the shard in which they look."""
+    shards = checker.ledger.shards
+    waiting = checker.ledger.waiting.get(("", ""), {})
+    here = (wait for (key, _), wait in waiting.items() if key_home(key, shards) == key_home(asked[0], shards))
+    open_now = sorted(wait.serial for wait in here)
     if (shown := [one.number for one in listed]) != open_now:
         raise Violation("I18", f"questions {shown} are listed, open are {open_now}")

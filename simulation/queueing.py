@@ -5,8 +5,11 @@ Asked like those of `rules`, while the ledger does not know the commit yet.
 
 from __future__ import annotations
 
+import attrs
+
 from durable.backends.base import Batch
-from durable.model.records import DeliveryMode, EntryKind, EntryStatus, WorkflowRecord, WorkflowStatus
+from durable.model.homes import event_home
+from durable.model.records import DeliveryMode, EntryKind, EntryStatus, EventWait, WorkflowRecord, WorkflowStatus
 from simulation.kinds import read_payload
 from simulation.ledger import Ledger
 from simulation.violation import Violation
@@ -31,10 +34,13 @@ def i17_who_waits_longest_is_served(ledger: Ledger, batch: Batch, now: int) -> N
         # Where the event was pending nobody waited for it.
         if kind.is_targeted or kind.is_choosy or not kind.consume or ledger.mail.find(entry.outcome) is not None:
             continue
+        if event_home(name, event_key, ledger.shards) != ledger.shard:
+            # It came in a letter: who was first in the line is a matter of its home.
+            continue
         waiting = ledger.waiting.get((name, event_key), {})
         mine = waiting.get((key, entry.position))
         for (other, position), wait in waiting.items():
-            is_longer = mine is None or wait.serial < mine.serial
+            is_longer = (mine is None or wait.serial < mine.serial) and ledger.is_here(other)
             if is_longer and (other, position) not in batch.waits_dropped and not _is_parked(ledger, batch, other):
                 raise Violation("I17", f"workflow {key} took {entry.outcome}, {other} has waited longer at {position}")
 
@@ -49,8 +55,13 @@ def i18_a_wait_keeps_its_place(ledger: Ledger, batch: Batch, now: int) -> None:
     for (key, position), wait in batch.waits_put.items():
         life = ledger.lives.get(key)
         known = life.waits.get(position) if life is not None and key not in batch.restarted else None
-        if known is not None and known != wait:
+        if known is not None and _place_of(known) != _place_of(wait) and ledger.is_here(key):
             raise Violation("I18", f"workflow {key} waits at {position} as {wait}, before as {known}")
+
+
+def _place_of(wait: EventWait) -> EventWait:
+    """What stays the same of a wait: not what is noted of it while it is registered, or asks, in another shard."""
+    return attrs.evolve(wait, unregistered=None, answer=None)
 
 
 def i18_a_wait_sees_what_it_asks_for(ledger: Ledger, batch: Batch, now: int) -> None:

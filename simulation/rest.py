@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from durable.backends.memory import MemoryStore
 from durable.engine.state.state import State
@@ -13,6 +14,8 @@ from simulation.process import Process
 from simulation.scenario import Act, Verb
 from simulation.violation import Violation
 
+T = TypeVar("T")
+
 
 def check_idle(ledger: Ledger, process: Process) -> None:
     """I22: whoever has work to do has it in hand, or durably waits for its time; there is no fourth state."""
@@ -20,8 +23,11 @@ def check_idle(ledger: Ledger, process: Process) -> None:
     if trials.waiting:
         return
     running = {key for key, _, _ in process.running}
+    shard = process.coordinator.state.shard
     for key, life in ledger.lives.items():
         record = life.record
+        if not shard.owns_key(key):
+            continue
         if ledger.has_code:
             check_healed(record)
         if record.status is WorkflowStatus.RUNNING and key not in running and record.wake_at is None:
@@ -41,7 +47,7 @@ def check_memory(state: State, store: MemoryStore) -> None:
         facts = {
             "record": record == store.workflows.get(key),
             "history": loaded.seq == max(store.history.get(key, {}), default=0),
-            "waits": loaded.rows == rows and waits == set(rows),
+            "waits": loaded.rows == rows and waits == {key for key, row in rows.items() if row.kind in REGISTERED},
             "mailbox": loaded.mail in (None, len(store.boxes.get(key, ()))),
             "activities": set(flights) <= work and all(flight[0] == record.round for flight in flights.values()),
         }
@@ -50,18 +56,26 @@ def check_memory(state: State, store: MemoryStore) -> None:
                 raise Violation("I6", f"{record.id}: {what} in memory and in the store differ")
 
 
-def check_rest(ledger: Ledger, store: MemoryStore) -> None:
+def check_rest(ledger: Ledger, stores: tuple[MemoryStore, ...]) -> None:
     """I29: nothing is left to happen, so every workflow has ended, or waits for something from outside."""
-    if {key: life.record for key, life in ledger.lives.items()} != dict(store.workflows):
+    if {key: life.record for key, life in ledger.lives.items()} != _all(store.workflows for store in stores):
         raise Violation("I1", "the store does not hold what was committed")
-    if ledger.progress != store.progress:
+    if ledger.progress != _all(store.progress for store in stores):
         raise Violation("I1", "the store does not hold what was published")
     for key, life in ledger.lives.items():
         check_healed(life.record)
-        if store.history.get(key, {}).keys() != {*range(1, life.seq + 1)} - life.trimmed - life.absent:
+        if (
+            stores[0].home_of_key(key).history.get(key, {}).keys()
+            != {*range(1, life.seq + 1)} - life.trimmed - life.absent
+        ):
             raise Violation("I3", f"the store does not hold what {life.record.id} has learnt")
         if not life.has_ended and not _waits_outside(ledger, life):
             raise Violation("I29", f"{life.record.id} has not ended and waits for nothing: {life.record}")
+
+
+def _all(parts: Iterable[Mapping[int, T]]) -> dict[int, T]:
+    """The rows of all shards."""
+    return {key: row for part in parts for key, row in part.items()}
 
 
 def check_calls(ledger: Ledger, calls: Iterable[Act | None]) -> None:
@@ -76,12 +90,19 @@ def _waits_outside(ledger: Ledger, life: Life) -> bool:
     """Whether a workflow waits for an event or an answer, is set aside, or waits for a child that does."""
     # A question that expires is over by now: no time is left to pass.
     is_waiting = any(
-        wait.kind is not EntryKind.RESULT and (wait.question is None or wait.question.expires_at is None)
+        wait.asks is None
+        and wait.kind is not EntryKind.RESULT
+        and (wait.question is None or wait.question.expires_at is None)
         for wait in life.waits.values()
     )
     if life.record.status is WorkflowStatus.PARKED or is_waiting:
         return True
     children = [ledger.lives[key] for (parent, _), key in ledger.children.items() if parent == life.record.key]
     asked = {wait.event_key for wait in life.waits.values()}
-    waited = [one for one in children if one.record.on_parent_close is None or str(one.record.key) in asked]
+    waited = [one for one in children if one.record.on_parent_close is None or asked & _names(one)]
     return any(not child.has_ended and _waits_outside(ledger, child) for child in waited)
+
+
+def _names(child: Life) -> set[str]:
+    """How waits for the end of a child name it, in its own shard and in others."""
+    return {str(child.record.key), f"@{child.record.id}"}

@@ -11,7 +11,9 @@ import json
 from collections.abc import Callable, Iterator
 
 from durable.backends.base import Batch
+from durable.engine.operations.messages import ChildEnded
 from durable.model.error_codec import error_summary
+from durable.model.homes import event_home, key_home
 from durable.model.records import (
     DeliveryMode,
     EntryKind,
@@ -33,6 +35,11 @@ from simulation.family import (
 )
 from simulation.kinds import read_payload
 from simulation.ledger import NOTES, REGISTERED, Ledger, Life
+from simulation.letter_rules import (
+    l1_a_letter_is_handled_once,
+    l2_letters_are_handled_in_order,
+    l5_who_stands_in_line_is_not_passed_over,
+)
 from simulation.pausing import i12_an_answer_was_given, i19_a_pause_expires_in_its_time
 from simulation.queueing import (
     i16_mail_finds_its_workflow,
@@ -101,7 +108,7 @@ def i04_history_has_no_hole(ledger: Ledger, batch: Batch, now: int) -> None:
 def i05_the_end_is_the_end(ledger: Ledger, batch: Batch, now: int) -> None:
     """Nothing is written about a workflow that has ended, unless an operator retries it."""
     keys = [*batch.workflows_changed, *batch.restarted, *(key for key, _ in batch.history)]
-    keys += [key for key, _ in batch.waits_put]
+    keys += [key for (key, _), wait in batch.waits_put.items() if wait.guest is None]
     for key in keys:
         life = ledger.lives.get(key)
         if life is not None and life.has_ended and not is_reopened(ledger, batch, key):
@@ -254,7 +261,8 @@ def i17_first_sent_first_taken(ledger: Ledger, batch: Batch, now: int) -> None:
     mail = ledger.mail
     for taken in mail.taken:
         name, key, kind = read_payload(taken.payload)
-        if kind.is_choosy or not kind.consume:
+        if kind.is_choosy or not kind.consume or (ledger.shards > 1 and not kind.is_targeted):
+            # One that has travelled may have been passed by another on the way.
             continue
         place = (name, key)
         target = taken.event.target if taken.event is not None else None
@@ -271,7 +279,7 @@ def i17_first_sent_first_taken(ledger: Ledger, batch: Batch, now: int) -> None:
 
 def i18_nobody_waits_for_what_is_there(ledger: Ledger, batch: Batch, now: int) -> None:
     """A wait is never registered while an event that it may take is pending."""
-    waits = dict(batch.waits_put)
+    waits = {place: wait for place, wait in batch.waits_put.items() if wait.guest is None}
     for event in batch.events_put.values():
         waits.update(ledger.waiting.get((event.name, event.event_key), {}))
     for (key, position), wait in waits.items():
@@ -279,7 +287,8 @@ def i18_nobody_waits_for_what_is_there(ledger: Ledger, batch: Batch, now: int) -
         is_set_aside = life.record.status is WorkflowStatus.PARKED or life.is_resuming
         if is_set_aside or position not in life.waits:
             continue
-        for target in (key, None):
+        is_home = event_home(wait.name, wait.event_key, ledger.shards) == key_home(key, ledger.shards)
+        for target in (key, None) if is_home else (key,):
             for event in ledger.mail.queues.get((wait.name, wait.event_key, target), {}).values():
                 if _may_take(ledger, life.record, wait, event, now):
                     raise Violation("I18", f"{life.record.id} waits at {position} for {event}, which is there")
@@ -311,6 +320,10 @@ def i18_a_new_round_has_no_waits(ledger: Ledger, batch: Batch, now: int) -> None
             raise Violation("I18", f"workflow {key} begins a round and still waits at {old}")
 
 
+def _name(row: EventWait) -> tuple[int, str, int]:
+    return (row.workflow_key, row.position, row.serial)
+
+
 def i20_a_parent_hears_of_its_child(ledger: Ledger, batch: Batch, now: int) -> None:
     """A child's end and its parent's wake-up are one commit.
 
@@ -324,6 +337,13 @@ def i20_a_parent_hears_of_its_child(ledger: Ledger, batch: Batch, now: int) -> N
         parent = ledger.lives[record.parent_key]
         round, _, position = (record.parent_place or "").rpartition(":")
         is_waiting = not parent.record.status.is_terminal and parent.record.round == int(round or 0)
+        if not ledger.is_here(record.parent_key):
+            # L6: the letter is on its way to the wait that is open there.
+            row = parent.waits.get(position)
+            written = [letter.message for letter in ledger.post.written]
+            told = {message.wait for message in written if isinstance(message, ChildEnded)}
+            is_waiting = is_waiting and row is not None and row.asks is EntryKind.CHILD
+            is_waiting = is_waiting and row is not None and _name(row) not in told
         if is_waiting and parent.record.status is not WorkflowStatus.PARKED and position not in parent.done:
             raise Violation("I20", f"{record.id} has ended and {parent.record.id} has not heard of it")
 
@@ -352,6 +372,8 @@ BEFORE: tuple[Rule, ...] = (
     i21_a_child_stops_when_it_is_told,
     i32_progress_does_not_go_back,
     i23_a_tick_is_decided_once,
+    l1_a_letter_is_handled_once,
+    l2_letters_are_handled_in_order,
 )
 AFTER: tuple[Rule, ...] = (
     i05_the_result_is_right,
@@ -375,4 +397,5 @@ AFTER: tuple[Rule, ...] = (
     i34_an_answer_stands,
     i35_a_retry_voids_the_last_failure,
     i37_what_a_body_sends_is_there,
+    l5_who_stands_in_line_is_not_passed_over,
 )

@@ -26,6 +26,7 @@ from simulation.loop_rows import LOOP_ROWS
 from simulation.planning import clock_steps, dice_of, grace, make_schedules
 from simulation.rows import add, make_program
 from simulation.steps import Step, from_json, read, to_json, write
+from simulation.troubles import Fault, Trouble, make_faults, shard_count, spread
 
 YEARS = 3650 * 86_400.0
 add(BRANCH_ROWS | LOOP_ROWS | CHANGE_ROWS)
@@ -53,6 +54,11 @@ class Verb(enum.Enum):
     RESUME_SCHEDULE = "resume schedule"
     TRIGGER_SCHEDULE = "trigger schedule"
     DELETE_SCHEDULE = "delete schedule"
+
+
+SCHEDULING = (
+    Verb.SCHEDULE, Verb.PAUSE_SCHEDULE, Verb.RESUME_SCHEDULE, Verb.TRIGGER_SCHEDULE, Verb.DELETE_SCHEDULE,
+)  # fmt: skip
 
 
 @attrs.frozen(kw_only=True)
@@ -85,39 +91,13 @@ class Act:
     run: str = ""
 
 
-class Trouble(enum.Enum):
-    """What can go wrong, and what the number of a fault counts."""
-
-    CRASH_BEFORE_COMMIT = "the process dies before the n-th commit"
-    CRASH_AFTER_COMMIT = "the process dies after the n-th commit, before anybody hears of it"
-    CRASH = "the process dies at the n-th step"
-    RESTART = "a clean restart at the n-th step"
-    FAIL_COMMIT = "the n-th commit fails"
-    LIE_ABOUT_COMMIT = "the n-th commit happens and is reported as failed"
-    OUTAGE = "from the n-th commit on the store fails until the engine gives up"
-    FAIL_CALL = "the n-th call of the store fails"
-    CLOCK = "the wall clock is set at the n-th step"
-    DUPLICATE_ANSWER = "the n-th answer of an activity arrives twice"
-    LATE_ANSWER = "the n-th activity that is stopped answers all the same"
-    CRASH_IN_BODY = "the process dies in the n-th step of a body"
-    POISON = "the n-th workflow kills the process whenever its body is fed"
-
-
-@attrs.frozen
-class Fault:
-    """One thing that goes wrong."""
-
-    trouble: Trouble
-    at: int
-    # By how many milliseconds the clock is set, or how many entries a poisonous body takes before it kills.
-    by: int = 0
-
-
 @attrs.frozen(kw_only=True)
 class Scenario:
     """Everything that happens in one simulation."""
 
     seed: int
+    # How many shards the store has, each with a coordinator of its own.
+    shards: int = 1
     # Settings of the engine that differ from the default: tiny limits put it under pressure.
     config: dict[str, int] = attrs.field(factory=dict)
     policy: DeadLetterPolicy = DeadLetterPolicy.MOVE_TO_DEAD_LETTER
@@ -138,22 +118,6 @@ class Scenario:
 
 # --- from a seed ----------------------------------------------------------------------------------------------------
 
-# How often each trouble comes in a scenario, at most, and the range of its number.
-_TROUBLES = {
-    Trouble.CRASH_BEFORE_COMMIT: (2, 60),
-    Trouble.CRASH_AFTER_COMMIT: (2, 60),
-    Trouble.CRASH: (2, 250),
-    Trouble.RESTART: (1, 300),
-    Trouble.FAIL_COMMIT: (2, 80),
-    Trouble.LIE_ABOUT_COMMIT: (3, 80),
-    Trouble.OUTAGE: (1, 200),
-    Trouble.FAIL_CALL: (2, 450),
-    Trouble.CLOCK: (2, 300),
-    Trouble.DUPLICATE_ANSWER: (4, 80),
-    Trouble.LATE_ANSWER: (4, 20),
-}
-# Crashes that come in rows, and how close.
-_AGAIN = {Trouble.CRASH_BEFORE_COMMIT: 3, Trouble.CRASH_AFTER_COMMIT: 3, Trouble.CRASH: 40}
 _CLIENTS = 4
 
 
@@ -167,9 +131,20 @@ def make_scenario(seed: int) -> Scenario:
         commit_ms=dice.weighted({0: 1, 10: 1, 100: 1, 1_000: 4, 4_000: 6}),
         new_code=deployment(seed),
         acts=tuple(sorted(_acts(dice), key=lambda act: act.at)),
-        faults=tuple(_faults(dice)),
+        faults=tuple(make_faults(dice)),
     )
-    return _with_operators(_without_code(_with_poison(_with_late_mail(_with_deadly_bodies(_with_schedules(scenario))))))
+    scenario = _with_poison(_with_late_mail(_with_deadly_bodies(_with_schedules(scenario))))
+    return _with_shards(_with_operators(_without_code(scenario)))
+
+
+def _with_shards(scenario: Scenario) -> Scenario:
+    """The same, perhaps in a store with several shards. Schedules do not work there yet."""
+    shards = shard_count(scenario.seed)
+    if shards == 1:
+        return scenario
+    acts = tuple(act for act in scenario.acts if act.verb not in SCHEDULING)
+    faults = tuple(spread(scenario.seed, shards, scenario.faults))
+    return attrs.evolve(scenario, shards=shards, acts=acts, faults=faults)
 
 
 def _with_poison(scenario: Scenario) -> Scenario:
@@ -346,19 +321,6 @@ def _meddling(dice: Dice, ids: list[str]) -> Iterator[Act]:
         yield Act(client=dice.below(_CLIENTS), at=dice.below(40_000), verb=verb, id=id)
 
 
-def _faults(dice: Dice) -> Iterator[Fault]:
-    for trouble, (most, last) in _TROUBLES.items():
-        for _ in range(dice.between(0, most)):
-            by = dice.between(-90_000, 90_000) if trouble is Trouble.CLOCK else 0
-            at = dice.between(1, last)
-            yield Fault(trouble, at, by)
-            if trouble in _AGAIN and dice.chance(0.3):
-                # And again while the engine recovers, before anybody has made progress.
-                for _ in range(dice.between(1, 3)):
-                    at += dice.between(1, _AGAIN[trouble])
-                    yield Fault(trouble, at)
-
-
 # --- as text --------------------------------------------------------------------------------------------------------
 
 
@@ -384,13 +346,14 @@ def scenario_from_text(text: str) -> Scenario:
     value = json.loads(text)
     return Scenario(
         seed=value["seed"],
+        shards=value.get("shards", 1),
         config=value.get("config", {}),
         policy=DeadLetterPolicy[value.get("policy", DeadLetterPolicy.MOVE_TO_DEAD_LETTER.name)],
         commit_ms=value.get("commit_ms", 0),
         new_code=value.get("new_code", 0),
         codeless=tuple(value.get("codeless", ())),
         acts=tuple(_act(act) for act in value.get("acts", ())),
-        faults=tuple(Fault(Trouble[one["trouble"]], one["at"], one.get("by", 0)) for one in value.get("faults", ())),
+        faults=tuple(Fault(**one | {"trouble": Trouble[one["trouble"]]}) for one in value.get("faults", ())),
     )
 
 

@@ -92,6 +92,9 @@ def i37_what_a_body_sends_is_there(ledger: Ledger, batch: Batch, now: int) -> No
         expires_at = None if lasts is None else event.sent_at + lasts
         if _name(event.payload) is not None and event.expires_at != expires_at:
             raise Violation("I37", f"event {event.payload} expires at {event.expires_at}, and not at {expires_at}")
+    if ledger.shards > 1:
+        # It may turn up in another shard, and its sender learns of that later. Lost, it never learns (I29).
+        return
     is_forked = any(entry.kind is EntryKind.FORKED for _, entry in batch.history)
     if batch.restarted or is_forked or ledger.mail.policy is DeadLetterPolicy.DISCARD:
         return

@@ -54,6 +54,8 @@ def smaller_scenarios(scenario: Scenario) -> Iterator[Scenario]:
     for name in scenario.config:
         rest = {one: value for one, value in scenario.config.items() if one != name}
         yield attrs.evolve(scenario, config=rest)
+    if scenario.shards > 1:
+        yield attrs.evolve(scenario, shards=scenario.shards - 1)
     if scenario.commit_ms:
         yield attrs.evolve(scenario, commit_ms=0)
     if scenario.new_code:

@@ -1,4 +1,4 @@
-"""The world of one simulation: an engine, its clients and what goes wrong, in one thread, in virtual time.
+"""The world of one simulation: an engine for each shard, clients and what goes wrong, in one thread, in virtual time.
 
 One pair of dice decides what happens first. When nothing is to be done at this instant, the clock jumps to the next.
 """
@@ -14,32 +14,24 @@ from functools import partial
 from durable.backends.memory import MemoryStore
 from durable.errors import StorageUnavailable, StoreFenced
 from durable.model.clock import SECOND
-from durable.testing.faults import Fault as CommitFault
-from durable.testing.faults import FaultyBackend, SimCrash
-from simulation.activities import MENDED
+from durable.testing.faults import SimCrash
 from simulation.agenda import MILLISECOND, Agenda, VirtualClock
-from simulation.change_rows import NEW_CODE
 from simulation.checker import Checker
 from simulation.clients import Client
 from simulation.dice import Dice
 from simulation.figures import Figures
+from simulation.letter_rules import check_letters
+from simulation.node import Node
 from simulation.people import Person
-from simulation.process import AnswerFaults, Process, WatchedBackend
+from simulation.process import Process, WatchedBackend
 from simulation.rest import check_calls, check_idle, check_memory, check_rest
-from simulation.scenario import Act, Fault, Scenario, Trouble, Verb
+from simulation.scenario import Act, Scenario, Verb
 from simulation.ticking import check_ticks
+from simulation.troubles import Fault, Trouble
 from simulation.violation import Violation
 
 # A scenario that takes longer goes round in circles.
 _STEPS = 20_000
-# Commits in a row that fail before an engine gives up: its patience is half a minute.
-_OUTAGE = 14
-_COMMIT_FAULTS = {
-    Trouble.CRASH_BEFORE_COMMIT: CommitFault.CRASH_BEFORE,
-    Trouble.CRASH_AFTER_COMMIT: CommitFault.CRASH_AFTER,
-    Trouble.FAIL_COMMIT: CommitFault.FAIL_BEFORE,
-    Trouble.LIE_ABOUT_COMMIT: CommitFault.FAIL_AFTER,
-}
 
 
 class World:
@@ -54,16 +46,14 @@ class World:
         self._agenda = Agenda(self._clock, self._dice)
         self.checker = Checker(scenario, self._clock, is_traced=is_traced)
         self._config = scenario.engine_config()
-        self._store = MemoryStore()
-        self.checker.mark = self._store.mark
-        self._backend = FaultyBackend(WatchedBackend(self._store, self.checker))
-        self._faults = self._plan(scenario.faults)
-        self._lives = 0
-        # Until when the engine is at work on its last commit.
-        self._free_at = 0
-        # How many commits there were when it was last seen idle.
-        self._idle_at = -1
-        self._process: Process | None = None
+        stores = MemoryStore.sharded(scenario.shards) if scenario.shards > 1 else (MemoryStore(),)
+        self.checker.marks = [store.mark for store in stores]
+        self._stores = stores
+        self._nodes = [Node(number, store, self.checker) for number, store in enumerate(stores)]
+        self._faults: dict[int, list[Fault]] = defaultdict(list)
+        for node in self._nodes:
+            for fault in node.plan(fault for fault in scenario.faults if fault.shard % scenario.shards == node.number):
+                self._faults[fault.at].append(fault)
         acts: dict[int, list[Act]] = defaultdict(list)
         for act in scenario.acts:
             acts[act.client].append(act)
@@ -74,39 +64,21 @@ class World:
             return Person(acts[0], agenda=self._agenda, dice=self._dice, checker=self.checker)
         return Client(acts, agenda=self._agenda, dice=self._dice, checker=self.checker)
 
-    def _plan(self, faults: tuple[Fault, ...]) -> dict[int, list[Fault]]:
-        """Hand the faults of the store and of the answers to those who make them; the others, by their step."""
-        at_step: dict[int, list[Fault]] = defaultdict(list)
-        answers: dict[Trouble, set[int]] = {Trouble.DUPLICATE_ANSWER: set(), Trouble.LATE_ANSWER: set()}
-        for fault in faults:
-            if fault.trouble in _COMMIT_FAULTS:
-                self._backend.plan[fault.at] = _COMMIT_FAULTS[fault.trouble]
-            elif fault.trouble is Trouble.OUTAGE:
-                self._backend.plan |= dict.fromkeys(range(fault.at, fault.at + _OUTAGE), CommitFault.FAIL_BEFORE)
-            elif fault.trouble is Trouble.FAIL_CALL:
-                self._backend.fail_calls.add(fault.at)
-            elif fault.trouble is Trouble.CRASH_IN_BODY:
-                self.checker.deadly_steps.add(fault.at)
-            elif fault.trouble is Trouble.POISON:
-                self.checker.poison[f"w{fault.at}"] = fault.by
-            elif fault.trouble in answers:
-                answers[fault.trouble].add(fault.at)
-            else:
-                at_step[fault.at].append(fault)
-        self._answers = AnswerFaults(answers[Trouble.DUPLICATE_ANSWER], answers[Trouble.LATE_ANSWER])
-        return at_step
-
     def run(self) -> None:
         """The whole scenario."""
-        self._boot()
+        for node in self._nodes:
+            self._boot(node)
         while self._step():
             self.steps += 1
             if self.steps > _STEPS:
                 raise Violation("I29", f"no rest after {_STEPS} steps")
-        check_rest(self.checker.ledger, self._store)
+        check_rest(self.checker.ledger, self._stores)
         check_calls(self.checker.ledger, [client.unanswered() for client in self._clients])
-        if self._process is not None:
-            check_memory(self._process.coordinator.state, self._store)
+        if len(self._nodes) > 1:
+            check_letters(self.checker.ledger, self._stores)
+        for node in self._nodes:
+            if node.process is not None:
+                check_memory(node.process.coordinator.state, node.store)
         self._count()
 
     # --- one step ---------------------------------------------------------------------------------------------------
@@ -115,120 +87,138 @@ class World:
         """One thing that happens; False when nothing is left to happen."""
         for fault in self._faults.get(self.steps, ()):
             self._strike(fault)
-        process = self._process
-        is_busy = process is not None and self._free_at <= self._clock.elapsed and process.coordinator.has_work()
-        if self._agenda.is_due() and not (is_busy and self._dice.chance(0.5)):
+        busy = [node for node in self._nodes if self._is_busy(node)]
+        if self._agenda.is_due() and not (busy and self._dice.chance(0.5)):
             self._agenda.take()()
-        elif process is not None and is_busy:
-            self._work_off(process)
+        elif busy:
+            self._work_off(busy[0] if len(busy) == 1 else busy[self._dice.below(len(busy))])
         else:
-            return self._pass_time(process)
+            return self._pass_time()
         return True
 
-    def _work_off(self, process: Process) -> None:
+    def _is_busy(self, node: Node) -> bool:
+        """Whether an engine has work to do now."""
+        process = node.process
+        is_free = max(node.free_at, node.stalled_until) <= self._clock.elapsed
+        return process is not None and is_free and node.has_work(process)
+
+    def _work_off(self, node: Node) -> None:
+        assert node.process is not None, "it has work"
+        node.enter()
         try:
-            self.figures.operations += process.work_off()
+            self.figures.operations += node.process.work_off()
         except SimCrash:
-            self._die()
+            self._die(node)
         except StoreFenced as error:
-            raise Violation("I15", f"the only engine was fenced: {error}") from error
+            if not node.backend.takeovers:
+                raise Violation("I15", f"the only engine was fenced: {error}") from error
+            self._die(node)
         except StorageUnavailable:
             # The engine gives up: crash-only, like a crash for everybody around.
-            self._die()
+            self._die(node)
         # While a commit is under way more comes in, so that batches grow.
-        self._free_at = self._clock.elapsed + self._dice.below(self.scenario.commit_ms + 1) * MILLISECOND
+        node.free_at = self._clock.elapsed + self._dice.below(self.scenario.commit_ms + 1) * MILLISECOND
 
-    def _pass_time(self, process: Process | None) -> bool:
+    def _pass_time(self) -> bool:
         """Nothing is to be done now: jump to when there is."""
         moment = self._agenda.next()
-        wake: int | None = None
-        if process is not None:
-            wake = self._next_work(process)
+        waking: list[Node] = []
+        for node in self._nodes:
+            wake = None if node.process is None else self._next_work(node, node.process)
             if wake is not None and (moment is None or wake < moment):
-                moment = wake
+                moment, waking = wake, [node]
+            elif wake is not None and wake == moment and waking:
+                waking.append(node)
         if moment is None:
             return False
         self._clock.elapsed = max(self._clock.elapsed, moment)
-        if moment != wake:
+        if not waking:
             self._agenda.take()()
-        elif process is not None:
+        for node in waking:
             # Also if it is only a nap that is over, as in the engine's thread: a trial may be over.
-            self._work_off(process)
+            if node.process is not None:
+                self._work_off(node)
         return True
 
-    def _next_work(self, process: Process) -> int | None:
-        """When the engine goes on by itself."""
-        coordinator = process.coordinator
-        if coordinator.has_work():
-            return max(self._free_at, self._clock.elapsed)
-        if process.is_ready and self._idle_at != self.checker.ledger.commits:
-            self._idle_at = self.checker.ledger.commits
-            check_idle(self.checker.ledger, process)
-        check_ticks(self.checker.ledger, self._clock.now())
+    def _next_work(self, node: Node, process: Process) -> int | None:
+        """When an engine goes on by itself."""
+        coordinator, ledger = process.coordinator, self.checker.ledger
+        if node.has_work(process):
+            return max(node.free_at, node.stalled_until, self._clock.elapsed)
+        if process.is_ready and node.idle_at != ledger.commits:
+            node.idle_at = ledger.commits
+            node.enter()
+            check_idle(ledger, process)
+        check_ticks(ledger, self._clock.now())
         has_timers = coordinator.state.timers.next() is not None or coordinator.state.trials.next() is not None
         # Else mail is kept for so long that nobody sees the end of it.
-        is_swept = "event_retention" in self.scenario.config and self.checker.ledger.mail.has_to_sweep()
+        is_swept = "event_retention" in self.scenario.config and ledger.mail.has_to_sweep()
         if not has_timers and not is_swept:
             return None
-        return self._clock.elapsed + max(1, round(coordinator.nap() * SECOND))
+        return max(node.stalled_until, self._clock.elapsed + max(1, round(coordinator.nap() * SECOND)))
 
     # --- life and death ---------------------------------------------------------------------------------------------
 
-    def _boot(self) -> None:
-        self._lives += 1
-        has_new_code = 0 < self.scenario.new_code <= self._lives
-        NEW_CODE.set(has_new_code)
-        MENDED.set(self.checker.ledger.mended)
-        has_code = self._lives not in self.scenario.codeless
-        self.checker.ledger.has_new_code, self.checker.ledger.has_code = has_new_code, has_code
-        self._backend.inner = WatchedBackend(self._store, self.checker)
+    def _boot(self, node: Node) -> None:
+        node.lives += 1
+        node.has_new_code = 0 < self.scenario.new_code <= node.lives
+        node.has_code = node.lives not in self.scenario.codeless
+        node.enter()
+        node.backend.inner = WatchedBackend(node.store, self.checker)
         try:
-            self._process = Process(
-                f"life {self._lives}", self._backend, self._config,
-                clock=self._clock, agenda=self._agenda, dice=self._dice, checker=self.checker, faults=self._answers,
-                has_code=has_code,
+            node.process = Process(
+                f"life {node.lives}", node.backend, self._config,
+                clock=self._clock, agenda=self._agenda, dice=self._dice, checker=self.checker, faults=node.answers,
+                has_code=node.has_code,
             )  # fmt: skip
-        except (StorageUnavailable, SimCrash):
-            self._agenda.add(self._dice.below(3_000) * MILLISECOND, self._boot)
+        except (StorageUnavailable, StoreFenced, SimCrash):
+            self._agenda.add(self._dice.below(3_000) * MILLISECOND, partial(self._boot, node))
             return
         for client in self._clients:
-            client.meet(self._process)
-        if not has_code:
+            client.meet(node.number, node.process)
+        if not node.has_code:
             # Somebody notices, and deploys it.
-            self._agenda.add(self._dice.between(500, 15_000) * MILLISECOND, partial(self._restart, self._process))
+            self._agenda.add(self._dice.between(500, 15_000) * MILLISECOND, partial(self._restart, node, node.process))
 
-    def _restart(self, process: Process) -> None:
+    def _restart(self, node: Node, process: Process) -> None:
         """A clean stop, unless the process is gone already: it works off what is queued, says so, and leaves."""
-        if process is self._process:
-            check_memory(process.coordinator.state, self._store)
+        if process is node.process:
+            node.enter()
+            check_memory(process.coordinator.state, node.store)
             process.stop()
             self.figures.faults += 1
             self.figures.crashes -= 1
-            self._die()
+            self._die(node)
 
-    def _die(self) -> None:
+    def _die(self, node: Node) -> None:
         """Memory is gone; somebody starts the engine again."""
-        if self._process is None:
+        if node.process is None:
             return
         self.figures.crashes += 1
         self.checker.trace.note(f"crash at step {self.steps}")
-        self._process.is_alive = False
-        self._process = None
+        node.process.is_alive = False
+        node.process = None
         for client in self._clients:
-            client.meet(None)
-        self._agenda.add(self._dice.below(3_000) * MILLISECOND, self._boot)
+            client.meet(node.number, None)
+        self._agenda.add((self._dice.below(3_000) + node.orphaned) * MILLISECOND, partial(self._boot, node))
+        node.orphaned = 0
 
     def _strike(self, fault: Fault) -> None:
-        process = self._process
+        node = self._nodes[fault.shard % len(self._nodes)]
+        process = node.process
         if fault.trouble is Trouble.CLOCK:
             self._clock.offset += fault.by * MILLISECOND
             self.figures.faults += 1
+        elif fault.trouble is Trouble.STALL:
+            node.stalled_until = self._clock.elapsed + fault.by * MILLISECOND
+            self.figures.faults += 1
         elif process is not None:
             if fault.trouble is Trouble.RESTART:
-                self._restart(process)
+                self._restart(node, process)
                 return
-            check_memory(process.coordinator.state, self._store)
-            self._die()
+            node.orphaned = fault.by
+            check_memory(process.coordinator.state, node.store)
+            self._die(node)
 
     def _count(self) -> None:
         figures = self.figures
@@ -236,9 +226,9 @@ class World:
         figures.workflows = len(self.checker.ledger.lives)
         figures.activities, figures.answers = self.checker.activities, self.checker.answers
         figures.virtual_seconds = round(self._clock.monotonic())
-        planned = [number for number in self._backend.plan if number <= self._backend.commits]
-        figures.faults += self._answers.happened + len(planned)
-        figures.faults += sum(call <= self._backend.calls for call in self._backend.fail_calls)
+        figures.faults += sum(node.happened() for node in self._nodes)
+        figures.clusters = int(len(self._nodes) > 1)
+        figures.letters = self._stores[0].letterbox.count
         figures.waiting = sum(not life.record.status.is_terminal for life in self.checker.ledger.lives.values())
 
 

@@ -9,7 +9,7 @@ from durable.errors.events import DeadLetterNotFound, EventConflict, EventNotFou
 from durable.errors.limits import HelpersTooDeep, TooDeepHere, TooManyChildren, TooManyWaits
 from durable.errors.pauses import PauseAlreadyAnswered, PauseCancelled, PauseExpired, PauseNotFound
 from durable.errors.registration import DuplicateActivity, DuplicateWorkflow, RegistrationError, UnknownWorkflow
-from durable.errors.remote import NotSupported, RemoteError
+from durable.errors.remote import NotAcrossShards, NotSupported, RemoteError, WrongShard
 from durable.errors.repairs import CannotFork, CannotRepair, CannotRetry
 from durable.errors.schedules import ScheduleAlreadyExists, ScheduleBusy, ScheduleNotFound
 from durable.errors.storage import StorageError, StorageUnavailable, StoreFenced, StoreInUse, StoreTooNew, StoreUnusable
@@ -49,6 +49,7 @@ __all__ = [
     "InvalidValue",
     "InvariantViolated",
     "NonRetryable",
+    "NotAcrossShards",
     "NotSupported",
     "OperationMisused",
     "PauseAlreadyAnswered",
@@ -81,6 +82,7 @@ __all__ = [
     "WorkflowNotFound",
     "WorkflowParked",
     "WorkflowTerminated",
+    "WrongShard",
     "WrongType",
     "WrongWorkflow",
 ]

@@ -20,6 +20,8 @@ from durable.errors import InvariantViolated
 from durable.model.clock import to_datetime
 from durable.model.dead_letters import decoded
 from durable.model.position import place
+from durable.model.registrations import Guest as Guest
+from durable.model.registrations import Registration as Registration
 from durable.model.statuses import ENDS as _ENDS
 from durable.model.statuses import WorkflowStatus as WorkflowStatus
 
@@ -241,8 +243,8 @@ class Question:
 class EventWait:
     """A workflow waits at a position for an event. The empty key means: sent without a key.
 
-    Under the empty name, which no event can have, stand two other waits: that for the answer to a question, without a
-    key, and that for the end of a spawned child, whose key is the event key.
+    Under the empty name, which no event can have, stand three other waits: that for the answer to a question, without a
+    key; that for the end of a spawned child, whose key is the event key; and what was asked of another shard.
     """
 
     workflow_key: int
@@ -253,10 +255,21 @@ class EventWait:
     serial: int
     since: int
     question: Question | None = None
+    # The rest exists only in stores with several shards. What was asked of another shard: the kind of wait, and the
+    # answer, if it came while the workflow was parked.
+    asks: EntryKind | None = None
+    answer: tuple[EntryStatus, str] | None = None
+    # For an event whose home is another shard: the wait is not registered there, or not any more. How it will be, when
+    # the body is looked at next: it is new, or its workflow was parked when an event was offered.
+    unregistered: Registration | None = None
+    # The workflow lives in another shard, and has told this one that it waits.
+    guest: Guest | None = None
 
     @property
     def kind(self) -> EntryKind:
-        """What is waited for: an event, an answer, or the end of a child."""
+        """What is waited for: an event, an answer, the end of a child, or something else in another shard."""
+        if self.asks is not None:
+            return self.asks
         if self.question is not None:
             return EntryKind.PAUSE
         return EntryKind.EVENT if self.name else EntryKind.RESULT
@@ -283,6 +296,8 @@ class PendingEvent:
     # From when its retention counts: when it was sent, or became untargeted.
     since: int = attrs.field(default=attrs.Factory(lambda event: event.sent_at, takes_self=True))
     taken: bool = False
+    # In a store with several shards: the mark of the commit that has stored it first, filled in by the store.
+    mark: int | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen(kw_only=True)

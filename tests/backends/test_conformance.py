@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 
 import pytest
 
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.backends.sqlite import SqliteBackend
-from durable.testing.conformance import CHECKS, FENCING_CHECKS, BackendFactory, Check
+from durable.testing.conformance import CHECKS, FENCING_CHECKS, SHARD_CHECKS, BackendFactory, Check, ShardFactory
 from durable.testing.faults import FaultyBackend
 
 
@@ -36,7 +37,14 @@ def test_memory_fences(check: Check) -> None:
     check(lambda: MemoryBackend(store))
 
 
+@pytest.mark.parametrize("check", SHARD_CHECKS, ids=lambda check: check.__name__)
+def test_memory_has_shards(check: Callable[[ShardFactory], None]) -> None:
+    """The store in memory keeps its shards apart and delivers letters between them."""
+    stores = MemoryStore.sharded(3)
+    check(lambda shard: MemoryBackend(stores[shard]))
+
+
 def test_every_check_says_what_it_claims() -> None:
     """A check is listed once and has a claim."""
     assert len(set(CHECKS)) == len(CHECKS)
-    assert all(check.__doc__ for check in CHECKS + FENCING_CHECKS)
+    assert all(check.__doc__ for check in (*CHECKS, *FENCING_CHECKS, *SHARD_CHECKS))

@@ -8,15 +8,11 @@ import pytest
 
 from durable.engine.coordinator import decisions
 from durable.engine.operations.messages import ORDER, CancelChild, EventMoved, FireTimers, LookAgain, Message, Messages
-from durable.model.records import CancelCause, PendingEvent, WorkflowRecord, WorkflowStatus
+from durable.model.records import CancelCause, PendingEvent
 
-PARENT = WorkflowRecord(
-    key=1, id="w", name="w", version=1, status=WorkflowStatus.RUNNING, input="{}", start_digest="", created_at=0,
-    start_at=0,
-)  # fmt: skip
 EVENT = PendingEvent(serial=1, name="go", payload="1", sent_at=0)
 LOOK, OTHER_LOOK, FIRE = LookAgain(1, "0"), LookAgain(2, "0"), FireTimers(1)
-CANCEL, MOVED = CancelChild("w/0", PARENT, "0", CancelCause.NOT_AWAITED), EventMoved(EVENT)
+CANCEL, MOVED = CancelChild("w/0", 1, "w", "0", CancelCause.NOT_AWAITED), EventMoved(EVENT)
 
 
 def _all(messages: Messages) -> list[Message]:

@@ -11,7 +11,7 @@ from durable.engine.coordinator.callers import Observers
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.coordinator.decisions import WAIT_KINDS, new_turn
 from durable.engine.coordinator.inbox import Envelope
-from durable.engine.decide import body, children, kinship, published
+from durable.engine.decide import body, children, kinship, published, wait_rows
 from durable.engine.decide import start as start_decisions
 from durable.engine.decide.kinship import END
 from durable.engine.decide.turn import Turn
@@ -70,13 +70,13 @@ def spawner_woken_in_another_commit(planter: Planter) -> None:
 @bug("I6", "I20", "I29", seed=1)
 def wait_for_a_child_not_noted(planter: Planter) -> None:
     """Who waits for the end of a spawned child is noted durably, so that its end finds the wait."""
-    note = body.register
+    note = wait_rows.register
 
     def register(turn: Turn, loaded: Loaded, position: str, *, name: str, event_key: str, **more: Any) -> None:
         if name != END:
             note(turn, loaded, position, name=name, event_key=event_key, **more)
 
-    planter.replace(body, register)
+    planter.replace(wait_rows, register)
 
 
 @bug("I6", "I7", "I18", "I20", seed=1)
@@ -139,7 +139,7 @@ def kept_child_cancelled(planter: Planter) -> None:
         for id in kept.get(record.key, ()):
             child = turn.state.find(id)
             if child is not None:
-                turn.messages.send(CancelChild(id, record, child.parent_place or "", CancelCause.PARENT_ENDED))
+                turn.messages.send(CancelChild(id, record.key, record.id, child.parent_place, CancelCause.PARENT_ENDED))
         close(turn, record, loaded)
 
     def register_workflow(*args: Any, **more: Any) -> WorkflowRecord:

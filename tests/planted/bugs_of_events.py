@@ -9,7 +9,7 @@ import attrs
 
 from durable.backends.base import Batch
 from durable.backends.memory import MemoryStore
-from durable.engine.decide import body, endings, sending
+from durable.engine.decide import endings, sending, wait_rows
 from durable.engine.decide import events as events_decisions
 from durable.engine.decide.turn import Turn
 from durable.engine.operations.messages import EventMoved
@@ -61,7 +61,7 @@ def event_delivered_and_kept(planter: Planter) -> None:
     """An event is taken once."""
 
     def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
-        return events_decisions._take(turn, loaded, wait, event)
+        return events_decisions.take(turn, loaded, wait, event)
 
     planter.replace(events_decisions, _take_pending)
 
@@ -117,15 +117,15 @@ def broadcast_taken_twice(planter: Planter) -> None:
 @bug("I16")
 def broadcast_consumed(planter: Planter) -> None:
     """A broadcast stays for those who come later."""
-    take = events_decisions._take
+    feed_event = events_decisions.take
 
-    def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
-        answer = take(turn, loaded, wait, event)
+    def take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
+        answer = feed_event(turn, loaded, wait, event)
         if not event.consume and (kept := turn.state.post.event(event.serial)) is not None:
             turn.state.post.drop_event(kept)
         return answer
 
-    planter.replace(events_decisions, _take)
+    planter.replace(events_decisions, take)
 
 
 @bug("I16")
@@ -265,22 +265,22 @@ def wait_outlives_its_workflow(planter: Planter) -> None:
 def resolved_wait_stays_registered(planter: Planter) -> None:
     """A wait has one outcome: a limit that is over ends it."""
 
-    def _forget(turn: Turn, loaded: Loaded, position: str) -> None:
+    def forget(turn: Turn, loaded: Loaded, position: str) -> None:
         loaded.rows.pop(position, None)
 
-    planter.replace(body, _forget)
+    planter.replace(wait_rows, forget)
 
 
 @bug("I18", seed=6)
 def waits_number_drawn_again(planter: Planter) -> None:
     """Who has waited longest is served first, also after its body was rebuilt."""
-    keep = body.register_event
+    keep = wait_rows.register_event
 
     def register_event(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         loaded.rows.pop(wait.position, None)
         keep(turn, loaded, wait)
 
-    planter.replace(body, register_event)
+    planter.replace(wait_rows, register_event)
 
 
 @bug("I17", seed=167)

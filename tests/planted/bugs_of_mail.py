@@ -49,16 +49,16 @@ def moved_mail_never_expires(planter: Planter) -> None:
 @bug("I25")
 def unreadable_event_parks_its_waiter(planter: Planter) -> None:
     """Who cannot read an event keeps waiting, and is not set aside."""
-    take = events_decisions._take
+    feed_event = events_decisions.take
 
-    def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
-        answer = take(turn, loaded, wait, event)
+    def take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
+        answer = feed_event(turn, loaded, wait, event)
         if isinstance(answer, CodecError):
             park(turn, loaded.record, ParkReason.UNREADABLE, str(answer))
             return False
         return answer
 
-    planter.replace(events_decisions, _take)
+    planter.replace(events_decisions, take)
 
 
 @bug("I16", "I18")

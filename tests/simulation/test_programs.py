@@ -11,8 +11,9 @@ import pytest
 from durable.model.records import WorkflowStatus
 from simulation.kinds import KINDS, is_unreadable, payload_of
 from simulation.rows import ROWS, errors, fits
-from simulation.scenario import Scenario, Trouble, Verb, make_scenario
+from simulation.scenario import Scenario, Verb, make_scenario
 from simulation.steps import Step, read
+from simulation.troubles import Trouble
 from simulation.world import World, simulate
 
 SCENARIOS = [make_scenario(seed) for seed in range(60)]

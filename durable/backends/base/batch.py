@@ -57,6 +57,31 @@ def _entries(pairs: Entries | Iterable[tuple[int, HistoryEntry]]) -> Entries:
     return made
 
 
+@attrs.frozen
+class Letter:
+    """A message to another shard, as JSON text. The store adds it to the inbox there, in the sender's own commit."""
+
+    to: int
+    text: str
+
+
+@attrs.frozen(order=True)
+class LetterId:
+    """Where a letter lies in its inbox: the mark of the commit that has written it, and its number in that commit."""
+
+    mark: int
+    ordinal: int
+
+
+@attrs.frozen
+class StoredLetter:
+    """A letter in an inbox, with the shard that has written it."""
+
+    id: LetterId
+    sender: int
+    text: str
+
+
 # Nothing is converted when a field is set anew: that would make every assignment a call.
 @attrs.define(on_setattr=attrs.setters.NO_OP)
 class Batch:
@@ -103,6 +128,13 @@ class Batch:
     # Workflows that run on trial after an unclean stop, with the crashes that count against each.
     suspects_put: dict[int, int] = attrs.field(factory=dict)
     suspects_dropped: set[int] = attrs.field(factory=set)
+    # In a store with several shards: messages to other shards, in the order in which they were sent; letters of this
+    # shard's inbox that were handled, and those that nobody can read, which are set aside.
+    letters: list[Letter] = attrs.field(factory=list)
+    letters_handled: set[LetterId] = attrs.field(factory=set)
+    letters_set_aside: set[LetterId] = attrs.field(factory=set)
+    # (workflow, shard): where a workflow has started children that end with it. Goes when the workflow is purged.
+    tied_shards: set[tuple[int, int]] = attrs.field(factory=set)
     # Said by the last commit of an orderly stop.
     clean_stop: bool = False
 
@@ -131,5 +163,8 @@ class Batch:
             or self.schedules_dropped
             or self.suspects_put
             or self.suspects_dropped
+            or self.letters
+            or self.letters_handled
+            or self.letters_set_aside
             or self.clean_stop
         )

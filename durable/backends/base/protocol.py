@@ -18,6 +18,7 @@ import attrs
 from durable.backends.base.batch import Batch as Batch
 from durable.backends.base.batch import Entries as Entries
 from durable.backends.base.queries import HistoryLength, PendingCount, Query, R, Workflows
+from durable.model.homes import ONLY, Shard
 from durable.model.records import (
     HistoryEntry,
     WorkflowRecord,
@@ -38,7 +39,7 @@ class Mark(Protocol):
 class Opened:
     """What a store says when an engine has taken it."""
 
-    # The highest serial ever given out.
+    # The highest serial ever given out, or the number of the shard if there was none.
     serial: int
     # Whether the last engine stopped in order (also True for a new store).
     clean: bool
@@ -48,10 +49,17 @@ class Opened:
     # other cells are its own: what the body is told, and which bodies died before. They outlive the process, not the
     # machine, and cost no commit.
     mark: Mark = attrs.field(factory=lambda: [0] * MARK_CELLS, eq=False)
+    # Which part of the store it is that was opened.
+    shard: Shard = ONLY
 
 
 class Backend(Protocol):
-    """A store. Raises `StorageUnavailable` for what may pass and a repeat may cure, `StoreFenced` when superseded."""
+    """A store, or one shard of it.
+
+    `workflow`, `workflow_by_key` and `history` read the rows of every shard, as they were committed last; everything
+    else is about this shard alone. Raises `StorageUnavailable` for what may pass and a repeat may cure, and
+    `StoreFenced` when superseded.
+    """
 
     def open(self, incarnation: str) -> Opened:
         """Take the store for this incarnation: lock, check, migrate. Raises a `StorageError`; then nothing changed."""

@@ -8,6 +8,7 @@ import attrs
 
 from durable.backends.base.batch import Batch as Batch
 from durable.backends.base.batch import Entries as Entries
+from durable.backends.base.batch import StoredLetter
 from durable.model.dead_letters import DeadLetter
 from durable.model.records import (
     EventWait,
@@ -216,6 +217,38 @@ class ChildIds(Query[str]):
 
     parent_key: int
     limit: int
+
+
+# --- only asked of stores with several shards -----------------------------------------------------------------------
+
+
+@attrs.frozen(kw_only=True)
+class Inbox(Query[StoredLetter]):
+    """The letters to this shard that are not handled yet, by mark and ordinal; or those that were set aside."""
+
+    set_aside: bool = False
+    limit: int
+
+
+@attrs.frozen
+class Undelivered(Query[StoredLetter]):
+    """One of the letters from this shard to another that are not handled there yet, if there is one."""
+
+    to: int
+
+
+@attrs.frozen
+class CreatedMark(Query[int]):
+    """The mark of the commit that has stored a workflow of this shard."""
+
+    workflow_key: int
+
+
+@attrs.frozen
+class TiedShards(Query[int]):
+    """The other shards in which a workflow has started children that end with it."""
+
+    workflow_key: int
 
 
 @attrs.frozen

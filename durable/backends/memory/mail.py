@@ -54,10 +54,13 @@ class MemoryMail:
     # By workflow, and by name and key.
     taken: dict[int, dict[tuple[str, str], TakenBroadcast]] = attrs.field(factory=dict)
 
-    def put_mail(self, batch: Batch) -> None:
-        """Store what a commit puts."""
+    def put_mail(self, batch: Batch, mark: int | None = None) -> None:
+        """Store what a commit puts. An event keeps the mark of the commit that has stored it first."""
         for serial, event in batch.events_put.items():
+            stored = self.events.get(serial)
             self._drop_event(serial)
+            if mark is not None and event.mark is None:
+                event = attrs.evolve(event, mark=mark if stored is None else stored.mark)
             self.events[serial] = event
             self.queues.setdefault(_queue(event), SortedDict())[serial] = event
             self.boxes.setdefault(_box(event), SortedDict())[serial] = event

@@ -19,7 +19,9 @@ from durable.backends.base import (
     Batch,
     ChildIds,
     Children,
+    CreatedMark,
     HistoryLength,
+    Inbox,
     Opened,
     OpenPauses,
     PendingCount,
@@ -29,16 +31,20 @@ from durable.backends.base import (
     Schedules,
     Suspects,
     TakenIds,
+    TiedShards,
     Timers,
+    Undelivered,
     WaitsFor,
     WaitsOf,
     Workflows,
 )
+from durable.backends.memory.letters import Letterbox
 from durable.backends.memory.mail import MAIL_ANSWERS, MemoryMail, discard, rows
 from durable.backends.memory.schedules import MemorySchedules
 from durable.backends.memory.tied import Tied
 from durable.backends.memory.views import backgrounds_of, child_ids_of
 from durable.errors import InvariantViolated, StoreFenced
+from durable.model.homes import ONLY, Shard, key_home, workflow_home
 from durable.model.records import EventWait, HistoryEntry, OpenPause, Progress, WorkflowRecord
 
 _STORE = "memory://"
@@ -50,11 +56,12 @@ def _counts() -> SortedDict[int, int]:
 
 @attrs.define(eq=False)
 class MemoryStore(MemoryMail):
-    """The rows, which any number of `MemoryBackend` handles may share."""
+    """The rows of one shard, which any number of `MemoryBackend` handles may share. `sharded` makes several."""
 
+    shard: Shard = ONLY
     incarnation: str = ""
     batch: int = 0
-    serial: int = 0
+    serial: int = attrs.Factory(lambda store: store.shard.number, takes_self=True)
     clean: bool = True
     workflows: SortedDict[int, WorkflowRecord] = attrs.Factory(rows)
     keys: dict[str, int] = attrs.field(factory=dict)
@@ -69,6 +76,29 @@ class MemoryStore(MemoryMail):
     # It outlives a process, like the rows.
     mark: list[int] = attrs.field(factory=lambda: [0] * MARK_CELLS)
     schedules: MemorySchedules = attrs.Factory(lambda store: MemorySchedules(store.timers), takes_self=True)
+    # Of a store with several shards: all of them, this one included, and what they share. By workflow: the mark of the
+    # commit that has stored it, and the other shards that have children of it.
+    shards: tuple[MemoryStore, ...] = ()
+    letterbox: Letterbox = attrs.field(factory=Letterbox)
+    created_marks: dict[int, int] = attrs.field(factory=dict)
+    tied_shards: dict[int, set[int]] = attrs.field(factory=dict)
+
+    @classmethod
+    def sharded(cls, count: int) -> tuple[MemoryStore, ...]:
+        """The shards of one new store: each is opened, fenced and recovered by itself, and they share the letters."""
+        letterbox = Letterbox()
+        stores = tuple(cls(shard=Shard(number, count), letterbox=letterbox) for number in range(count))
+        for store in stores:
+            store.shards = stores
+        return stores
+
+    def home_of_id(self, id: str) -> MemoryStore:
+        """The shard that has the workflow with this id, if there is one."""
+        return self.shards[workflow_home(id, self.shard.count)] if self.shards else self
+
+    def home_of_key(self, key: int) -> MemoryStore:
+        """The shard that has the workflow with this key, if there is one."""
+        return self.shards[key_home(key, self.shard.count)] if self.shards else self
 
     # --- a commit: check all of it, then do all of it ---------------------------------------------------------------
 
@@ -93,6 +123,20 @@ class MemoryStore(MemoryMail):
         for event in batch.events_put.values():
             if event.target is not None and event.unstarted is not None:
                 raise InvariantViolated(f"event {event.serial} lies in a mailbox and waits for a start as well")
+        if self.shard.count > 1:
+            self._check_shard(batch)
+
+    def _check_shard(self, batch: Batch) -> None:
+        """Raise `InvariantViolated` for a batch that changes another shard, or handles a letter that is not there."""
+        rows = (batch.workflows_new, batch.workflows_changed, batch.schedules_put)
+        foreign = [key for found in rows for key in found if not self.shard.owns_key(key)]
+        foreign += [key for key, _ in batch.history if not self.shard.owns_key(key)]
+        if foreign:
+            raise InvariantViolated(f"a batch of shard {self.shard.number} changes rows of others: {foreign}")
+        if missing := self.letterbox.missing(self.shard.number, batch.letters_handled | batch.letters_set_aside):
+            raise InvariantViolated(f"a batch handles letters that are not there: {missing}")
+        if any(letter.to == self.shard.number or letter.to not in range(self.shard.count) for letter in batch.letters):
+            raise InvariantViolated(f"a batch of shard {self.shard.number} writes letters to nobody: {batch.letters}")
 
     def apply(self, batch: Batch) -> None:
         """Do what `check` has let pass."""
@@ -116,10 +160,16 @@ class MemoryStore(MemoryMail):
             self._drop_wait(key, position)
             self.waits.setdefault(key, {})[position] = wait
             self.waiting.setdefault((wait.name, wait.event_key), SortedDict())[wait.serial, key, position] = wait
-        self.put_mail(batch)
+        mark = self.letterbox.draw() if self.shards else None
+        self.put_mail(batch, mark)
         self.progress.update(batch.progress_put)
         self.suspects.update(batch.suspects_put)
         self.schedules.apply(batch)
+        if mark is not None:
+            self.letterbox.apply(self.shard.number, batch, mark)
+            self.created_marks.update(dict.fromkeys(batch.workflows_new, mark))
+            for key, shard in batch.tied_shards:
+                self.tied_shards.setdefault(key, set()).add(shard)
 
     def _drop(self, batch: Batch) -> None:
         for key in batch.workflows_purged:
@@ -129,6 +179,8 @@ class MemoryStore(MemoryMail):
                 del self.keys[record.id]
                 self.tied.drop(record)
             self.progress.pop(key, None)
+            self.created_marks.pop(key, None)
+            self.tied_shards.pop(key, None)
             for position in list(self.waits.get(key, ())):
                 self._drop_wait(key, position)
         for key in batch.workflows_purged | batch.restarted:
@@ -185,7 +237,9 @@ class MemoryBackend:
 
     def open(self, incarnation: str) -> Opened:
         store = self._store
-        opened = Opened(serial=store.serial, clean=store.clean, marked=store.mark[0], mark=store.mark)
+        opened = Opened(
+            serial=store.serial, clean=store.clean, marked=store.mark[0], mark=store.mark, shard=store.shard
+        )
         store.incarnation = self._incarnation = incarnation
         store.batch = 0
         store.clean = False
@@ -208,14 +262,14 @@ class MemoryBackend:
         return store.batch
 
     def workflow(self, id: str) -> WorkflowRecord | None:
-        store = self._opened()
+        store = self._opened().home_of_id(id)
         return store.workflows.get(store.keys.get(id, -1))
 
     def workflow_by_key(self, key: int) -> WorkflowRecord | None:
-        return self._opened().workflows.get(key)
+        return self._opened().home_of_key(key).workflows.get(key)
 
     def history(self, key: int) -> list[HistoryEntry]:
-        entries = self._opened().history.get(key, {})
+        entries = self._opened().home_of_key(key).history.get(key, {})
         return [entries[seq] for seq in sorted(entries)]
 
     def find(self, query: Query[R]) -> Sequence[R]:
@@ -302,6 +356,10 @@ _ANSWERS = cast(
         ProgressOf: lambda store, query: [one for one in [store.progress.get(query.workflow_key)] if one is not None],
         Schedules: lambda store, query: store.schedules.find(query),
         Suspects: lambda store, _query: list(store.suspects.items()),
+        Inbox: lambda store, query: store.letterbox.read(store.shard.number, query),
+        Undelivered: lambda store, query: store.letterbox.undelivered(store.shard.number, query),
+        CreatedMark: lambda store, query: [store.created_marks[key] for key in [query.workflow_key]],
+        TiedShards: lambda store, query: sorted(store.tied_shards.get(query.workflow_key, ())),
         Backgrounds: lambda store, query: backgrounds_of(store.workflows, store.progress, query),
         ChildIds: lambda store, query: child_ids_of(map(store.workflows.__getitem__, reversed(store.workflows)), query),
     },

@@ -3,6 +3,8 @@
 First it recovers: the crash counts are committed when the store is opened, then the workflows that were running are
 loaded, page by page. Timers and calls wait until that is over.
 
+In a store with several shards it then reads its letters: all that are there, before the timers and calls of a batch.
+
 Then it takes everything that is queued, decides, commits once and releases once: in this order, for all operations
 alike. No feature adds a line here. Nothing leaves before the commit, and what leaves goes into the host's loop in one
 call per batch.
@@ -42,6 +44,7 @@ from durable.engine.operations import (
     StopActivity,
 )
 from durable.engine.operations.log_lines import Tell
+from durable.engine.operations.recovery import ReadLetter
 from durable.engine.state.state import State
 from durable.errors import DurableError, EngineClosed, InvariantViolated, StorageError, StorageUnavailable
 from durable.model.clock import SECOND, Clock, from_duration
@@ -52,6 +55,8 @@ from durable.runner.definitions import WorkflowDef
 _log = logging.getLogger("durable")
 # A tuple: `isinstance` takes three times as long with a union.
 _FOR_THE_LOOP = (RunActivity, StopActivity)
+# How many letters are handled in one commit. Calls wait until all are read.
+_LETTERS = 100
 
 
 @attrs.define(eq=False)
@@ -105,8 +110,7 @@ class WorkflowStateCoordinator:
         """Take the store. Raises a `StorageError`."""
         opened = self._backend.open(incarnation)
         self._patience.limit()
-        self.state.serial = opened.serial
-        self.state.mark = opened.mark
+        self.state.shard, self.state.serial, self.state.mark = opened.shard, opened.serial, opened.mark
         self._inbox.open()
         # Before anything runs: what runs next may take this process down as well.
         try:
@@ -149,10 +153,20 @@ class WorkflowStateCoordinator:
             self.is_recovering = self.state.recovery.next_after is not None and not self._inbox.is_clean
             return 1
         taken = self._inbox.take(wait=wait and not self._upkeep.has_more)
-        count = len(taken)
-        self.process(taken)
+        # Read after the calls were taken: whatever a caller has heard of elsewhere is known here before its call is.
+        limit = min(_LETTERS, self._config.max_batch)
+        while len(letters := self._letters(limit)) == limit:
+            self.process(letters)
+        count = len(taken) + len(letters)
+        self.process([*letters, *taken])
         self._upkeep.tidy(is_idle=not count)
         return count
+
+    def _letters(self, limit: int) -> list[Envelope | Operation[Any]]:
+        """The letters from other shards that are to be handled next."""
+        if self.state.shard.count == 1:
+            return []
+        return [ReadLetter(letter) for letter in self.state.outbox.read(limit)]
 
     def process(self, items: list[Envelope | Operation[Any]]) -> None:
         """Decide a batch, commit it, release it. What comes in an envelope has somebody who waits for the answer."""

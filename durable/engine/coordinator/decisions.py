@@ -10,9 +10,12 @@ from durable.engine.decide import (
     activities,
     cancel,
     children,
+    children_elsewhere,
     description,
     events,
+    events_elsewhere,
     kept_events,
+    letters,
     loops,
     pauses,
     published,
@@ -29,17 +32,18 @@ from durable.engine.decide.body import (
     begin_attempt,
     cancel_awaited,
     dispatch,
-    forget_wait,
     load,
-    register_event,
     stop_activity,
 )
-from durable.engine.decide.kinship import reason_of
+from durable.engine.decide.elsewhere import forget_guest, hear
 from durable.engine.decide.long_decisions import decide_check_waits, put_off
+from durable.engine.decide.router import check_home
 from durable.engine.decide.turn import Turn, WaitKind
+from durable.engine.decide.wait_rows import forget_wait, register_event
 from durable.engine.operations import (
     CheckWaits,
     ForkWorkflow,
+    ReadLetter,
     ReadRecovery,
     RecoverNext,
     RemoveEvent,
@@ -51,18 +55,30 @@ from durable.engine.operations import (
 )
 from durable.engine.operations.messages import (
     AtWait,
+    AwaitChild,
+    CancelAnswered,
     CancelChild,
     CancelSpawned,
+    ChildEnded,
+    ChildRefused,
+    ChildStarted,
     EventMoved,
+    EventOffered,
+    EventReturned,
     EventSent,
+    EventSubmitted,
     FireTimers,
     LookAgain,
     Message,
+    ParentEnded,
+    SendAnswered,
+    StartChild,
+    WaitRegistered,
+    WaitWithdrawn,
 )
 from durable.engine.repair import fork, repair, retry
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.state import State
-from durable.errors import CodecError
 from durable.model.records import EntryKind
 from durable.runner.fibers import WaitCondition
 
@@ -102,6 +118,7 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.ResumeSchedule: schedules.decide_resume_schedule,
     ops.TriggerSchedule: schedules.decide_trigger_schedule,
     ops.DeleteSchedule: schedules.decide_delete_schedule,
+    ReadLetter: letters.decide_read_letter,
 }
 
 
@@ -111,7 +128,9 @@ def new_turn(state: State, now: int) -> Turn:
 
 
 def decide_in(turn: Turn, op: ops.Operation[Any]) -> Any:
-    """Decide one more operation of a batch; the reply."""
+    """Decide one more operation of a batch; the reply. Raises `WrongShard` for one that is not for this shard."""
+    if turn.state.shard.count > 1:
+        check_home(turn.state.shard, op)
     reply = _DECISIONS[type(op)](turn, op)
     if turn.messages.waiting:
         follow_up(turn)
@@ -162,17 +181,10 @@ def _wait_at(turn: Turn, message: AtWait) -> tuple[Loaded | None, WaitCondition 
 
 
 def _cancel_child(turn: Turn, message: CancelChild) -> None:
-    id, parent, where, cause = message
-    try:
-        child = turn.state.find(id)
-    except CodecError:
-        # A child whose row is damaged cannot be cancelled; that must not keep its parent from ending.
-        return
-    # An id that the workflow has chosen may be a stranger's.
-    is_own = child is not None and (child.parent_key, child.parent_place) == (parent.key, where)
-    # One that is being cancelled cleans up in its own time: only a person, or a body that says so, cancels it again.
-    if child is not None and is_own and not child.cancel_requested:
-        cancel.cancel_workflow(turn, child, reason_of(cause, parent), cause)
+    if message.wait is None:
+        children_elsewhere.cancel_unawaited(turn, message)
+    else:
+        children_elsewhere.cancel_for(turn, message)
 
 
 # The kinds of waits, one row each. The runner has the other half of each row (`durable.runner.kinds`).
@@ -182,10 +194,10 @@ WAIT_KINDS: dict[EntryKind, WaitKind] = {
     EntryKind.EVENT: WaitKind(opened=register_event, look=events.check_events, withdrawn=forget_wait),
     EntryKind.PAUSE: WaitKind(look=pauses.check_pause, withdrawn=forget_wait, due=pauses.expire_pause),
     EntryKind.CHILD: WaitKind(look=children.check_child, withdrawn=cancel_awaited),
-    EntryKind.SPAWN: WaitKind(look=children.check_spawn),
+    EntryKind.SPAWN: WaitKind(look=children.check_spawn, withdrawn=children.give_up_spawn),
     EntryKind.RESULT: WaitKind(look=children.check_result, withdrawn=forget_wait),
-    EntryKind.CANCEL_CHILD: WaitKind(look=children.check_cancel_child),
-    EntryKind.SEND: WaitKind(look=sending.check_send),
+    EntryKind.CANCEL_CHILD: WaitKind(look=children.check_cancel_child, withdrawn=forget_wait),
+    EntryKind.SEND: WaitKind(look=sending.check_send, withdrawn=forget_wait),
     EntryKind.LOOP: WaitKind(look=loops.check_state, is_passing=True),
 }
 _HANDLERS: dict[type[Message], Callable[[Turn, Any], object]] = {
@@ -195,4 +207,18 @@ _HANDLERS: dict[type[Message], Callable[[Turn, Any], object]] = {
     FireTimers: lambda turn, message: timers.fire_due(turn, message.key),
     CancelChild: _cancel_child,
     EventMoved: sending.reoffer,
+    # Only from other shards.
+    StartChild: children_elsewhere.start_child,
+    AwaitChild: children_elsewhere.await_child,
+    ParentEnded: children_elsewhere.end_with_parent,
+    ChildStarted: hear,
+    ChildRefused: hear,
+    ChildEnded: hear,
+    CancelAnswered: hear,
+    EventSubmitted: sending.send_for,
+    SendAnswered: hear,
+    WaitRegistered: events_elsewhere.register_guest,
+    EventOffered: events_elsewhere.take_offer,
+    EventReturned: events_elsewhere.take_back,
+    WaitWithdrawn: forget_guest,
 }

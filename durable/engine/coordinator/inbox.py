@@ -23,6 +23,8 @@ from durable.model.clock import LATEST, SECOND, Clock, from_duration
 # How many timers and operations of the engine itself go into one batch: each may have to rebuild a workflow, and who
 # calls meanwhile waits until the batch is committed. A hundred thousand that are due at once must not be felt.
 _OWN = 50
+# Seconds between two looks for letters from other shards.
+_POLL = 1.0
 
 
 @attrs.define(eq=False)
@@ -111,7 +113,7 @@ class Inbox:
         until, trial = self._timers.next(), self._state.trials.next()
         if until is None or (trial is not None and trial < until):
             until = trial
-        longest = self._longest_nap
+        longest = self._longest_nap if self._state.shard.count == 1 else min(self._longest_nap, _POLL)
         return longest if until is None else min(longest, max(0.0, (until - self._clock.now()) / SECOND))
 
     def take(self, *, wait: bool) -> list[Envelope | Operation[Any]]:

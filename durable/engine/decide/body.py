@@ -11,9 +11,11 @@ from functools import partial
 from typing import Any
 from zlib import crc32
 
+from durable.engine.decide import router
 from durable.engine.decide.endings import child_id_of, end_workflow, park
 from durable.engine.decide.published import forget_known, store_progress
 from durable.engine.decide.turn import Turn
+from durable.engine.decide.wait_rows import forget
 from durable.engine.operations import RunActivity, StopActivity, log_lines
 from durable.engine.operations.messages import CancelChild, LookAgain
 from durable.engine.state.bodies import FIRST_FLIGHT, Loaded
@@ -24,17 +26,14 @@ from durable.model.error_codec import pack_error
 from durable.model.position import place
 from durable.model.records import (
     CancelCause,
-    DeliveryMode,
     EntryKind,
     EntryStatus,
-    EventWait,
     HistoryEntry,
     ParkReason,
     WorkflowRecord,
     WorkflowStatus,
 )
 from durable.runner.definitions import ActivityCall
-from durable.runner.events import EventOp
 from durable.runner.fibers import WaitCondition
 from durable.runner.replaying import is_first_run, parking_of, session_of
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
@@ -79,7 +78,7 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         for position, row in list(rows.items()):
             wait = session.waits.get(position)
             if wait is None or wait.kind is not row.kind:
-                _forget(turn, loaded, position)
+                forget(turn, loaded, position)
         # What it has spawned in earlier rounds stands in no history any more.
         session.has_spawned = session.has_spawned or record.round > 0
         forget_known(turn, record, session)
@@ -283,13 +282,15 @@ def begin_attempt(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     settle(turn, loaded)
 
 
-def settle(turn: Turn, loaded: Loaded) -> None:
-    """Bring the record in line with what the body waits for."""
+def settle(turn: Turn, loaded: Loaded, held_up: int | None = None) -> None:
+    """Bring the record in line with what the body waits for. `held_up`: until when its timers must not fire."""
     record, session = loaded.record, loaded.session
     waits = session.waits
     # A wait that was put off is looked at again after a crash, because its workflow counts as running.
     status = _RUNNING if waits.open_activities or record.key in turn.state.put_off else _SUSPENDED
     wake_at = session.wake_at(turn.state.in_flight.get(record.key, ())) if waits.timed else None
+    if held_up is not None:
+        wake_at = held_up
     if status is record.status and wake_at == record.wake_at:
         return
     if status is _RUNNING:
@@ -320,7 +321,7 @@ def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
     loaded.seq = entry.seq
     state.chronicle.append(record.key, entry)
     if loaded.rows and entry.position in loaded.rows:
-        _forget(turn, loaded, entry.position)
+        forget(turn, loaded, entry.position)
     if record.crashes:
         _survive(turn, loaded)
     advance(turn, loaded, result)
@@ -335,40 +336,7 @@ def _survive(turn: Turn, loaded: Loaded) -> None:
         turn.state.workflows.count_crashes(record, left)
 
 
-def register_event(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """A body waits for an event: note it, so that the event finds it."""
-    assert isinstance(wait.op, EventOp)
-    event = wait.op.event
-    turn.state.waits.note_type(event.name, event.payload_type)
-    register(turn, loaded, wait.position, name=event.name, event_key=wait.op.key, mode=event.delivery_mode)
-
-
-def register(
-    turn: Turn, loaded: Loaded, position: str, *, name: str, event_key: str, mode: DeliveryMode = DeliveryMode.ALL
-) -> None:
-    """Note durably who waits where for what, unless it is noted already."""
-    known = loaded.rows.get(position)
-    if known is not None and (known.name, known.event_key) == (name, event_key):
-        return
-    row = EventWait(
-        workflow_key=loaded.record.key,
-        position=position,
-        name=name,
-        event_key=event_key,
-        mode=mode,
-        serial=turn.state.next_serial(),
-        since=turn.now,
-    )
-    loaded.rows[position] = row
-    turn.state.waits.put(row)
-
-
 # --- a wait that is over --------------------------------------------------------------------------------------------
-
-
-def forget_wait(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """A wait that has a row is over."""
-    _forget(turn, loaded, wait.position)
 
 
 def stop_activity(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -384,9 +352,18 @@ def cancel_awaited(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     record = loaded.record
     child_id = child_id_of(record, wait.op, wait.position)
     where = place(record.round, wait.position)
-    turn.messages.send(CancelChild(child_id, record, where, CancelCause.NOT_AWAITED))
+    router.send(turn, CancelChild(child_id, record.key, record.id, where, CancelCause.NOT_AWAITED))
+    forget(turn, loaded, wait.position)
 
 
-def _forget(turn: Turn, loaded: Loaded, position: str) -> None:
-    if loaded.rows.pop(position, None) is not None:
-        turn.state.waits.drop(loaded.record.key, position)
+# --- what was asked of another shard -------------------------------------------------------------------------------
+
+
+def is_answered(turn: Turn, loaded: Loaded, wait: WaitCondition) -> bool:
+    """Whether a wait has asked another shard before. If the answer is there, the body goes on with it."""
+    row = loaded.rows.get(wait.position)
+    if row is None:
+        return False
+    if row.answer is not None:
+        feed(turn, loaded, wait, *row.answer)
+    return True

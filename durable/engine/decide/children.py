@@ -1,31 +1,40 @@
-"""A workflow starts a child, waits for its end, or tells it to stop."""
+"""A workflow starts a child, waits for its end, or tells it to stop.
+
+Here the child is started, and its end is handed over, in the decision of the parent. In another shard it is asked for
+by letter (`children_elsewhere` has the other side): its row is stored there, its body runs after that commit, and its
+end comes back as a letter.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from durable.engine.decide.body import advance, feed, load, register
+from durable.engine.decide import router
+from durable.engine.decide.body import advance, cancel_awaited, feed, is_answered, load
 from durable.engine.decide.cancel import cancel_workflow
+from durable.engine.decide.elsewhere import note_question
 from durable.engine.decide.endings import check_payload, child_id_of, park
-from durable.engine.decide.kinship import END
+from durable.engine.decide.kinship import END, is_child_of, outcome_of
 from durable.engine.decide.long_decisions import put_off_one
 from durable.engine.decide.start import register_workflow
 from durable.engine.decide.turn import Turn
-from durable.engine.operations.messages import CancelSpawned
+from durable.engine.decide.wait_rows import register
+from durable.engine.operations.messages import AwaitChild, CancelSpawned, StartChild
+from durable.engine.operations.messages import CancelChild as CancelLetter
 from durable.engine.state.bodies import Loaded
 from durable.errors import (
     ChildDepthExceeded,
-    ChildWorkflowCancelled,
-    ChildWorkflowFailed,
     CodecError,
     TooManyChildren,
     WorkflowAlreadyExists,
     WorkflowNotFound,
 )
-from durable.model.error_codec import error_summary, pack_error, unpack_error
+from durable.model.error_codec import pack_error
+from durable.model.homes import workflow_home
 from durable.model.position import place
 from durable.model.records import (
+    CancelCause,
     EntryStatus,
     OnParentClose,
     ParkReason,
@@ -40,6 +49,8 @@ from durable.runner.results import Failed
 
 def check_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     """A workflow waits for a child: start it, or hand its end over if it has ended. Replay never starts a second."""
+    if turn.state.shard.count > 1 and _call_elsewhere(turn, loaded, wait, None):
+        return
     child = own_child(turn, loaded, wait)
     if child is not None and child.status.is_terminal:
         hand_over_child(turn, loaded, wait, child)
@@ -49,13 +60,12 @@ def own_child(
     turn: Turn, loaded: Loaded, wait: WaitCondition, on_parent_close: OnParentClose | None = None
 ) -> WorkflowRecord | None:
     """The child that a workflow calls here, as it was or just started; None if the body is told why not, or parked."""
-    state = turn.state
     parent = loaded.record
     definition: WorkflowDef[Any, Any] = wait.op.definition  # type: ignore[attr-defined]  # it is the call of a child
     id = child_id_of(parent, wait.op, wait.position)
     where = place(parent.round, wait.position)
     try:
-        child = state.find(id)
+        child = turn.state.find(id)
     except CodecError as problem:
         park(turn, parent, ParkReason.UNREADABLE, f"child {id!r}: {problem}", wait.position)
         return None
@@ -64,18 +74,7 @@ def own_child(
             return child
         feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(WorkflowAlreadyExists(id, child.name)))
         return None
-    try:
-        if parent.depth >= state.config.max_child_depth:
-            raise ChildDepthExceeded(parent.id, state.config.max_child_depth)
-        check_payload(turn, f"{definition.label}: arguments", wait.input)
-        state.registry.add(definition)
-    except Exception as error:
-        feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
-        return None
-    state.started[parent.key] = started = state.started.get(parent.key, 0) + 1
-    if started > state.config.max_children_per_step:
-        # Not raised in the body, which could catch it and never come to the end of this step.
-        advance(turn, loaded, Failed(TooManyChildren(parent.name, state.config.max_children_per_step)))
+    if not _may_start(turn, loaded, wait, definition):
         return None
     return register_workflow(
         turn, id, definition, wait.input,
@@ -84,34 +83,58 @@ def own_child(
     )  # fmt: skip
 
 
+def _may_start(turn: Turn, loaded: Loaded, wait: WaitCondition, definition: WorkflowDef[Any, Any]) -> bool:
+    """Whether a workflow may start one more child. If not, the body is told why, or ends."""
+    state, parent = turn.state, loaded.record
+    try:
+        if parent.depth >= state.config.max_child_depth:
+            raise ChildDepthExceeded(parent.id, state.config.max_child_depth)
+        check_payload(turn, f"{definition.label}: arguments", wait.input)
+        state.registry.add(definition)
+    except Exception as error:
+        feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
+        return False
+    state.started[parent.key] = started = state.started.get(parent.key, 0) + 1
+    if started > state.config.max_children_per_step:
+        # Not raised in the body, which could catch it and never come to the end of this step.
+        advance(turn, loaded, Failed(TooManyChildren(parent.name, state.config.max_children_per_step)))
+        return False
+    return True
+
+
 def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: WorkflowRecord) -> None:
     """Feed a child's end to its parent."""
-    if child.status is WorkflowStatus.SUCCEEDED:
-        feed(turn, loaded, wait, EntryStatus.OK, child.result or "null")
+    try:
+        outcome = outcome_of(child)
+    except CodecError as problem:
+        park(turn, loaded.record, ParkReason.UNREADABLE, f"the error of child {child.id!r}: {problem}", wait.position)
         return
-    error: Exception = ChildWorkflowCancelled(child.id, child.cancel_reason)
-    if child.error is not None:
-        try:
-            if child.status is WorkflowStatus.FAILED:
-                error = ChildWorkflowFailed(child.id, *error_summary(child.error))
-            error.__cause__ = unpack_error(child.error)
-        except CodecError as problem:
-            detail = f"the error of child {child.id!r}: {problem}"
-            park(turn, loaded.record, ParkReason.UNREADABLE, detail, wait.position)
-            return
-    feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
+    feed(turn, loaded, wait, *outcome)
 
 
 def check_spawn(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     """Start a child, and let the body go on at once. Replay never starts a second one."""
     assert isinstance(wait.op, Spawn)
+    if turn.state.shard.count > 1 and _call_elsewhere(turn, loaded, wait, wait.op.on_parent_close):
+        return
     child = own_child(turn, loaded, wait, on_parent_close=wait.op.on_parent_close)
     if child is not None:
         feed(turn, loaded, wait, EntryStatus.OK, json.dumps(child.id))
 
 
+def give_up_spawn(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """A body gives up before it has heard that its child was started in another shard: nobody will ever know of it."""
+    if wait.position in loaded.rows:
+        cancel_awaited(turn, loaded, wait)
+
+
 def check_result(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     """Hand over the end of a spawned child, or note who waits for it, so that its end finds the wait."""
+    if not turn.state.shard.owns_workflow(wait.name):
+        if not is_answered(turn, loaded, wait):
+            question = note_question(turn, loaded, wait, wait.name)
+            router.send(turn, AwaitChild(question, wait.name, _fork_sources(loaded)))
+        return
     child = _spawned(turn, loaded, wait, shared=True)
     if child is None:
         return
@@ -133,6 +156,9 @@ def cancel_spawned(turn: Turn, loaded: Loaded, wait: WaitCondition, *, message: 
     that. What is sent later does not hold the cancellation up, nor do events that the child does not care for.
     """
     assert isinstance(wait.op, CancelChild)
+    if not turn.state.shard.owns_workflow(wait.name):
+        _cancel_elsewhere(turn, loaded, wait, wait.op.reason)
+        return
     child = _spawned(turn, loaded, wait)
     if child is None:
         return
@@ -163,14 +189,49 @@ def _spawned(turn: Turn, loaded: Loaded, wait: WaitCondition, *, shared: bool = 
         park(turn, loaded.record, ParkReason.UNREADABLE, f"child {wait.name!r}: {problem}", wait.position)
         return None
     is_own = child is not None and child.parent_key == loaded.record.key
-    if child is None or not (is_own or (shared and _is_shared(turn, loaded, child))):
+    if child is None or not (is_own or (shared and is_child_of(turn, child, _fork_sources(loaded)))):
         # No child goes before its parent, unless somebody has removed it by hand.
         feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(WorkflowNotFound(wait.name)))
         return None
     return child
 
 
-def _is_shared(turn: Turn, loaded: Loaded, child: WorkflowRecord) -> bool:
-    """Whether the workflow is a fork, and the child was spawned by one whose history it has copied."""
-    parent = None if child.parent_key is None else turn.state.readable(child.parent_key)
-    return parent is not None and any(parent.id == source for _, source in loaded.session.past.forks)
+def _fork_sources(loaded: Loaded) -> tuple[str, ...]:
+    """The ids of the workflows whose history this one has copied."""
+    return tuple(source for _, source in loaded.session.past.forks)
+
+
+# --- a child that lives in another shard ----------------------------------------------------------------------------
+
+
+def _call_elsewhere(turn: Turn, loaded: Loaded, wait: WaitCondition, on_parent_close: OnParentClose | None) -> bool:
+    """Whether the child that a workflow calls or spawns here lives in another shard. If so it is asked for there."""
+    state, parent = turn.state, loaded.record
+    id = child_id_of(parent, wait.op, wait.position)
+    if state.shard.owns_workflow(id):
+        return False
+    definition: WorkflowDef[Any, Any] = wait.op.definition  # type: ignore[attr-defined]  # it is the call of a child
+    if is_answered(turn, loaded, wait) or not _may_start(turn, loaded, wait, definition):
+        return True
+    message = StartChild(
+        wait=note_question(turn, loaded, wait, id),
+        child_id=id,
+        place=place(parent.round, wait.position),
+        name=definition.name,
+        version=definition.version,
+        input=wait.input,
+        on_parent_close=on_parent_close,
+        depth=parent.depth + 1,
+    )
+    if on_parent_close is not OnParentClose.KEEP:
+        state.outbox.tie(parent.key, workflow_home(id, state.shard.count))
+    router.send(turn, message)
+    return True
+
+
+def _cancel_elsewhere(turn: Turn, loaded: Loaded, wait: WaitCondition, reason: str | None) -> None:
+    """Tell a child in another shard to stop. What was sent to it before arrives before this."""
+    if not is_answered(turn, loaded, wait):
+        parent, id = loaded.record, wait.name
+        question = note_question(turn, loaded, wait, id)
+        router.send(turn, CancelLetter(id, parent.key, parent.id, None, CancelCause.REQUESTED, reason, question))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from durable.engine.decide.turn import Turn
 from durable.engine.operations.log_lines import Tell, about
+from durable.engine.operations.messages import Misfit
 from durable.model.dead_letters import DeadLetter, DeadLetterReason
 from durable.model.records import EventWait, PendingEvent, WorkflowRecord, WorkflowStatus
 
@@ -31,14 +32,21 @@ def bury_unreadable(turn: Turn, record: WorkflowRecord, row: EventWait, event: P
 
     A broadcast stays for those who can read it; one dead letter tells of all who cannot.
     """
+    bury_for_guest(turn, event, Misfit(record.id, record.name, row.position, problem))
+
+
+def bury_for_guest(turn: Turn, event: PendingEvent, misfit: Misfit) -> None:
+    """The same for a workflow that may live in another shard; the dead letter stays with the event's home."""
     if not event.consume and turn.state.archive.letter(event.serial) is not None:
         return
-    _put(turn, event, DeadLetterReason.UNREADABLE, record.id, detail=problem[:_DETAIL_MAX])
+    id, name, position, problem = misfit
+    _put(turn, event, DeadLetterReason.UNREADABLE, id, detail=problem[:_DETAIL_MAX])
     text = (
-        f"event {event.name} ({event.serial}) is a dead letter now: workflow {record.id} ({record.name}) waits for it "
-        f"at {row.position} and cannot read it: {problem}"
+        f"event {event.name} ({event.serial}) is a dead letter now: workflow {id} ({name}) waits for "
+        f"it at {position} and cannot read it: {problem}"
     )
-    turn.effects.append(Tell(logging.WARNING, text, about(record, position=row.position)))
+    fields = {"workflow_id": id, "workflow_name": name, "position": position}
+    turn.effects.append(Tell(logging.WARNING, text, fields))
 
 
 def bury_forgotten(turn: Turn, events: Sequence[PendingEvent]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from durable.engine.decide import router
 from durable.engine.decide.dead_letters import bury_mail
+from durable.engine.decide.elsewhere import withdraw
 from durable.engine.decide.kinship import close_children, wake_parent
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Ended, Follow, Parked, ResumeWorkflow, StopActivity, log_lines
@@ -78,8 +80,11 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
     mail = loaded.mail if loaded is not None else None
     leave_work(turn, record)
     close_children(turn, record, loaded)
-    for position in loaded.rows if loaded is not None else state.waits.of(key):
+    rows = loaded.rows if loaded is not None else state.waits.of(key)
+    for position, row in rows.items():
         state.waits.drop(key, position)
+        if state.shard.count > 1:
+            withdraw(turn, row)
     ended = state.workflows.mark_finished(record, status, turn.now, **ending)
     state.unload(key)
     if mail != 0:
@@ -92,7 +97,7 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
         turn.effects.append(log_lines.failed(ended, ended.error or ""))
     if record.tags:
         state.timetable.run_ended(ended, turn.now)
-    wake_parent(turn, record)
+    wake_parent(turn, ended)
 
 
 def leave_work(turn: Turn, record: WorkflowRecord) -> None:
@@ -105,7 +110,7 @@ def leave_work(turn: Turn, record: WorkflowRecord) -> None:
         if wait.kind is EntryKind.CHILD:
             child = child_id_of(record, wait.op, wait.position)
             where = place(record.round, wait.position)
-            turn.messages.send(CancelChild(child, record, where, CancelCause.PARENT_ENDED))
+            router.send(turn, CancelChild(child, record.key, record.id, where, CancelCause.PARENT_ENDED))
 
 
 def stop_activities(turn: Turn, record: WorkflowRecord) -> None:
@@ -157,6 +162,6 @@ def give_up_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, eve
     policy = turn.state.config.dead_letter_policy
     if policy is DeadLetterPolicy.MOVE_TO_BROADCAST:
         for event in events:
-            turn.messages.send(EventMoved(event))
+            router.send(turn, EventMoved(event))
     elif policy is DeadLetterPolicy.MOVE_TO_DEAD_LETTER:
         bury_mail(turn, record, status, events)

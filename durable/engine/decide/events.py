@@ -16,6 +16,7 @@ from durable.engine.decide.body import feed, load
 from durable.engine.decide.dead_letters import bury_unreadable
 from durable.engine.decide.endings import check_payload, park
 from durable.engine.decide.event_types import TRIES, check_type, matching
+from durable.engine.decide.guests import guest_fits, hand_out, offer_guest, register_wait
 from durable.engine.decide.long_decisions import is_behind, is_put_off, put_off_one
 from durable.engine.decide.misspelt import look
 from durable.engine.decide.turn import Turn
@@ -111,6 +112,9 @@ def send(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Deli
         # A broadcast stays for those who come later. It is kept first: if there is no room, nobody gets it.
         _check_room(turn, event, target)
     takers = _deliver(turn, event, target)
+    if takers is None:
+        # It is on its way to a workflow of another shard, which may give it back.
+        return Queued()
     if takers:
         return Delivered(takers)
     # One that could not be read is a dead letter by now.
@@ -121,8 +125,8 @@ def send(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Deli
     return Queued()
 
 
-def _deliver(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> tuple[str, ...]:
-    """Give an event to who waits for it; who got it. A broadcast is kept as well."""
+def _deliver(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> tuple[str, ...] | None:
+    """Give an event to who waits for it; who got it, as `offer` says. A broadcast is kept as well."""
     if target is not None:
         return _deliver_to(turn, target, event)
     if event.unstarted is not None:
@@ -144,15 +148,25 @@ def _check_room(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) 
         raise PendingEventsFull(event.name, limit, mailbox)
 
 
-def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...]:
+def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...] | None:
     """Give an untargeted event to the one that has waited longest, or a broadcast to all; who got it.
 
-    Those who cannot read it are passed over. If nobody else gets it, it becomes a dead letter.
+    Those who cannot read it are passed over. If nobody else gets it, it becomes a dead letter. None: it is for one
+    workflow, and is on its way to another shard.
     """
     takers: dict[int, str] = {}
     misfits: dict[int, tuple[WorkflowRecord, EventWait, str]] = {}
+    guests: set[int] = set()
     for row in turn.state.waits.find_waiting_for_event(event.name, event.event_key):
         key = row.workflow_key
+        if row.guest is not None:
+            if key not in guests and guest_fits(row, event):
+                guests.add(key)
+                if event.consume:
+                    offer_guest(turn, row, event)
+                    return None
+                hand_out(turn, row, event)
+            continue
         # A body that has just taken or skipped the broadcast may wait for the next one by now.
         record = None if key in takers or key in misfits else turn.state.readable(key)
         if record is None or not _fits(record, row, event):
@@ -205,11 +219,11 @@ def _hand_over(turn: Turn, record: WorkflowRecord, row: EventWait, event: Pendin
         return False
     wait, known = loaded.session.waits.get(row.position), loaded.rows.get(row.position)
     # Under new code the body may wait for something else at this position.
-    return wait is not None and (known is row or known == row) and _take(turn, loaded, wait, event)
+    return wait is not None and (known is row or known == row) and take(turn, loaded, wait, event)
 
 
-def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
-    """Feed an event to a wait, like `_hand_over`. It is read before anything is changed."""
+def take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
+    """Feed an event to a wait; the answer is that of `_hand_over`. It is read before anything is changed."""
     try:
         coder = loaded.session.coder_of(wait.op)
         assert coder is not None, "an event has a payload"
@@ -227,7 +241,7 @@ def _take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) 
         return error
     # The batch knows whether another has taken it before.
     current = turn.state.post.current(event)
-    if not event.consume and not current.taken:
+    if not event.consume and not current.taken and turn.state.shard.owns_key(event.serial):
         # It does not count as pending any more.
         turn.state.post.drop_event(current)
         turn.state.post.put_event(attrs.evolve(current, taken=True))
@@ -259,7 +273,9 @@ def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         loaded.mail = post.pending_count(target=key)
     if loaded.mail and _take_first(turn, loaded, wait, post.events_for(row.name, row.event_key, key, after=after)):
         return
-    if turn.state.put_off and is_behind(turn, row):
+    if row.unregistered is not None:
+        register_wait(turn, loaded.record, row)
+    elif turn.state.put_off and is_behind(turn, row):
         put_off_one(turn, LookAgain(key, wait.position))
     elif post.has_untargeted(row.name):
         seen = turn.state.archive.seen(loaded.record, row.name, row.event_key)
@@ -283,11 +299,11 @@ def _take_first(turn: Turn, loaded: Loaded, wait: WaitCondition, events: Iterabl
 def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
     """Take an event out of the mailbox or the queue, and feed it."""
     if not event.consume:
-        return _take(turn, loaded, wait, event)
+        return take(turn, loaded, wait, event)
     post = turn.state.post
     # Before the body goes on: if this ends the workflow, what it has just taken must not be buried with its mail.
     post.drop_event(event)
-    answer = _take(turn, loaded, wait, event)
+    answer = take(turn, loaded, wait, event)
     if answer is False:
         post.put_event(event)
     return answer

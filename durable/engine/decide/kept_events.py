@@ -7,6 +7,7 @@ import logging
 from durable.backends.base import Letters, Sent, StaleEvents
 from durable.engine.decide.dead_letters import bury_forgotten
 from durable.engine.decide.events import decide_send_event, drop, is_expired
+from durable.engine.decide.router import home_of_send
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import (
     Delivered,
@@ -19,7 +20,7 @@ from durable.engine.operations import (
     SweepEvents,
 )
 from durable.engine.operations.log_lines import Tell
-from durable.errors import DeadLetterNotFound, EventNotFound
+from durable.errors import DeadLetterNotFound, EventNotFound, NotAcrossShards
 from durable.model.clock import from_duration
 from durable.model.dead_letters import DeadLetter
 from durable.model.records import PendingEvent
@@ -48,6 +49,9 @@ def decide_replay_letter(turn: Turn, op: ReplayLetter) -> Delivered | Queued:
         to=op.to,
         consume=not letter.is_broadcast,
     )
+    shard = turn.state.shard
+    if shard.count > 1 and home_of_send(again, shard.count) != shard.number:
+        raise NotAcrossShards(f"the replay of dead letter {letter.id}, whose addressee lives in another shard,")
     reply = decide_send_event(turn, again)
     turn.state.archive.drop_letter(letter.id)
     return reply

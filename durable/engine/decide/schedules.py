@@ -12,22 +12,27 @@ from __future__ import annotations
 import attrs
 
 from durable.engine.decide.endings import check_payload
-from durable.engine.decide.events import adopt_mail
+from durable.engine.decide.start import store_workflow
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import (
     CreateSchedule,
     DeleteSchedule,
-    Follow,
     PauseSchedule,
     ResumeSchedule,
-    ResumeWorkflow,
     TickSchedule,
     TriggerSchedule,
 )
-from durable.errors import CodecError, InvalidValue, ScheduleAlreadyExists, ScheduleBusy, WorkflowAlreadyExists
+from durable.errors import (
+    CodecError,
+    InvalidValue,
+    NotAcrossShards,
+    ScheduleAlreadyExists,
+    ScheduleBusy,
+    WorkflowAlreadyExists,
+)
 from durable.model.clock import from_duration
 from durable.model.ids import digest
-from durable.model.records import BY_KEY, WorkflowRecord, WorkflowStatus
+from durable.model.records import WorkflowRecord
 from durable.model.schedule import CatchUp, Overlap, ScheduleRecord, run_id, run_tag
 
 # Most ticks of one schedule that are decided in one commit. Further ones that are due come in the next, after whatever
@@ -41,6 +46,9 @@ _AT_ONCE = 20
 def decide_create_schedule(turn: Turn, op: CreateSchedule) -> ScheduleRecord:
     """Enter a schedule; the same job under the same name again finds the first one."""
     state = turn.state
+    if state.shard.count > 1:
+        # A run lives where its id says, and a tick must know there and then whether the run before it has ended.
+        raise NotAcrossShards("a schedule")
     known = state.timetable.find(op.name)
     if known is not None and known.job == op.job:
         return known
@@ -209,20 +217,7 @@ def _start(turn: Turn, schedule: ScheduleRecord, tick: int) -> ScheduleRecord:
 
 def _start_run(turn: Turn, schedule: ScheduleRecord, id: str) -> WorkflowRecord:
     """Store a run; its body begins after the commit."""
-    run = WorkflowRecord(
-        key=turn.state.next_serial(),
-        id=id,
-        name=schedule.job.workflow,
-        version=schedule.job.version,
-        status=WorkflowStatus.RUNNING,
-        input=schedule.job.input,
-        start_digest=digest(schedule.job.workflow, schedule.job.input),
-        created_at=turn.now,
-        start_at=turn.now,
-        tags=(run_tag(schedule.name),),
-        position_format=BY_KEY,
+    job = schedule.job
+    return store_workflow(
+        turn, id, name=job.workflow, version=job.version, input=job.input, tags=(run_tag(schedule.name),)
     )
-    turn.state.workflows.register_workflow(run, begins_later=True)
-    adopt_mail(turn, run)
-    turn.effects.append(Follow(ResumeWorkflow(run.key)))
-    return run

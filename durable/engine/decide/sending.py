@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import attrs
 
-from durable.engine.decide.body import feed
+from durable.engine.decide import router
+from durable.engine.decide.body import feed, is_answered
+from durable.engine.decide.elsewhere import note_question
 from durable.engine.decide.endings import park
 from durable.engine.decide.events import accept, is_expired, offer, send
 from durable.engine.decide.long_decisions import put_off_one, waits_put_off
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import SendEvent
-from durable.engine.operations.messages import EventMoved, EventSent
+from durable.engine.operations.messages import EventMoved, EventSent, EventSubmitted, SendAnswered
 from durable.engine.state.bodies import Loaded
 from durable.errors import (
     CodecError,
@@ -45,10 +47,15 @@ def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     op = wait.op
     assert isinstance(op, EventSend)
     assert wait.input is not None, "the runner has packed the payload"
+    operation = operation_of(op, wait.input)
+    shard = turn.state.shard
+    if shard.count > 1 and router.home_of_send(operation, shard.count) != shard.number:
+        if not is_answered(turn, loaded, wait):
+            router.send(turn, EventSubmitted(note_question(turn, loaded, wait, ""), operation))
+        return
     if (problem := _own_problem(loaded, op)) is not None:
         park(turn, loaded.record, ParkReason.UNREADABLE, problem, wait.position)
         return
-    operation = operation_of(op, wait.input)
     status, outcome = EntryStatus.OK, _SENT
     try:
         send(turn, *accept(turn, operation))
@@ -60,6 +67,16 @@ def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     # Another branch of the same workflow may have taken the event, and may have ended this one or the whole workflow.
     if turn.state.loaded.get(loaded.record.key) is loaded and loaded.session.waits.get(wait.position) is wait:
         feed(turn, loaded, wait, status, outcome)
+
+
+def send_for(turn: Turn, message: EventSubmitted) -> None:
+    """Send what a body of another shard sends, and tell it what has become of that."""
+    error: str | None = None
+    try:
+        send(turn, *accept(turn, message.operation))
+    except _REFUSALS as refusal:
+        error = pack_error(refusal)
+    router.send(turn, SendAnswered(message.wait, error))
 
 
 def operation_of(op: EventSend, payload: str) -> SendEvent:
@@ -103,7 +120,8 @@ def reoffer(turn: Turn, message: EventMoved) -> None:
     if is_expired(turn, message.event):
         return
     # Its retention counts from now: it may have waited in the mailbox for years.
-    again = attrs.evolve(message.event, serial=turn.state.next_serial(), target=None, since=turn.now)
-    if not offer(turn, again) and not turn.state.archive.is_buried(again):
+    again = attrs.evolve(message.event, serial=turn.state.next_serial(), target=None, since=turn.now, mark=None)
+    takers = offer(turn, again)
+    if takers == () and not turn.state.archive.is_buried(again):
         # Whether there is room is not asked: it was accepted before, and must not be lost to a limit of today.
         turn.state.post.put_event(again)

@@ -82,3 +82,25 @@ def register_workflow(
     else:
         begin(turn, record, mail, arguments)
     return record
+
+
+def store_workflow(turn: Turn, id: str, *, name: str, version: int, input: str, **more: Any) -> WorkflowRecord:
+    """Store a new workflow whose body begins after this commit. Its code need not be known here."""
+    state = turn.state
+    record = WorkflowRecord(
+        key=state.next_serial(),
+        id=id,
+        name=name,
+        version=version,
+        status=WorkflowStatus.RUNNING,
+        input=input,
+        start_digest=digest(name, input),
+        created_at=turn.now,
+        start_at=turn.now,
+        position_format=BY_KEY,
+        **more,
+    )
+    state.workflows.register_workflow(record, begins_later=True)
+    adopt_mail(turn, record)
+    turn.effects.append(Follow(ResumeWorkflow(record.key)))
+    return record

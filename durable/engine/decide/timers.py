@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from durable.engine.decide.body import feed, load
+from durable.engine.decide.body import feed, load, settle
+from durable.engine.decide.guests import hold_up
 from durable.engine.decide.long_decisions import take_up
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import (
@@ -46,6 +47,11 @@ def fire_due(turn: Turn, key: int) -> None:
     loaded = _reload(turn, key)
     if loaded is None:
         return
+    if turn.state.shard.count > 1:
+        until = hold_up(turn, loaded)
+        settle(turn, loaded, until)
+        if until is not None:
+            return
     for wait in loaded.session.due(turn.now):
         if loaded.session.waits.get(wait.position) is not wait:
             continue

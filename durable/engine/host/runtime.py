@@ -20,6 +20,7 @@ from durable.engine.host.activities import ActivityPool
 from durable.engine.host.bridge import LoopBridge
 from durable.engine.host.watchdog import Watchdog
 from durable.engine.operations import Operation
+from durable.errors import NotAcrossShards
 
 _log = logging.getLogger("durable")
 A = TypeVar("A")
@@ -67,6 +68,9 @@ class Runtime:
     def _run_thread(self, incarnation: str, on_gone: Callable[[BaseException], None]) -> None:
         try:
             self.coordinator.open(incarnation)
+            if self.coordinator.state.shard.count > 1:
+                self.coordinator.state.backend.close()
+                raise NotAcrossShards("an engine of its own")
         except BaseException as error:
             # A backend that failed to open has cleaned up after itself, and one that is in use belongs to another.
             self.bridge.post(on_gone, error)

@@ -47,7 +47,7 @@ from durable.engine.operations.own import (
     when_due,
 )
 from durable.engine.operations.pauses import CancelPause, ListPauses, ResumePause
-from durable.engine.operations.recovery import BeginAttempt, ReadRecovery, RecoverNext, RecoverWorkflows
+from durable.engine.operations.recovery import BeginAttempt, ReadLetter, ReadRecovery, RecoverNext, RecoverWorkflows
 from durable.engine.operations.repairs import ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.engine.operations.schedules import (
     CreateSchedule,
@@ -106,6 +106,7 @@ __all__ = [
     "PurgeWorkflows",
     "Queued",
     "ReadHistory",
+    "ReadLetter",
     "ReadProgress",
     "ReadRecovery",
     "RecordActivity",

@@ -14,6 +14,10 @@ The order is fixed, and part of what the engine promises:
 6. `EventMoved`: last, so that an event that has lost its target finds everybody who waits by now.
 
 Messages of one kind are handled in the order in which they were sent. Must not know how anything is handled.
+
+Where the addressee lives in another shard, a message goes there as a letter (`router`), and is handled as the only
+message of a decision of its own. Some exist only for that: in one shard the same is done at once. Every question names
+the wait that asks, and every answer repeats that name, so an answer to a wait that is over is known for what it is.
 """
 
 from __future__ import annotations
@@ -21,7 +25,15 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from durable.model.records import CancelCause, PendingEvent, WorkflowRecord
+from durable.engine.operations.events import SendEvent
+from durable.model.records import (
+    CancelCause,
+    DeliveryMode,
+    EntryStatus,
+    OnParentClose,
+    PendingEvent,
+    Registration,
+)
 
 
 class LookAgain(NamedTuple):
@@ -55,13 +67,25 @@ class FireTimers(NamedTuple):
     key: int
 
 
+class WaitId(NamedTuple):
+    """One wait of one workflow, told from those that were at the same position before it by its serial."""
+
+    key: int
+    position: str
+    serial: int
+
+
 class CancelChild(NamedTuple):
-    """Nobody waits any more for the child that a parent has called at a place."""
+    """Nobody waits any more for the child that a parent has called at a place; or, with a `wait` and without a place,
+    a body tells a child that it has spawned to stop, and waits to hear whether it was still there."""
 
     child_id: str
-    parent: WorkflowRecord
-    place: str
+    parent_key: int
+    parent_id: str
+    place: str | None
     cause: CancelCause
+    reason: str | None = None
+    wait: WaitId | None = None
 
 
 class EventMoved(NamedTuple):
@@ -70,11 +94,145 @@ class EventMoved(NamedTuple):
     event: PendingEvent
 
 
+# --- only between shards: children ----------------------------------------------------------------------------------
+
+
+class StartChild(NamedTuple):
+    """A workflow calls or spawns a child that lives here. Answered by its end if it is awaited, or else by its start.
+
+    A child that is there already, because its parent was retried, is not started again.
+    """
+
+    wait: WaitId
+    child_id: str
+    place: str
+    name: str
+    version: int
+    input: str
+    # None for a child that is awaited.
+    on_parent_close: OnParentClose | None
+    depth: int
+
+
+class AwaitChild(NamedTuple):
+    """A workflow waits for the end of a child that was spawned by it, or by one whose history it has copied."""
+
+    wait: WaitId
+    child_id: str
+    fork_sources: tuple[str, ...]
+
+
+class ParentEnded(NamedTuple):
+    """A workflow has ended: its children here end with it, but for those that are kept."""
+
+    parent_key: int
+    parent_id: str
+
+
+class ChildStarted(NamedTuple):
+    """The spawned child is stored."""
+
+    wait: WaitId
+    child_id: str
+
+
+class ChildRefused(NamedTuple):
+    """There is no such child, and there will be none: the error says why."""
+
+    wait: WaitId
+    error: str
+
+
+class ChildEnded(NamedTuple):
+    """How a child has ended: its result, or the error that its end is to those who wait for it."""
+
+    wait: WaitId
+    status: EntryStatus
+    outcome: str
+
+
+class CancelAnswered(NamedTuple):
+    """Whether a child that was told to stop was still there to be stopped."""
+
+    wait: WaitId
+    is_accepted: bool
+
+
+# --- only between shards: events ------------------------------------------------------------------------------------
+
+
+class EventSubmitted(NamedTuple):
+    """A body elsewhere sends an event whose target, or whose name and key, live here."""
+
+    wait: WaitId
+    operation: SendEvent
+
+
+class SendAnswered(NamedTuple):
+    """What became of an event that a body has sent: None if it was accepted, or the error."""
+
+    wait: WaitId
+    error: str | None
+
+
+class WaitRegistered(NamedTuple):
+    """A workflow elsewhere waits for an untargeted event whose name and key live here."""
+
+    wait: WaitId
+    name: str
+    event_key: str
+    mode: DeliveryMode
+    registration: Registration
+    # The serial of the last broadcast of this name and key that the workflow has taken.
+    cursor: int
+
+
+class EventOffered(NamedTuple):
+    """An event for a wait here, from its home elsewhere. The offer uses up the registration of that wait."""
+
+    wait: WaitId
+    event: PendingEvent
+    registration: Registration
+
+
+class Misfit(NamedTuple):
+    """Who cannot read an event: the id and name of the workflow, where it waits, and why not."""
+
+    workflow_id: str
+    workflow_name: str
+    position: str
+    problem: str
+
+
+class EventReturned(NamedTuple):
+    """An event that was offered comes back: the wait is over, or its workflow is parked or cannot read it."""
+
+    event: PendingEvent
+    unreadable_by: Misfit | None = None
+
+
+class WaitWithdrawn(NamedTuple):
+    """A wait elsewhere that was noted here is over."""
+
+    wait: WaitId
+
+
 # What is about a wait of a workflow, and may be left to the next batch.
 AtWait: TypeAlias = LookAgain | EventSent | CancelSpawned
-Message: TypeAlias = LookAgain | EventSent | CancelSpawned | FireTimers | CancelChild | EventMoved
+# What answers a wait.
+Answer: TypeAlias = ChildStarted | ChildRefused | ChildEnded | CancelAnswered | SendAnswered
+# What only ever comes as a letter: the only message of its decision, so its place in the order does not matter.
+Arriving: TypeAlias = (
+    StartChild | AwaitChild | ParentEnded | EventSubmitted | WaitRegistered | EventOffered | EventReturned
+    | WaitWithdrawn | Answer
+)  # fmt: skip
+Message: TypeAlias = AtWait | FireTimers | CancelChild | EventMoved | Arriving
 M = TypeVar("M", LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved)
-ORDER: tuple[type[Message], ...] = (LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved)
+ORDER: tuple[type[Message], ...] = (
+    LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved,
+    StartChild, AwaitChild, ParentEnded, ChildStarted, ChildRefused, ChildEnded, CancelAnswered,
+    EventSubmitted, SendAnswered, WaitRegistered, EventOffered, EventReturned, WaitWithdrawn,
+)  # fmt: skip
 
 
 class Messages:

@@ -1,9 +1,10 @@
-"""What a start asks for: the workflows that were running, page by page."""
+"""What comes before all calls: the workflows that were running, page by page, and letters from other shards."""
 
 from __future__ import annotations
 
 import attrs
 
+from durable.backends.base import StoredLetter
 from durable.engine.operations.base import Operation
 from durable.engine.operations.views import RecoveryReport
 
@@ -32,3 +33,10 @@ class RecoverNext(Operation[None]):
 @attrs.frozen
 class ReadRecovery(Operation[RecoveryReport]):
     """What the recovery of this start came to. No call is taken before it is over."""
+
+
+@attrs.frozen
+class ReadLetter(Operation[None]):
+    """Handle one letter of the inbox."""
+
+    letter: StoredLetter

@@ -16,7 +16,8 @@ from typing import Any
 import attrs
 
 from durable.engine.operations import CreateSchedule, Operation, SendEvent, StartWorkflow
-from durable.engine.remote.wire import Form, read_operation
+from durable.engine.operations.forms import Form
+from durable.engine.remote.wire import read_operation
 from durable.errors import InvalidValue
 from durable.model.codec import Arguments, Codec, decoded
 from durable.model.ids import check_reason, check_text

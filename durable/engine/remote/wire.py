@@ -9,21 +9,16 @@ import functools
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_args
 
-import attrs
-from cattrs import Converter, transform_error
-from cattrs.cols import is_namedtuple, namedtuple_dict_structure_factory, namedtuple_dict_unstructure_factory
-from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
-from msgspec.json import decode, encode
+from cattrs import Converter
 
 from durable.engine import operations as ops
-from durable.engine.operations import ExpireWorkflows, ReadRecovery, RecoverNext, events, own, repairs
+from durable.engine.operations import ExpireWorkflows, ReadLetter, ReadRecovery, RecoverNext, events, own, repairs
+from durable.engine.operations.forms import Form, form_converter, part_of, read_named, read_value
+from durable.engine.operations.forms import TypeName as TypeName
+from durable.engine.operations.forms import read_text as read_text
+from durable.engine.operations.forms import write_text as write_text
 from durable.engine.remote import errors
-from durable.errors import CodecError, NotSupported
-from durable.model.shapes.converter import Misfit, make_converter
-from durable.model.shapes.sameness import show
-from durable.model.version import VERSION
 
-Form = dict[str, Any]
 A = TypeVar("A")
 
 # What callers can ask for, by the names under which it travels. No name is ever given to another operation.
@@ -73,6 +68,7 @@ OWN: frozenset[type[ops.Operation[Any]]] = frozenset(
         RecoverNext,
         own.CheckWaits,
         ExpireWorkflows,
+        ReadLetter,
     }
 )
 _NAMES: dict[type[ops.Operation[Any]], str] = {kind: name for name, kind in OPERATIONS.items()}
@@ -89,10 +85,7 @@ def write_operation(operation: ops.Operation[Any]) -> Form:
 
 def read_operation(form: Form) -> ops.Operation[Any]:
     """The operation of a form, as it was sent; `receiving` makes it ready. Raises `NotSupported` or `CodecError`."""
-    name = _part(form, "operation")
-    if not isinstance(name, str) or name not in OPERATIONS:
-        raise NotSupported(name if isinstance(name, str) else show(name), VERSION)
-    operation: ops.Operation[Any] = _read(_part(form, "fields"), OPERATIONS[name], name)
+    operation: ops.Operation[Any] = read_named(_converter(), form, "operation", OPERATIONS)
     return operation
 
 
@@ -109,8 +102,8 @@ def write_error(error: BaseException) -> Form:
 def read_answer(kind: type[ops.Operation[A]], form: Form) -> A:
     """The reply to an operation of this kind. Raises the error that came in its place, or `CodecError`."""
     if "error" in form:
-        raise _read(form["error"], BaseException, "error")
-    reply: A = _read(_part(form, "reply"), reply_type(kind), f"reply to {_NAMES[kind]}")
+        raise read_value(_converter(), form["error"], BaseException, "error")
+    reply: A = read_value(_converter(), part_of(form, "reply"), reply_type(kind), f"reply to {_NAMES[kind]}")
     return reply
 
 
@@ -120,110 +113,8 @@ def reply_type(kind: type[ops.Operation[Any]]) -> Any:
     return get_args(base)[0]
 
 
-def write_text(form: Form) -> str:
-    """A form as one line of JSON."""
-    return encode(form).decode()
-
-
-def read_text(text: str | bytes) -> Form:
-    """The form of a line. Raises `CodecError`."""
-    try:
-        form = decode(text)
-    except Exception as error:
-        raise CodecError("wire", f"{show(text)} is not JSON") from error
-    if type(form) is not dict:
-        raise CodecError("wire", f"expected an object, got {show(form)}")
-    return form
-
-
-def _part(form: Form, name: str) -> Any:
-    if name not in form:
-        raise CodecError("wire", f"{name!r} is missing in {show(form)}")
-    return form[name]
-
-
-def _read(data: Any, annotation: Any, where: str) -> Any:
-    try:
-        return _converter().structure(data, annotation)
-    except Exception as error:
-        problems = transform_error(error, where, format_exception=_in_words)
-        raise CodecError("wire", "; ".join(problems)) from error
-
-
-def _in_words(error: BaseException, annotation: type | None) -> str:
-    if isinstance(error, KeyError):
-        return f"the field {error} is missing"
-    if isinstance(error, Misfit):
-        return str(error)
-    return f"expected {getattr(annotation, '__name__', annotation)}, got something else ({error})"
-
-
-# --- the converter ------------------------------------------------------------------------------------------------
-
-# Integers are stored in 64 bits.
-_INT_MAX = (1 << 63) - 1
-# How much of the name of a type travels; it is only shown.
-_NAME_LENGTH_MAX = 200
-# Fields that stay in the process.
-_HERE = override(omit=True)
-
-
-@attrs.frozen
-class TypeName:
-    """The type of a payload that is known by its name only. It equals no type, so payloads tell whether they fit."""
-
-    name: str
-
-    def __repr__(self) -> str:
-        return self.name
-
-
 @functools.cache
 def _converter() -> Converter:
-    """Reads and writes everything that travels. Made when it is first needed: it compiles code."""
-    converter = make_converter(detailed_validation=True)
-    # By name and not by place, so that either side may know more fields.
-    converter.register_unstructure_hook_factory(is_namedtuple, namedtuple_dict_unstructure_factory)
-    converter.register_structure_hook_factory(is_namedtuple, namedtuple_dict_structure_factory)
-    converter.register_structure_hook(int, _read_int)
+    converter = form_converter()
     errors.register(converter)
-    code = {"definition": _HERE, "arguments": _HERE}
-    _override(converter, ops.StartWorkflow, **code)
-    _override(converter, ops.CreateSchedule, definition=_HERE)
-    _override(
-        converter,
-        ops.SendEvent,
-        payload_type=override(unstruct_hook=_type_name, struct_hook=_read_type_name),
-    )
     return converter
-
-
-def _override(converter: Converter, kind: type[Any], **fields: Any) -> None:
-    attrs.resolve_types(kind)
-    converter.register_unstructure_hook(kind, make_dict_unstructure_fn(kind, converter, **fields))
-    converter.register_structure_hook(kind, make_dict_structure_fn(kind, converter, **fields))
-
-
-def _read_int(data: Any, _annotation: Any) -> int:
-    if type(data) is not int:
-        raise Misfit(f"expected int, got {show(data)} ({type(data).__name__})")
-    if not -_INT_MAX <= data <= _INT_MAX:
-        raise Misfit(f"{show(data)} does not fit into 64 bits")
-    return data
-
-
-def _type_name(kind: Any) -> str | None:
-    if kind is None:
-        return None
-    if not isinstance(kind, type):
-        return repr(kind)[:_NAME_LENGTH_MAX]
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return name[:_NAME_LENGTH_MAX]
-
-
-def _read_type_name(data: Any, _annotation: Any) -> TypeName | None:
-    if data is None:
-        return None
-    if type(data) is not str:
-        raise Misfit(f"expected str, got {show(data)} ({type(data).__name__})")
-    return TypeName(data)

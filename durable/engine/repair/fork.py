@@ -17,6 +17,7 @@ from durable.engine.operations import ForkWorkflow
 from durable.errors import (
     CannotFork,
     DurableError,
+    NotAcrossShards,
     WorkflowAlreadyExists,
 )
 from durable.model.ids import digest
@@ -41,6 +42,8 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
     source = state.record(op.id)
     if (known := state.find(op.new_id)) is not None:
         return WorkflowAlreadyExists(op.new_id, known.name)
+    if not state.shard.owns_key(source.key):
+        raise NotAcrossShards(f"a fork of {source.id!r}, which lives in another shard than {op.new_id!r},")
     history = state.chronicle.of(source.key)
     recorded = effective(history)
     copied = _before(recorded, op.position)
@@ -54,7 +57,7 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
     seq = last_seq(copied) + 1
     note = HistoryEntry(seq, op.position, EntryKind.FORKED, "fork", EntryStatus.OK, text, turn.now)
     record = WorkflowRecord(
-        key=state.serial + 1,
+        key=state.serial + state.shard.count,
         id=op.new_id,
         name=source.name,
         version=source.version,

@@ -139,6 +139,8 @@ def _plan_tied(turn: Turn, plan: _Plan, entry: HistoryEntry) -> DurableError | N
         return None
     if not child.status.is_terminal:
         return _still_ending(plan, child)
+    if not turn.state.shard.owns_key(child.key):
+        return _lives_elsewhere(plan, child)
     plan.restarted.append((child, {}))
     return None
 
@@ -149,6 +151,8 @@ def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | 
     child = _awaited(turn, parent, wait)
     if child is None or child.status is WorkflowStatus.SUCCEEDED:
         return None
+    if child.status.is_terminal and not turn.state.shard.owns_key(child.key):
+        return _lives_elsewhere(plan, child)
     if child.status is WorkflowStatus.FAILED:
         inner = _plan(turn, child)
         if isinstance(inner, DurableError):
@@ -187,6 +191,11 @@ def _awaited(turn: Turn, parent: WorkflowRecord, wait: WaitCondition) -> Workflo
 
 def _still_ending(plan: _Plan, child: WorkflowRecord) -> CannotRetry:
     return CannotRetry(plan.record.id, f"child {child.id!r} is being cancelled; retry when it has ended")
+
+
+def _lives_elsewhere(plan: _Plan, child: WorkflowRecord) -> CannotRetry:
+    problem = f"child {child.id!r} would have to go on with it and lives in another shard, which does not work yet"
+    return CannotRetry(plan.record.id, problem)
 
 
 def _carry_out(turn: Turn, plan: _Plan) -> None:

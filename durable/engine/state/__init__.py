@@ -24,7 +24,11 @@ Each verb checks the transition table (`WorkflowRecord.with_status`), writes the
 
 The other rooms: `chronicle` (histories and progress), `waits` (who waits for what), `postbox` (pending events),
 `archive` (dead letters, senders' ids, broadcasts that were taken), `timetable` (schedules), `timers` (the window of the
-next deadlines), `trials` (who may have caused the last crash), `family` (children), `bodies` (live sessions).
+next deadlines), `trials` (who may have caused the last crash), `family` (children), `bodies` (live sessions), `outbox`
+(letters to other shards, and those that were read).
+
+A store may have several shards. A state belongs to one of them and changes nothing that lives in another; what it reads
+there, by `by_key` or `find`, is what was committed last.
 
 Nothing here decides anything: no policy, no clock, no reply.
 """

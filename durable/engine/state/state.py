@@ -17,6 +17,7 @@ from durable.engine.state.archive import Archive
 from durable.engine.state.bodies import Flight, Loaded, Unwatched, Watch
 from durable.engine.state.chronicle import Chronicle
 from durable.engine.state.deaths import CLOSED, WHAT, WHERE, Deaths
+from durable.engine.state.outbox import Outbox
 from durable.engine.state.postbox import Postbox
 from durable.engine.state.timers import TimerWindow
 from durable.engine.state.timetable import Timetable
@@ -25,6 +26,7 @@ from durable.engine.state.waits import Waits
 from durable.engine.state.workflows import Workflows
 from durable.errors import CodecError, WorkflowNotFound
 from durable.model.codec import Codec
+from durable.model.homes import Shard
 from durable.model.records import WorkflowRecord, WorkflowStatus
 from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
@@ -51,6 +53,9 @@ class State:
         self.batch = Batch()
         # The next batch, made while nobody waits for it.
         self._spare: Batch | None = None
+        # Which shard of the store this is. What lives in another is changed by letters only (`outbox`).
+        self.shard = Shard()
+        # The highest serial that was given out. They go up in steps of the number of shards, so each tells its shard.
         self.serial = 0
         self.loaded: OrderedDict[int, Loaded] = OrderedDict()
         # What runs, by workflow and position: a wake-up never dispatches again what is in flight.
@@ -80,13 +85,14 @@ class State:
         self.post = Postbox(backend, self.loaded)
         self.archive = Archive(backend)
         self.timetable = Timetable(backend, self.timers)
+        self.outbox = Outbox(backend)
         self.trials = Trials()
         self.deaths = Deaths()
         self._open(self.batch)
 
     def next_serial(self) -> int:
         """The next number for a workflow, a wait or an event."""
-        self.serial += 1
+        self.serial += self.shard.count
         return self.serial
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -209,6 +215,7 @@ class State:
         self.waits.next_batch(batch)
         self.post.next_batch(batch)
         self.chronicle.batch = self.timetable.batch = self.trials.batch = self.archive.batch = batch
+        self.outbox.batch = batch
 
 
 def changed_workflows(state: State, keys: AbstractSet[int]) -> set[int]:

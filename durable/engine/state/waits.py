@@ -6,7 +6,6 @@ Part of the coordinator's state; every change is noted in the batch.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
 from typing import Any
 
 from durable.backends.base import Backend, Batch, WaitsFor, WaitsOf
@@ -20,7 +19,7 @@ _CACHED_MAX = 10_000
 class Waits:
     """The waits that have a row: for events, answers to pauses, and the ends of spawned children."""
 
-    def __init__(self, backend: Backend, let_go: AbstractSet[int]) -> None:
+    def __init__(self, backend: Backend, let_go: set[int]) -> None:
         # The open batch; the state replaces it after each commit.
         self.batch = Batch()
         self._backend = backend
@@ -34,6 +33,21 @@ class Waits:
     def put(self, wait: EventWait) -> None:
         """Note that a workflow waits for an event."""
         self.batch.waits_put[wait.workflow_key, wait.position] = wait
+
+    def change(self, wait: EventWait) -> None:
+        """Change what is noted of a wait, whether its workflow is in memory or not."""
+        self._let_go.add(wait.workflow_key)
+        self.put(wait)
+
+    def at(self, key: int, position: str) -> EventWait | None:
+        """The wait of a workflow at a position, if it is noted."""
+        place = (key, position)
+        if (fresh := self.batch.waits_put.get(place)) is not None:
+            return fresh
+        if place in self.batch.waits_dropped:
+            return None
+        rows = self._backend.find(WaitsOf(workflow_key=key))
+        return next((row for row in rows if row.position == position), None)
 
     def drop(self, key: int, position: str) -> None:
         """The wait is over."""

@@ -7,13 +7,15 @@ when the check begins. With pytest:
     def test_conformance(check, tmp_path):
         check(lambda: MyBackend(tmp_path / "store"))
 
-`FENCING_CHECKS` are for stores that let a second handle open while the first one is open.
+`FENCING_CHECKS` are for stores that let a second handle open while the first one is open. `SHARD_CHECKS` are for stores
+with several shards; they take another factory (`shards`).
 """
 
 from __future__ import annotations
 
-from durable.testing.conformance import children, commits, events, pauses, schedules, suspects, workflows
+from durable.testing.conformance import children, commits, events, pauses, schedules, shards, suspects, workflows
 from durable.testing.conformance.kit import BackendFactory, Check
+from durable.testing.conformance.shards import ShardFactory
 
 CHECKS: tuple[Check, ...] = (
     *commits.CHECKS,
@@ -26,4 +28,6 @@ CHECKS: tuple[Check, ...] = (
 )
 FENCING_CHECKS: tuple[Check, ...] = commits.FENCING_CHECKS
 
-__all__ = ["CHECKS", "FENCING_CHECKS", "BackendFactory", "Check"]
+SHARD_CHECKS = shards.SHARD_CHECKS
+
+__all__ = ["CHECKS", "FENCING_CHECKS", "SHARD_CHECKS", "BackendFactory", "Check", "ShardFactory"]

@@ -1,0 +1,64 @@
+"""Letters between the shards of a store in memory, and the sequence from which commits draw their marks.
+
+All shards of one store share one `Letterbox`. Knows letters. Must not know what stands in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+import attrs
+from sortedcontainers import SortedDict
+
+from durable.backends.base import Batch, Inbox, LetterId, StoredLetter, Undelivered
+
+
+def _letters() -> SortedDict[LetterId, StoredLetter]:
+    return SortedDict()
+
+
+@attrs.define(eq=False)
+class Letterbox:
+    """The inboxes of all shards."""
+
+    # The last mark that a commit has drawn.
+    mark: int = 0
+    # How many letters were ever written.
+    count: int = 0
+    _inboxes: dict[int, SortedDict[LetterId, StoredLetter]] = attrs.field(factory=dict)
+    _aside: dict[int, SortedDict[LetterId, StoredLetter]] = attrs.field(factory=dict)
+
+    def draw(self) -> int:
+        """The mark of one more commit."""
+        self.mark += 1
+        return self.mark
+
+    def apply(self, shard: int, batch: Batch, mark: int) -> None:
+        """Deliver what a commit of a shard has written, and remove what it has handled."""
+        inbox = self.inbox(shard)
+        for id in batch.letters_set_aside:
+            self._aside.setdefault(shard, _letters())[id] = inbox[id]
+        for id in batch.letters_handled | batch.letters_set_aside:
+            del inbox[id]
+        self.count += len(batch.letters)
+        for ordinal, letter in enumerate(batch.letters):
+            id = LetterId(mark, ordinal)
+            self.inbox(letter.to)[id] = StoredLetter(id, shard, letter.text)
+
+    def inbox(self, shard: int) -> SortedDict[LetterId, StoredLetter]:
+        """The letters to a shard that are not handled yet."""
+        return self._inboxes.setdefault(shard, _letters())
+
+    def missing(self, shard: int, ids: Iterable[LetterId]) -> set[LetterId]:
+        """Those of some letters that are not in the inbox of a shard."""
+        return set(ids) - self.inbox(shard).keys()
+
+    def read(self, shard: int, query: Inbox) -> list[StoredLetter]:
+        """A page of the inbox of a shard."""
+        letters = self._aside.get(shard, _letters()) if query.set_aside else self.inbox(shard)
+        return list(islice(letters.values(), query.limit))
+
+    def undelivered(self, shard: int, query: Undelivered) -> list[StoredLetter]:
+        """A letter from a shard that another has not handled yet."""
+        return list(islice((one for one in self.inbox(query.to).values() if one.sender == shard), 1))

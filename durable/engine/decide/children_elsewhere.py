@@ -1,0 +1,94 @@
+"""Children of this shard whose parents live in another: they are started, waited for and cancelled by letter."""
+
+from __future__ import annotations
+
+from durable.engine.decide import router
+from durable.engine.decide.cancel import cancel_workflow
+from durable.engine.decide.kinship import close_children_here, is_child_of, reason_of, tell_or_note
+from durable.engine.decide.start import store_workflow
+from durable.engine.decide.turn import Turn
+from durable.engine.operations.messages import (
+    AwaitChild,
+    CancelAnswered,
+    CancelChild,
+    ChildRefused,
+    ChildStarted,
+    ParentEnded,
+    StartChild,
+)
+from durable.errors import CodecError, WorkflowAlreadyExists, WorkflowNotFound
+from durable.model.error_codec import pack_error
+from durable.model.records import WorkflowRecord
+
+
+def start_child(turn: Turn, message: StartChild) -> None:
+    """Store a child that a workflow of another shard calls; its body runs after this commit."""
+    wait, id = message.wait, message.child_id
+    try:
+        child = turn.state.find(id)
+    except CodecError as problem:
+        router.send(turn, ChildRefused(wait, pack_error(problem)))
+        return
+    if child is None:
+        child = store_workflow(
+            turn, id, name=message.name, version=message.version, input=message.input, depth=message.depth,
+            parent_key=wait.key, parent_place=message.place, on_parent_close=message.on_parent_close,
+        )  # fmt: skip
+    if (child.parent_key, child.parent_place) != (wait.key, message.place):
+        router.send(turn, ChildRefused(wait, pack_error(WorkflowAlreadyExists(id, child.name))))
+    elif message.on_parent_close is not None:
+        router.send(turn, ChildStarted(wait, id))
+    else:
+        tell_or_note(turn, wait, child)
+
+
+def await_child(turn: Turn, message: AwaitChild) -> None:
+    """A workflow of another shard waits for the end of a child that is its own, or that it shares with a fork."""
+    child = _asked_for(turn, message.child_id, message.wait.key, message.fork_sources)
+    if isinstance(child, WorkflowRecord):
+        tell_or_note(turn, message.wait, child)
+    else:
+        router.send(turn, ChildRefused(message.wait, pack_error(child)))
+
+
+def cancel_for(turn: Turn, message: CancelChild) -> None:
+    """A body of another shard tells a child that it has spawned to stop, and hears whether it was still there."""
+    assert message.wait is not None, "it waits for the answer"
+    child = _asked_for(turn, message.child_id, message.parent_key, ())
+    if isinstance(child, WorkflowRecord):
+        is_accepted = cancel_workflow(turn, child, message.reason)
+        router.send(turn, CancelAnswered(message.wait, is_accepted))
+    else:
+        router.send(turn, ChildRefused(message.wait, pack_error(child)))
+
+
+def end_with_parent(turn: Turn, message: ParentEnded) -> None:
+    """A workflow of another shard has ended. Every child that it has asked for was started before."""
+    close_children_here(turn, message)
+
+
+def _asked_for(
+    turn: Turn, id: str, parent_key: int, fork_sources: tuple[str, ...]
+) -> WorkflowRecord | CodecError | WorkflowNotFound:
+    """The child of a workflow of another shard, or of one whose history that one has copied; or why there is none."""
+    try:
+        child = turn.state.find(id)
+    except CodecError as problem:
+        return problem
+    if child is None or not (child.parent_key == parent_key or is_child_of(turn, child, fork_sources)):
+        return WorkflowNotFound(id)
+    return child
+
+
+def cancel_unawaited(turn: Turn, message: CancelChild) -> None:
+    """Nobody waits any more for a child that was called at a place, or its parent has ended: cancel it."""
+    try:
+        child = turn.state.find(message.child_id)
+    except CodecError:
+        # A child whose row is damaged cannot be cancelled; that must not keep its parent from ending.
+        return
+    # An id that the workflow has chosen may be a stranger's.
+    is_own = child is not None and (child.parent_key, child.parent_place) == (message.parent_key, message.place)
+    # One that is being cancelled cleans up in its own time: only a person, or a body that says so, cancels it again.
+    if child is not None and is_own and not child.cancel_requested:
+        cancel_workflow(turn, child, reason_of(message.cause, message.parent_id), message.cause)

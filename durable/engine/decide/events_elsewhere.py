@@ -1,0 +1,113 @@
+"""Pure decisions: an untargeted event goes to a workflow of another shard, and comes back if that cannot take it.
+
+See `guests` for the line in which such workflows wait.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from durable.engine.decide import router
+from durable.engine.decide.body import load
+from durable.engine.decide.dead_letters import bury_for_guest
+from durable.engine.decide.elsewhere import change_row, row_of
+from durable.engine.decide.events import drop, is_expired, offer, take
+from durable.engine.decide.guests import guest_fits, hand_out, register_wait
+from durable.engine.decide.long_decisions import is_put_off
+from durable.engine.decide.turn import Turn
+from durable.engine.operations.messages import EventOffered, EventReturned, Misfit, WaitRegistered
+from durable.engine.state.bodies import Loaded
+from durable.errors import CodecError, InvariantViolated
+from durable.model.records import EventWait, Guest, PendingEvent, WorkflowStatus
+
+# --- the home of the event ------------------------------------------------------------------------------------------
+
+
+def register_guest(turn: Turn, message: WaitRegistered) -> None:
+    """A workflow of another shard waits for an event: offer it the first that it may take, or note it in the line."""
+    state, wait = turn.state, message.wait
+    known = state.waits.at(wait.key, wait.position)
+    if known is not None and known.guest is not None and known.guest.serial == wait.serial:
+        raise InvariantViolated(f"{wait} was registered twice")
+    rank = message.registration.rank or state.next_serial()
+    registration = attrs.evolve(message.registration, rank=rank)
+    row = EventWait(
+        workflow_key=wait.key,
+        position=wait.position,
+        name=message.name,
+        event_key=message.event_key,
+        mode=message.mode,
+        serial=rank,
+        since=turn.now,
+        guest=Guest(serial=wait.serial, registration=registration, cursor=message.cursor),
+    )
+    for event in state.post.events_for(row.name, row.event_key, None, seen=message.cursor):
+        if is_expired(turn, event):
+            drop(turn, [event])
+        elif guest_fits(row, event):
+            hand_out(turn, row, event)
+            return
+    state.waits.put(row)
+
+
+def take_back(turn: Turn, message: EventReturned) -> None:
+    """An event that was offered elsewhere comes back: to its old place, and to whoever else waits for it."""
+    event = message.event
+    if message.unreadable_by is not None:
+        bury_for_guest(turn, event, message.unreadable_by)
+    elif not is_expired(turn, event) and offer(turn, event) == () and not turn.state.archive.is_buried(event):
+        # Whether there is room is not asked: it was accepted before.
+        turn.state.post.put_event(event)
+
+
+# --- the shard of the workflow --------------------------------------------------------------------------------------
+
+
+def take_offer(turn: Turn, message: EventOffered) -> None:
+    """An event has come for a wait of this shard: feed it, or give it back. What has expired on the way is gone."""
+    event, row = message.event, row_of(turn, message.wait)
+    if row is None or (row.name, row.event_key) != (event.name, event.event_key):
+        _give_back(turn, event)
+        return
+    record = turn.state.by_key(row.workflow_key)
+    assert record is not None, "it has a wait"
+    # What was sent for those who wait at that moment has found one: the way does not count.
+    has_expired = is_expired(turn, event) and event.expires_at != event.sent_at
+    is_known = not event.consume and event.serial <= turn.state.archive.seen(record, event.name, event.event_key)
+    if has_expired or is_known:
+        change_row(turn, attrs.evolve(row, unregistered=message.registration))
+        register_wait(turn, record, row_of(turn, message.wait))
+        return
+    loaded = None if record.status is WorkflowStatus.PARKED else load(turn, record)
+    # Under new code it may wait for something else by now.
+    row = row_of(turn, message.wait)
+    if row is None:
+        _give_back(turn, event)
+        return
+    # From here on there is nothing to withdraw.
+    row = attrs.evolve(row, unregistered=message.registration)
+    change_row(turn, row)
+    if loaded is None:
+        _give_back(turn, event)
+    elif turn.state.put_off and is_put_off(turn, row):
+        # What lies in the mailbox comes first, and the wait is looked at soon: then it registers again.
+        _give_back(turn, event)
+    else:
+        _feed_offer(turn, loaded, row, event)
+
+
+def _feed_offer(turn: Turn, loaded: Loaded, row: EventWait, event: PendingEvent) -> None:
+    record, wait = loaded.record, loaded.session.waits[row.position]
+    answer = take(turn, loaded, wait, event)
+    if answer is False:
+        # It was parked.
+        _give_back(turn, event)
+    elif isinstance(answer, CodecError):
+        router.send(turn, EventReturned(event, Misfit(record.id, record.name, row.position, str(answer))))
+        register_wait(turn, record, row)
+
+
+def _give_back(turn: Turn, event: PendingEvent) -> None:
+    """The event goes home. A broadcast has never left it."""
+    if event.consume:
+        router.send(turn, EventReturned(event))

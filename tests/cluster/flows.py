@@ -1,0 +1,128 @@
+"""Workflows that work together across shards. The tests choose ids and keys, so that all live where they must."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from durable import (
+    DeliveryMode,
+    Durable,
+    Event,
+    OnParentClose,
+    TimedOut,
+    WorkflowNotFound,
+    activity,
+    race,
+    sleep,
+    spawn,
+    workflow,
+)
+from durable.runner.definitions import WorkflowDef
+
+go = Event[int]("go")
+news = Event[int]("news", consume_on_read=False)
+fresh = Event[int]("fresh", delivery_mode=DeliveryMode.AFTER_CREATE)
+brief = Event[int]("brief", expire_after=60)
+
+
+@activity(name="cluster.work")
+def work(number: int) -> int:
+    """Never runs here: the tests answer for it."""
+    raise NotImplementedError
+
+
+@workflow(name="cluster.child")
+def child(number: int = 1) -> Durable[int]:
+    """One activity."""
+    return (yield from work(number))
+
+
+@workflow(name="cluster.instant")
+def instant(value: int = 0) -> Durable[int]:
+    """Ends at once."""
+    return value
+    yield
+
+
+@workflow(name="cluster.failing")
+def failing() -> Durable[None]:
+    """Fails at once."""
+    raise LookupError("nothing there")
+    yield
+
+
+@workflow(name="cluster.caller")
+def caller(child_id: str, kind: str = "child") -> Durable[Any]:
+    """Calls a child and waits for its end."""
+    if kind == "failing":
+        return (yield from failing().with_id(child_id))
+    return (yield from (child() if kind == "child" else instant()).with_id(child_id))
+
+
+@workflow(name="cluster.impatient")
+def impatient(child_id: str) -> Durable[Any]:
+    """Waits for a child, but not for long."""
+    return (yield from child().with_id(child_id).within(10).or_default(-1))
+
+
+@workflow(name="cluster.spawner")
+def spawner(child_id: str, closes: str = "keep", waits: bool = True) -> Durable[Any]:
+    """Spawns a child, sleeps, and asks for its end."""
+    handle = yield from spawn(child(), child_id, OnParentClose(closes))
+    yield from sleep(5)
+    return (yield from handle.result()) if waits else handle.id
+
+
+@workflow(name="cluster.stopper")
+def stopper(child_id: str) -> Durable[bool]:
+    """Spawns a child, sleeps, and tells it to stop."""
+    handle = yield from spawn(child(), child_id)
+    yield from sleep(5)
+    return (yield from handle.cancel("enough"))
+
+
+@workflow(name="cluster.waiter")
+def waiter(key: str, event: str = "go") -> Durable[int]:
+    """One event."""
+    kinds: dict[str, Event[int]] = {"go": go, "news": news, "fresh": fresh, "brief": brief}
+    return (yield from kinds[event].wait(key))
+
+
+@workflow(name="cluster.timid")
+def timid(key: str, seconds: float = 0) -> Durable[int]:
+    """One event, if it comes in time."""
+    try:
+        return (yield from go.wait(key).within(seconds))
+    except TimedOut:
+        return -1
+
+
+@workflow(name="cluster.fickle")
+def fickle(key: str) -> Durable[list[Any]]:
+    """Gives up a wait and begins it again, as often as its timer fires first."""
+    taken: list[Any] = []
+    for _ in range(3):
+        won = yield from race(go.wait(key), sleep(10))
+        taken.append(won.value if won.key == 0 else None)
+    return taken
+
+
+@workflow(name="cluster.twice")
+def twice(key: str) -> Durable[list[int]]:
+    """Two broadcasts, one after the other."""
+    return [(yield from news.wait(key)), (yield from news.wait(key))]
+
+
+@workflow(name="cluster.sender")
+def sender(key: str, to: str | None = None) -> Durable[str]:
+    """Sends an event and says whether it was accepted."""
+    try:
+        yield from go.send(7, to=to, key=key)
+    except WorkflowNotFound:
+        return "nobody"
+    return "sent"
+
+
+EVERY: tuple[WorkflowDef[Any, Any], ...] = (
+    child, instant, failing, caller, impatient, spawner, stopper, waiter, timid, fickle, twice, sender,
+)  # fmt: skip

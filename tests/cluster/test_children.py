@@ -1,0 +1,131 @@
+"""A child that lives in another shard than its parent, with letters in every order and crashes in between."""
+
+from __future__ import annotations
+
+import pytest
+
+from durable import WorkflowStatus
+from durable.engine.operations.messages import CancelChild, ChildEnded, StartChild
+from durable.model.error_codec import error_summary
+from tests.cluster.flows import EVERY, caller, impatient, spawner, stopper
+from tests.cluster.kit import Cluster, id_at
+
+PARENT, CHILD = id_at(0, 2, "parent"), id_at(1, 2, "child")
+
+
+@pytest.mark.parametrize("restart", [(), (0,), (1,), (0, 1)], ids=str)
+def test_call_elsewhere(restart: tuple[int, ...]) -> None:
+    """The child runs in its own shard, and its parent hears how it has ended, whoever is restarted in between."""
+    cluster = Cluster(*EVERY)
+    cluster.start(caller(CHILD), PARENT)
+    assert [type(letter) for letter in cluster.letters(1)] == [StartChild]
+    for shard in restart:
+        cluster.open(shard)
+    cluster.settle()
+    for shard in restart:
+        cluster.open(shard)
+    cluster.finish(CHILD, 5)
+    assert [type(letter) for letter in cluster.letters(0)] == [ChildEnded]
+    for shard in restart:
+        cluster.open(shard)
+    cluster.settle()
+    assert cluster.result(PARENT) == 5
+    assert cluster.guests(1) == 0
+
+
+def test_child_that_fails_elsewhere() -> None:
+    """Its parent fails with the error that says so."""
+    cluster = Cluster(*EVERY)
+    cluster.start(caller(CHILD, "failing"), PARENT)
+    cluster.settle()
+    assert cluster.status(PARENT) is WorkflowStatus.FAILED
+    assert error_summary(cluster.record(PARENT).error or "")[0] == "durable.ChildWorkflowFailed"
+
+
+def test_body_runs_after_the_commit_of_its_row() -> None:
+    """A child that kills its process in its first step is stored by then, so it can be blamed."""
+    cluster = Cluster(*EVERY)
+    cluster.start(caller(CHILD), PARENT)
+    cluster.work(1)
+    assert cluster.status(CHILD) is WorkflowStatus.RUNNING
+    assert not cluster.running
+
+
+def test_call_that_is_given_up() -> None:
+    """The child is cancelled where it lives; an end that crosses the cancel is ignored."""
+    cluster = Cluster(*EVERY)
+    cluster.start(impatient(CHILD), PARENT)
+    cluster.settle(1)
+    cluster.advance(11, 0)
+    assert cluster.result(PARENT) == -1
+    assert CancelChild in {type(letter) for letter in cluster.letters(1)}
+    cluster.settle()
+    assert cluster.status(CHILD) is WorkflowStatus.CANCELLED
+
+
+@pytest.mark.parametrize("child_first", [True, False])
+def test_spawned_child_that_ends_before_it_is_asked_for(child_first: bool) -> None:
+    """The parent hears of the end whether it asks before or after it."""
+    cluster = Cluster(*EVERY)
+    cluster.start(spawner(CHILD), PARENT)
+    cluster.settle()
+    if child_first:
+        cluster.finish(CHILD, 5)
+    cluster.advance(6)
+    if not child_first:
+        cluster.finish(CHILD, 5)
+    cluster.settle()
+    assert cluster.result(PARENT) == 5
+
+
+@pytest.mark.parametrize(("closes", "status"), [("keep", WorkflowStatus.RUNNING), ("cancel", WorkflowStatus.CANCELLED)])
+@pytest.mark.parametrize("is_started", [True, False])
+def test_parent_that_ends_while_its_child_is_on_its_way(closes: str, status: WorkflowStatus, is_started: bool) -> None:
+    """The end of the parent arrives behind the start of the child, and takes a tied child with it."""
+    cluster = Cluster(*EVERY)
+    cluster.start(spawner(CHILD, closes), PARENT)
+    if is_started:
+        cluster.settle()
+    cluster.cancel(PARENT)
+    cluster.settle()
+    assert cluster.status(PARENT) is WorkflowStatus.CANCELLED
+    # Whose start was not confirmed is given up: nobody has ever known of it.
+    assert cluster.status(CHILD) is (status if is_started else WorkflowStatus.CANCELLED)
+
+
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_spawned_child_that_is_told_to_stop(has_ended: bool) -> None:
+    """The body hears whether the child was still there."""
+    cluster = Cluster(*EVERY)
+    cluster.start(stopper(CHILD), PARENT)
+    cluster.settle()
+    if has_ended:
+        cluster.finish(CHILD, 5)
+    cluster.advance(6, 0)
+    cluster.settle()
+    assert cluster.result(PARENT) is not has_ended
+
+
+def test_id_that_is_taken() -> None:
+    """A child under an id that belongs to somebody else is refused, and the parent says why."""
+    cluster = Cluster(*EVERY)
+    cluster.start(caller(CHILD, "instant"), PARENT)
+    other = id_at(0, 2, "other")
+    cluster.start(caller(CHILD, "instant"), other)
+    cluster.settle()
+    assert sorted([cluster.status(PARENT).value, cluster.status(other).value]) == ["failed", "succeeded"]
+
+
+def test_answer_for_a_parked_parent_is_kept() -> None:
+    """An end that arrives while the code of the parent is missing is fed when it is back."""
+    cluster = Cluster(*EVERY)
+    cluster.start(caller(CHILD), PARENT)
+    cluster.settle()
+    cluster.finish(CHILD, 5)
+    cluster.open(0, workflows=())
+    cluster.settle()
+    assert cluster.status(PARENT) is WorkflowStatus.PARKED
+    assert cluster.letters(0) == []
+    cluster.open(0)
+    cluster.settle()
+    assert cluster.result(PARENT) == 5

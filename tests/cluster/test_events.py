@@ -1,0 +1,225 @@
+"""Untargeted events whose home is another shard than that of the workflow that waits, and events that bodies send."""
+
+from __future__ import annotations
+
+import pytest
+
+from durable import Delivered, Queued, WorkflowStatus
+from durable.backends.base import Letters
+from durable.engine.operations import SendEvent
+from durable.engine.operations.messages import EventOffered, EventReturned, WaitRegistered, WaitWithdrawn
+from tests.cluster.flows import EVERY, brief, fickle, fresh, go, news, sender, timid, twice, waiter
+from tests.cluster.kit import Cluster, id_at, key_at
+
+# The workflow lives in shard 0, the event in shard 1.
+W, OTHER = id_at(0, 2), id_at(0, 2, "other")
+HERE = id_at(1, 2, "here")
+KEY = key_at("go", 1, 2)
+
+
+def kinds(cluster: Cluster, shard: int) -> list[type]:
+    """What lies in an inbox, by kind."""
+    return [type(letter) for letter in cluster.letters(shard)]
+
+
+@pytest.mark.parametrize("restart", [(), (0,), (1,), (0, 1)], ids=str)
+@pytest.mark.parametrize("is_sent_first", [True, False])
+def test_event_reaches_a_wait_elsewhere(restart: tuple[int, ...], is_sent_first: bool) -> None:
+    """An event meets a wait of another shard, whichever comes first and whoever is restarted in between."""
+    cluster = Cluster(*EVERY)
+    if is_sent_first:
+        assert cluster.send(go, 5, key=KEY) == Queued()
+    cluster.start(waiter(KEY), W)
+    for shard in restart:
+        cluster.open(shard)
+    if not is_sent_first:
+        cluster.settle()
+        assert cluster.send(go, 5, key=KEY) == Queued()
+    for shard in restart:
+        cluster.open(shard)
+    cluster.settle()
+    assert cluster.result(W) == 5
+    assert cluster.pending() == cluster.guests(1) == 0
+
+
+def test_home_reads_its_letters_before_it_decides_an_event() -> None:
+    """A wait that was registered before the event was sent is seen, though its letter was not read yet."""
+    cluster = Cluster(*EVERY)
+    cluster.start(waiter(KEY), W)
+    assert kinds(cluster, 1) == [WaitRegistered]
+    cluster.send(go, 5, key=KEY)
+    assert kinds(cluster, 0) == [EventOffered]
+
+
+def test_who_has_waited_longest_is_served() -> None:
+    """The line holds those who live here and those who do not, in the order in which they came."""
+    cluster = Cluster(*EVERY)
+    cluster.start(waiter(KEY), W)
+    cluster.settle()
+    cluster.start(waiter(KEY), HERE)
+    cluster.start(waiter(KEY), OTHER)
+    cluster.settle()
+    assert cluster.send(go, 1, key=KEY) == Queued()
+    assert cluster.send(go, 2, key=KEY) == Delivered((HERE,))
+    assert cluster.send(go, 3, key=KEY) == Queued()
+    cluster.settle()
+    assert [cluster.result(id) for id in (W, HERE, OTHER)] == [1, 2, 3]
+
+
+def test_offer_to_a_workflow_that_has_ended_returns() -> None:
+    """Nobody waits there any more, so the event is pending again."""
+    cluster = Cluster(*EVERY)
+    cluster.start(waiter(KEY), W)
+    cluster.settle()
+    cluster.send(go, 5, key=KEY)
+    offer = cluster.stores[0].letterbox.inbox(0).popitem()
+    cluster.cancel(W)
+    cluster.stores[0].letterbox.inbox(0)[offer[0]] = offer[1]
+    cluster.work(0)
+    assert kinds(cluster, 1) == [WaitWithdrawn, EventReturned]
+    cluster.settle()
+    assert cluster.pending() == 1
+    cluster.start(waiter(KEY), OTHER)
+    cluster.settle()
+    assert cluster.result(OTHER) == 5
+
+
+def test_wait_that_is_opened_again_takes_no_old_offer_twice() -> None:
+    """A wait is given up and opened again while an offer travels: the event comes back and is offered once more."""
+    cluster = Cluster(*EVERY)
+    cluster.start(fickle(KEY), W)
+    cluster.settle()
+    cluster.send(go, 5, key=KEY)
+    cluster.advance(11)
+    cluster.advance(11)
+    cluster.advance(11)
+    assert sorted(cluster.result(W), key=str) == [5, None, None]
+    assert cluster.pending() == 0
+
+
+def test_offer_that_expires_on_the_way() -> None:
+    """The event is gone, and the wait is registered again, so the next one arrives."""
+    cluster = Cluster(*EVERY)
+    key = key_at("brief", 1, 2)
+    cluster.start(waiter(key, "brief"), W)
+    cluster.settle()
+    cluster.send(brief, 5, key=key)
+    cluster.clock.advance(61)
+    cluster.settle()
+    assert cluster.status(W) is WorkflowStatus.SUSPENDED
+    assert cluster.guests(1) == 1
+    cluster.send(brief, 6, key=key)
+    cluster.settle()
+    assert cluster.result(W) == 6
+
+
+def test_offer_to_a_parked_workflow() -> None:
+    """The event goes home and does not bounce; the wait registers again when the workflow runs again."""
+    cluster = Cluster(*EVERY)
+    cluster.start(waiter(KEY), W)
+    cluster.settle()
+    cluster.kill(0)
+    cluster.send(go, 5, key=KEY)
+    cluster.open(0, workflows=())
+    cluster.settle()
+    assert cluster.status(W) is WorkflowStatus.PARKED
+    assert cluster.pending() == 1
+    assert cluster.guests(1) == 0
+    cluster.open(0)
+    cluster.settle()
+    assert cluster.result(W) == 5
+
+
+@pytest.mark.parametrize("second_late", [True, False])
+def test_broadcast_is_taken_once(second_late: bool) -> None:
+    """A workflow that waits twice for the same broadcast gets it once, and then the next one."""
+    cluster = Cluster(*EVERY)
+    key = key_at("news", 1, 2)
+    cluster.send(news, 1, key=key)
+    if not second_late:
+        cluster.send(news, 2, key=key)
+    cluster.start(twice(key), W)
+    cluster.start(twice(key), HERE)
+    cluster.settle()
+    if second_late:
+        assert cluster.status(W) is WorkflowStatus.SUSPENDED
+        cluster.send(news, 2, key=key)
+        cluster.settle()
+    assert cluster.result(W) == cluster.result(HERE) == [1, 2]
+
+
+def test_event_sent_after_the_start_is_newer() -> None:
+    """Marks compare what two shards have stored: before the workflow was created, or after."""
+    cluster = Cluster(*EVERY)
+    key = key_at("fresh", 1, 2)
+    cluster.send(fresh, 1, key=key)
+    cluster.start(waiter(key, "fresh"), W)
+    cluster.send(fresh, 2, key=key)
+    cluster.settle()
+    assert cluster.result(W) == 2
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_limit_of_nothing_sees_what_is_pending_elsewhere(is_there: bool) -> None:
+    """`within(0)` fires only when the home of the event has been asked."""
+    cluster = Cluster(*EVERY)
+    if is_there:
+        cluster.send(go, 5, key=KEY)
+    cluster.start(timid(KEY), W)
+    cluster.work(0)
+    assert cluster.status(W) is WorkflowStatus.SUSPENDED
+    cluster.settle()
+    cluster.advance(1)
+    assert cluster.result(W) == (5 if is_there else -1)
+
+
+def test_limit_fires_at_last_though_nobody_answers() -> None:
+    """A home without an owner holds a limit up for a while, and not for ever."""
+    cluster = Cluster(*EVERY)
+    cluster.kill(1)
+    cluster.start(timid(KEY), W)
+    cluster.advance(5)
+    assert cluster.status(W) is WorkflowStatus.SUSPENDED
+    for _ in range(100):
+        cluster.advance(1)
+    assert cluster.result(W) == -1
+
+
+def test_unreadable_event_becomes_a_dead_letter_at_home() -> None:
+    """The workflow keeps waiting, and takes the next one."""
+    cluster = Cluster(*EVERY)
+    cluster.start(waiter(KEY), W)
+    cluster.settle()
+    cluster.ask(SendEvent(name="go", event_key=KEY, payload='"five"'))
+    cluster.settle()
+    assert [letter.workflow_id for letter in cluster.coordinators[1].state.backend.find(Letters(limit=9))] == [W]
+    cluster.send(go, 5, key=KEY)
+    cluster.settle()
+    assert cluster.result(W) == 5
+
+
+# --- events that bodies send ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_body_sends_to_a_workflow_elsewhere(is_there: bool) -> None:
+    """The body goes on when the shard of the target has answered, and hears of a refusal."""
+    cluster = Cluster(*EVERY)
+    target = id_at(1, 2, "target")
+    if is_there:
+        cluster.start(waiter("k"), target)
+    cluster.start(sender("k", target), W)
+    assert cluster.status(W) is WorkflowStatus.SUSPENDED
+    cluster.settle()
+    assert cluster.result(W) == ("sent" if is_there else "nobody")
+    if is_there:
+        assert cluster.result(target) == 7
+
+
+def test_body_sends_to_whoever_waits() -> None:
+    """An untargeted event goes to the home of its name and key, and from there to who waits elsewhere."""
+    cluster = Cluster(*EVERY)
+    cluster.start(waiter(KEY), OTHER)
+    cluster.start(sender(KEY), W)
+    cluster.settle()
+    assert (cluster.result(W), cluster.result(OTHER)) == ("sent", 7)
