@@ -1,6 +1,6 @@
-"""The JSON form of every operation that a caller can make, of its reply, and of an error. See the package for why.
+"""The JSON form of every operation that a caller can make, of its reply, and of an error. The package says why.
 
-`OPERATIONS` is the table: a new operation gets a line in it, and its form follows from its annotations.
+`OPERATIONS` is the table. A new operation gets a line in it; its form follows from its annotations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from durable.model.version import VERSION
 Form = dict[str, Any]
 A = TypeVar("A")
 
-# What callers can ask for, by the names under which it travels. No name is ever given to another operation.
+# The operations that callers can make, by the names under which they travel. A name is never reused for another one.
 OPERATIONS: Mapping[str, type[ops.Operation[Any]]] = {
     "start_workflow": ops.StartWorkflow,
     "send_event": ops.SendEvent,
@@ -59,7 +59,7 @@ OPERATIONS: Mapping[str, type[ops.Operation[Any]]] = {
     "replay_letter": events.ReplayLetter,
     "remove_letter": events.RemoveLetter,
 }
-# What only an engine asks of itself. It never travels.
+# Operations that only an engine makes, for itself. They never travel.
 OWN: frozenset[type[ops.Operation[Any]]] = frozenset(
     {
         ops.RecordActivity,
@@ -88,7 +88,7 @@ def write_operation(operation: ops.Operation[Any]) -> Form:
 
 
 def read_operation(form: Form) -> ops.Operation[Any]:
-    """The operation of a form, as it was sent; `receiving` makes it ready. Raises `NotSupported` or `CodecError`."""
+    """The operation of a form, as it was sent; `receiving` completes it. Raises `NotSupported` or `CodecError`."""
     name = _part(form, "operation")
     if not isinstance(name, str) or name not in OPERATIONS:
         raise NotSupported(name if isinstance(name, str) else show(name), VERSION)
@@ -102,12 +102,12 @@ def write_reply(kind: type[ops.Operation[A]], reply: A) -> Form:
 
 
 def write_error(error: BaseException) -> Form:
-    """The form of the error that was raised in place of a reply."""
+    """The form of an error that was raised instead of a reply."""
     return {"error": errors.write_error(_converter(), error)}
 
 
 def read_answer(kind: type[ops.Operation[A]], form: Form) -> A:
-    """The reply to an operation of this kind. Raises the error that came in its place, or `CodecError`."""
+    """The reply to an operation of this kind. Raises the error that came instead of it, or `CodecError`."""
     if "error" in form:
         raise _read(form["error"], BaseException, "error")
     reply: A = _read(_part(form, "reply"), reply_type(kind), f"reply to {_NAMES[kind]}")
@@ -126,7 +126,7 @@ def write_text(form: Form) -> str:
 
 
 def read_text(text: str | bytes) -> Form:
-    """The form of a line. Raises `CodecError`."""
+    """The form in a line of JSON. Raises `CodecError` if it is not a JSON object."""
     try:
         form = decode(text)
     except Exception as error:
@@ -160,17 +160,20 @@ def _in_words(error: BaseException, annotation: type | None) -> str:
 
 # --- the converter ------------------------------------------------------------------------------------------------
 
-# Integers are stored in 64 bits.
+# Stores hold integers in 64 bits.
 _INT_MAX = (1 << 63) - 1
-# How much of the name of a type travels; it is only shown.
+# The name of a type is cut to this many characters. It is only shown in messages.
 _NAME_LENGTH_MAX = 200
-# Fields that stay in the process.
-_HERE = override(omit=True)
+# For fields that do not travel: the receiver fills them in.
+_LOCAL = override(omit=True)
 
 
 @attrs.frozen
 class TypeName:
-    """The type of a payload that is known by its name only. It equals no type, so payloads tell whether they fit."""
+    """The type of a payload of which only the name arrived.
+
+    It equals no type, so the payload itself decides whether it fits the waiter.
+    """
 
     name: str
 
@@ -180,16 +183,16 @@ class TypeName:
 
 @functools.cache
 def _converter() -> Converter:
-    """Reads and writes everything that travels. Made when it is first needed: it compiles code."""
+    """The converter for everything that travels. Made on first use, because it generates and compiles code."""
     converter = make_converter(detailed_validation=True)
-    # By name and not by place, so that either side may know more fields.
+    # By name and not by position, so that either side may have more fields.
     converter.register_unstructure_hook_factory(is_namedtuple, namedtuple_dict_unstructure_factory)
     converter.register_structure_hook_factory(is_namedtuple, namedtuple_dict_structure_factory)
     converter.register_structure_hook(int, _read_int)
     errors.register(converter)
-    code = {"definition": _HERE, "arguments": _HERE}
+    code = {"definition": _LOCAL, "arguments": _LOCAL}
     _override(converter, ops.StartWorkflow, **code)
-    _override(converter, ops.CreateSchedule, definition=_HERE)
+    _override(converter, ops.CreateSchedule, definition=_LOCAL)
     _override(
         converter,
         ops.SendEvent,
