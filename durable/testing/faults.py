@@ -40,6 +40,11 @@ class SimCrash(BaseException):
 class FaultyBackend:
     """Passes every call on to the inner store, unless the plan says otherwise.
 
+        store = FaultyBackend(MemoryBackend(), {3: Fault.FAIL_AFTER})    # the third commit is stored, and raises
+
+    What the engine must do then: after FAIL_BEFORE repeat the commit, after FAIL_AFTER find out by the batch number
+    that it happened, and after either crash recover from what is stored.
+
     `plan` maps the number of a commit to its fault. `fail_calls` holds the numbers of calls, of any method but `close`,
     that raise `StorageUnavailable` and do not reach the inner store. Both count from 1 over the life of this object and
     may be changed at any time.

@@ -1,4 +1,8 @@
-"""What a store keeps about spawned children, and about the progress that workflows publish."""
+"""What a store keeps about spawned children, and about the progress that workflows publish.
+
+When a workflow ends, the engine asks for the children that must end with it. A child missing from `Children` would run
+without a parent; a child listed wrongly would be cancelled.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a commit is: all or nothing, numbered, durable, and possible only for the owner of the store."""
+"""What a commit is: all or nothing, numbered, durable, and possible only for the owner of the store.
+
+The engine releases nothing before a commit, and after an unknown outcome it decides by `last_batch` whether to repeat.
+So half a batch, a number that is wrong, or a second writer would each make it lose or repeat steps.
+"""
 
 from __future__ import annotations
 

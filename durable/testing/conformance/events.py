@@ -1,4 +1,8 @@
-"""What a store keeps about events: waits, pending events and their targets, dead letters, senders' ids."""
+"""What a store keeps about events: waits, pending events and their targets, dead letters, senders' ids.
+
+Names and keys are compared exactly, case and trailing spaces included. Events and waits come by serial, the order in
+which they were accepted: it makes queues first in, first out, and decides which waiter gets an untargeted event.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a store keeps about pauses: the question beside the wait, and the list of open pauses."""
+"""What a store keeps about pauses: the question beside the wait, and the list of open pauses.
+
+A pause is stored as a wait with a `Question`. The list joins it with its workflow, which need not be in memory.
+"""
 
 from __future__ import annotations
 

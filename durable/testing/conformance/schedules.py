@@ -1,4 +1,8 @@
-"""What a store keeps about schedules: every field, by name and by key, and their place among the timers."""
+"""What a store keeps about schedules: every field, by name and by key, and their place among the timers.
+
+Schedules have negative keys, so that one ordered list of timers holds the ticks of schedules and the deadlines of
+workflows, and the engine needs a single window over both.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a store keeps for crash blame: workflows on trial, and the mark of the body that ran when the process died."""
+"""What a store keeps for crash blame: workflows on trial, and the mark of the body that ran when the process died.
+
+The mark is an array that the engine writes before each step without a commit, so it must survive the death of the
+process, but not that of the machine. A store without such a place returns 0, and the engine finds culprits by trial.
+"""
 
 from __future__ import annotations
 

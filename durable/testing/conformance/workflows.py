@@ -1,4 +1,9 @@
-"""What a store keeps about workflows: rows, history and deadlines, and how they are found."""
+"""What a store keeps about workflows: rows, history and deadlines, and how they are found.
+
+A history that comes back in another order, or with an entry missing, makes the replay of its workflow diverge. A row
+that a filter misses is a workflow that is never recovered. So these checks compare whole records, use awkward text in
+every field that takes text, and read each page in both orders.
+"""
 
 from __future__ import annotations
 
