@@ -55,6 +55,7 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
+        """The thread: take all that is queued, up to 1,000 rows, and insert it in one transaction."""
         connection = sqlite3.connect(self._path, isolation_level=None)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
@@ -85,6 +86,7 @@ async def _one_step(number: int) -> int:
 
 
 async def _workflow(writer: Writer, number: int) -> None:
+    """One workflow without an engine: a row for the start, one for each step, and an update for the end."""
     text = msgspec.json.encode({"count": STEPS}).decode()
     record = WorkflowRecord(
         key=number + 1, id=f"w{number}", name="bench-steps", status=WorkflowStatus.RUNNING, input=text,

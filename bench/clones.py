@@ -45,6 +45,7 @@ def clone(path: Path, id: str, count: int, *, prefix: str, shift: int = 0) -> No
 
 
 def _clone(connection: sqlite3.Connection, id: str, parameters: Mapping[str, object]) -> None:
+    """Copy the rows of one workflow in every table that has any, with one INSERT … SELECT per table."""
     row = connection.execute("SELECT key, parent_key FROM workflow WHERE id = ?", (id,)).fetchone()
     if row is None or row[1] is not None:
         raise CannotClone(f"workflow {id!r} does not exist, or is a child")

@@ -49,6 +49,7 @@ def commit(connection: sqlite3.Connection, workflow: int, first: int, count: int
 
 
 def _measure(job: Job, commits: int, *, is_laid_out: bool = False) -> Outcome:
+    """Time `count` rounds of this many commits in a row, after a few that warm up the file."""
     count = job.size("count")
     took: list[float] = []
     path = job.path / "bare.db"

@@ -25,7 +25,7 @@ def renewed(text: str, results: Results, *, has_plot: bool) -> str:
 
 
 def section(results: Results, *, has_plot: bool) -> str:
-    """The generated part."""
+    """The generated part: the machine, the goals, all tables, the settings, and what failed."""
     parts = [
         "## Figures",
         _machine(results.about),

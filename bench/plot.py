@@ -32,6 +32,7 @@ def draw(results: Results, path: Path) -> None:
 
 
 def _bars(axis: Any, results: Results, title: str, source: tuple[str, str, str]) -> None:
+    """The medians of all contenders of a case, on a logarithmic scale. `source` is workload, case and figure."""
     workload, case, figure = source
     names = dict.fromkeys(line.contender for line in results.lines if (line.workload, line.case) == (workload, case))
     medians = {name: spread.median for name in names if (spread := results.spread(workload, case, name, figure))}
@@ -52,6 +53,7 @@ def _colour(name: str) -> str:
 
 
 def _growth(axis: Any, results: Results) -> None:
+    """The speed of W8 on ever bigger files, as a share of that on an empty one."""
     axis.set_title("W8, finished runs in the file\nspeed against an empty file")
     shares = {size: growth(size)(results) for size in SIZES}
     points = [(size, share.median) for size, share in shares.items() if share is not None]

@@ -78,6 +78,7 @@ class Runner:
         return folder
 
     def _copy(self, store: Path, folder: Path) -> None:
+        """Copy a store into the folder of a run, and flush it to the disk."""
         shutil.copytree(store, folder, dirs_exist_ok=True)
         for path in folder.rglob("*"):
             if path.is_file():
@@ -86,6 +87,11 @@ class Runner:
                     os.fsync(file.fileno())
 
     def _process(self, planned: Planned, python: str, entry: str, sizes: dict[str, float], folder: Path) -> Outcome:
+        """Run one job in a fresh process and return its outcome.
+
+        The outcome comes in a file, the output goes to a log. Raises `RunFailed` with the last line of the log if there
+        is no outcome, or if the process takes longer than `patience` seconds.
+        """
         answer = self.folder / f"{folder.name}.answer"
         log = self.folder / f"{folder.name}.log"
         job = Job(

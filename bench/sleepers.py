@@ -32,6 +32,7 @@ async def measure(job: Job) -> Outcome:
 
 
 async def _measure(job: Job, lead: float) -> Outcome | None:
+    """One try, with `lead` seconds for the preparation; None if they were not enough."""
     path, count = job.path / STORE, job.size("count")
     due = time.time_ns() // 1000 + int(lead * 1e6)
     await _put_to_sleep(path, count, due)

@@ -44,9 +44,11 @@ class Stopwatch:
         self.strangers = max(0.0, self._busy - self.cpu) / (self.wall * (os.cpu_count() or 1))
 
     def _machine(self) -> float:
+        """CPU seconds of the machine, or 0 if strangers are not counted."""
         return machine_cpu() if self._looks_around else 0.0
 
     def _cpu(self) -> float:
+        """CPU seconds of this process and of its servers."""
         return time.process_time() + sum(map(tree_cpu, self._pids))
 
     def figures(self) -> dict[str, float]:

@@ -124,6 +124,7 @@ async def _traced(walk: Walk, act: Callable[[], Awaitable[Any]]) -> None:
 
 
 async def _event_ends_child(walk: Walk) -> None:
+    """An event that a child waits for: it ends the child, whose end completes the parent."""
     async with WorkflowEngine(MemoryBackend()) as engine:
         # The first round makes coders for the types, so only the second one is counted.
         for round in (Walk(), walk):
@@ -133,6 +134,8 @@ async def _event_ends_child(walk: Walk) -> None:
 
 
 async def _start_to_result(walk: Walk) -> None:
+    """A start, one activity on the loop, and the result in the hands of the caller."""
+
     async def act() -> None:
         handle = await engine.start(single())
         assert await handle.result() == "hello ann"

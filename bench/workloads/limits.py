@@ -58,6 +58,7 @@ async def disk(job: Job) -> Outcome:
 
 
 def _rate(path: Path, seconds: float, sync: Callable[[int], None]) -> float:
+    """How many blocks per second can be appended to a file and synced, one after the other."""
     count = 0
     with path.open("wb", buffering=0) as file:
         began = time.perf_counter()

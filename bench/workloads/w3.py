@@ -76,6 +76,7 @@ async def measure(job: Job) -> Outcome:
 
 
 async def _group(driver: Driver, name: str, waiting: int, sends_at_once: int) -> tuple[list[float], Stopwatch]:
+    """Start `waiting` workflows, then send all their events. Returns the seconds from each send to its result."""
     ids = [f"{name}-{number}" for number in range(waiting)]
     handles: dict[str, object] = {}
 

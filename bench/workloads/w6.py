@@ -73,6 +73,7 @@ async def started(job: Job) -> Outcome:
 
 
 async def _idle(job: Job) -> dict[str, float]:
+    """The share of one core that the process uses while nothing happens."""
     # Let the work that the start left behind end first.
     await asyncio.sleep(job.sizes["seconds"] / 3)
     gc.collect()

@@ -3,7 +3,14 @@
 A workflow body runs again from its history after a restart or an eviction. A plain logger in it would write the same
 line each time, and a counter would count twice. So:
 
-- `workflow_logger(name)` returns a logger that is silent while the body is replayed. Each line is written once.
+    log = workflow_logger("shop")
+
+    @workflow
+    def checkout(order: Order) -> Durable[Receipt]:
+        payment = yield from charge(order)
+        log.info("paid by %s", payment.card)        # once, however often the body runs again
+
+- `workflow_logger(name)` returns a logger that is silent while the body is replayed.
 - `is_replaying()` returns whether a replay is running, for anything else that must not happen twice.
 
 Activities do not need either: they run once per attempt, and ordinary loggers and counters work in them.
