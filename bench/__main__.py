@@ -1,4 +1,4 @@
-"""`make bench`: measure, write one JSON line per run, and show tables. `python -m bench --help` for less than all."""
+"""`make bench`: measure, write one JSON line per run, and show tables. `python -m bench --help` lists the options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESULTS = Path(__file__).parent / "results"
 
 def main(arguments: list[str]) -> None:
     """Run the command line."""
-    # Also whoever is told to stop leaves no store and no server behind.
+    # As an exception, so that a run that is stopped still removes its stores and servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parse(arguments)
     path = options.render or measure(options)
@@ -37,18 +37,18 @@ def main(arguments: list[str]) -> None:
 
 
 def _write_docs(results: Results) -> None:
-    """The page, and the picture where matplotlib is there to draw it."""
+    """Write the page, and draw the plot if matplotlib is installed."""
     has_plot = importlib.util.find_spec("matplotlib") is not None
     if has_plot:
         importlib.import_module("bench.plot").draw(results, page.PLOT)
     else:
-        print("no picture is drawn: matplotlib is missing (pip install 'durable-engine[bench]')")
+        print("no plot is drawn: matplotlib is missing (pip install 'durable-engine[bench]')")
     page.write(results, has_plot=has_plot)
     print(f"written: {page.PAGE}")
 
 
 def measure(options: Options) -> Path:
-    """Make all runs, and give the file with their lines."""
+    """Make all runs and return the file with their lines."""
     if is_in_memory(options.folder):
         sys.exit(f"{options.folder} is in memory, where an fsync costs nothing: set TMPDIR or --folder to a real disk")
     path = options.out or RESULTS / time.strftime("%Y%m%d-%H%M%S.jsonl")
@@ -65,7 +65,7 @@ def measure(options: Options) -> Path:
 
 
 def _lines(options: Options, folder: Path) -> Iterator[str]:
-    """The first line and one for each run, as they come."""
+    """The line about the machine, then one for each run as it ends."""
     yield json.dumps({"about": about(folder, options.command, quick=options.choice.quick)})
     runner = Runner(folder)
     planned = plan(options.choice)
@@ -73,18 +73,19 @@ def _lines(options: Options, folder: Path) -> Iterator[str]:
     for number, run in enumerate(planned, start=1):
         case = (run.workload.name, run.case.name, run.contender)
         if case in failed:
-            # What could not be run once is not tried again: a peer that hangs would take minutes each time.
+            # A case that failed is not repeated: a peer that hangs would take minutes each time.
             continue
         began = time.monotonic()
         line = runner.run(run)
         if line.did_not_run:
             failed.add(case)
         took = time.monotonic() - began
-        print(f"[{number}/{len(planned)}] {run.label}: {_said(run, line)} ({took:.0f} s)", flush=True)
+        print(f"[{number}/{len(planned)}] {run.label}: {_summary(run, line)} ({took:.0f} s)", flush=True)
         yield line.to_json()
 
 
-def _said(run: Planned, line: Line) -> str:
+def _summary(run: Planned, line: Line) -> str:
+    """The first figures of a run, for the progress line."""
     if line.did_not_run:
         return f"did not run: {line.did_not_run}"
     columns = [column for column in run.workload.columns if column.figure in line.figures][:3]

@@ -1,7 +1,7 @@
-"""The bare loop: only what nobody can leave out.
+"""The bare loop: only the work that no engine can leave out.
 
 The same asyncio tasks, the same JSON, and the same rows into the same tables, inserted in batches by one writer thread
-that commits whatever is queued. It knows no workflow, replays nothing, checks nothing and recovers nothing.
+that commits all that is queued. It has no workflows, replays nothing, checks nothing and recovers nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Write = tuple[str, tuple[Any, ...], "asyncio.Future[None]"]
 
 
 class Writer:
-    """A thread that commits everything that is queued, and then says so in one call into the loop."""
+    """A thread that commits everything that is queued, and resolves all its futures in one call into the loop."""
 
     def __init__(self, path: Path) -> None:
         backend = SqliteBackend(path)
@@ -55,6 +55,7 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
+        """The thread: take all that is queued, up to 1,000 rows, and insert it in one transaction."""
         connection = sqlite3.connect(self._path, isolation_level=None)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
@@ -69,7 +70,7 @@ class Writer:
                 batch.append(item)
             connection.execute("BEGIN IMMEDIATE")
             for sql in (START, STEP, END):
-                connection.executemany(sql, [row for one, row, _ in batch if one is sql])
+                connection.executemany(sql, [row for statement, row, _ in batch if statement is sql])
             connection.execute("COMMIT")
             self._loop.call_soon_threadsafe(_resolve, [future for _, _, future in batch])
         connection.close()
@@ -85,6 +86,7 @@ async def _one_step(number: int) -> int:
 
 
 async def _workflow(writer: Writer, number: int) -> None:
+    """One workflow without an engine: a row for the start, one for each step, and an update for the end."""
     text = msgspec.json.encode({"count": STEPS}).decode()
     record = WorkflowRecord(
         key=number + 1, id=f"w{number}", name="bench-steps", status=WorkflowStatus.RUNNING, input=text,
@@ -101,7 +103,7 @@ async def _workflow(writer: Writer, number: int) -> None:
 
 
 async def measure(job: Job) -> Outcome:
-    """Ten steps each, many workflows at a time."""
+    """Workflows of ten steps, many at a time: what W1 does, without an engine."""
     count, at_once = job.size("count"), job.size("at_once")
     writer = Writer(job.path / "bare.db")
     warm = max(10, count // 10)

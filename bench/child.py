@@ -1,4 +1,4 @@
-"""The process of one run: `python -m bench.child JOB`. It imports only what its workload needs."""
+"""The process of one run: `python -m bench.child JOB`. It imports only the modules that its workload needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.job import Job, Outcome
 
 
 def main(text: str) -> None:
-    """Measure, and leave the answer in a file: what an engine prints must not get mixed up with it."""
+    """Measure, and write the outcome to a file, so that the output of an engine cannot get mixed up with it."""
     job = Job.from_json(text)
     module, _, function = job.entry.partition(":")
     outcome: Outcome = asyncio.run(getattr(importlib.import_module(module), function)(job))

@@ -1,8 +1,9 @@
 """Big stores: one real workflow, stored by an engine, and its rows copied by SQL as often as needed.
 
-Knows SQLite and nothing of the engine but three facts of its tables: `workflow.key` numbers workflows, rows of other
-tables belong to one by their column `workflow`, and one ascending serial numbers workflows and their waits alike. So a
-copy has a key, an id and serials of its own, and `meta.serial` counts them all. No engine may have the file open.
+Starting a million workflows would take minutes; copying rows takes seconds. It relies on three facts about the tables:
+`workflow.key` identifies a workflow, rows of other tables refer to it in their column `workflow`, and one ascending
+serial numbers workflows and waits alike. So each copy gets its own key, id and serials, and `meta.serial` is moved past
+them. No engine may have the file open.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from pathlib import Path
 
 INSTANTS = ("created_at", "start_at", "wake_at", "finished_at", "at", "since")
 SERIES = "WITH RECURSIVE series (n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM series WHERE n + 1 < :count)"
-# Odd, so that the numbers below 2 ** 32 change places: ids that come in an order lie in none.
+# Odd, so multiplying by it permutes the numbers below 2 ** 32: ids made in order are scattered over the index.
 SCATTER = 2_654_435_761
 
 
 def scattered(prefix: str, number: int) -> str:
-    """The id of a numbered workflow; ids of neighbours are far apart, as random ones are."""
+    """The id of a numbered workflow. Ids of neighbours are far apart, as random ids are."""
     return f"{prefix}{number * SCATTER % (1 << 32):08x}"
 
 
@@ -27,13 +28,13 @@ _ID = f"printf('%s%08x', :prefix, n * {SCATTER} % {1 << 32})"
 
 
 class CannotClone(Exception):
-    """The workflow has something that its copies cannot have; the message says what."""
+    """The workflow has something that cannot be copied. The message says what."""
 
 
 def clone(path: Path, id: str, count: int, *, prefix: str, shift: int = 0) -> None:
-    """Copy a workflow `count` times, under the ids `scattered(prefix, 0)` and up; `shift` microseconds later."""
+    """Copy a workflow `count` times, under the ids `scattered(prefix, 0)` and up, its times moved by `shift` µs."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        # Speed, not safety: the file is of no use until all copies are in it.
+        # Speed and not safety: a file with half of the copies is useless anyway.
         for pragma in ("synchronous = OFF", "cache_size = -500000"):
             connection.execute(f"PRAGMA {pragma}")
         connection.execute("BEGIN IMMEDIATE")
@@ -44,15 +45,17 @@ def clone(path: Path, id: str, count: int, *, prefix: str, shift: int = 0) -> No
 
 
 def _clone(connection: sqlite3.Connection, id: str, parameters: Mapping[str, object]) -> None:
-    found = connection.execute("SELECT key, parent_key FROM workflow WHERE id = ?", (id,)).fetchone()
-    if found is None or found[1] is not None:
-        raise CannotClone(f"there is no workflow {id!r}, or it is a child")
-    if connection.execute("SELECT count(*) FROM pending_event WHERE target = ?", (found[0],)).fetchone()[0]:
-        raise CannotClone(f"events lie in the mailbox of {id!r}")
-    serials = _serials(connection, found[0])
+    """Copy the rows of one workflow in every table that has any, with one INSERT … SELECT per table."""
+    row = connection.execute("SELECT key, parent_key FROM workflow WHERE id = ?", (id,)).fetchone()
+    if row is None or row[1] is not None:
+        raise CannotClone(f"workflow {id!r} does not exist, or is a child")
+    seed = row[0]
+    if connection.execute("SELECT count(*) FROM pending_event WHERE target = ?", (seed,)).fetchone()[0]:
+        raise CannotClone(f"there are events in the mailbox of {id!r}")
+    serials = _serials(connection, seed)
     first = connection.execute("SELECT serial FROM meta").fetchone()[0] + 1
-    # A copy takes as many serials as the workflow has: the first is its key, the others those of its waits.
-    bound = {**parameters, "seed": found[0], "first": first, "stride": 1 + len(serials)}
+    # Each copy takes `stride` serials: its key, then one for each of its waits.
+    bound = {**parameters, "seed": seed, "first": first, "stride": 1 + len(serials)}
     owner = ":first + n * :stride"
     for table, columns in _tables(connection):
         key = "key" if table == "workflow" else "workflow"
@@ -72,12 +75,12 @@ def _clone(connection: sqlite3.Connection, id: str, parameters: Mapping[str, obj
 
 
 def _tables(connection: sqlite3.Connection) -> list[tuple[str, list[str]]]:
-    """Every table of the file with its columns."""
+    """Every table of the file, with its columns."""
     names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     return [(name, [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]) for name in names]
 
 
 def _serials(connection: sqlite3.Connection, key: int) -> list[int]:
-    """The serials of a workflow's waits, in their order."""
+    """The serials of a workflow's waits, ascending."""
     sql = "SELECT serial FROM event_wait WHERE workflow = ? ORDER BY serial"
     return [serial for (serial,) in connection.execute(sql, (key,))]

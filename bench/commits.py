@@ -1,4 +1,4 @@
-"""The bare commit: one row, one fsync, by a connection that does nothing else. The limit of every latency."""
+"""The bare commit: one row and one fsync, by a connection that does nothing else. The limit of every latency."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INSERT = HISTORY.insert()
 
 @contextmanager
 def bare_store(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a store with durable's tables and durable's settings, without durable."""
+    """A plain SQLite connection to a store with durable's tables and settings."""
     backend = SqliteBackend(path)
     backend.open("bare")
     backend.close()
@@ -38,7 +38,7 @@ def bare_store(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def commit(connection: sqlite3.Connection, workflow: int, first: int, count: int) -> None:
-    """Some rows of history in one transaction."""
+    """Insert `count` rows of history in one transaction."""
     entries = [
         HistoryEntry(seq, "0", EntryKind.ACTIVITY, "step", EntryStatus.OK, "1", time.time_ns() // 1000)
         for seq in range(first, first + count)
@@ -49,6 +49,7 @@ def commit(connection: sqlite3.Connection, workflow: int, first: int, count: int
 
 
 def _measure(job: Job, commits: int, *, is_laid_out: bool = False) -> Outcome:
+    """Time `count` rounds of this many commits in a row, after a few that warm up the file."""
     count = job.size("count")
     took: list[float] = []
     path = job.path / "bare.db"
@@ -70,16 +71,19 @@ def _measure(job: Job, commits: int, *, is_laid_out: bool = False) -> Outcome:
     return Outcome(figures(stopwatch, count) | latencies(took), LAID_OUT if is_laid_out else SETTINGS)
 
 
-async def one(job: Job) -> Outcome:
-    """One commit after the other."""
+async def one_commit(job: Job) -> Outcome:
+    """The time of one commit, one after the other."""
     return _measure(job, 1)
 
 
-async def two(job: Job) -> Outcome:
-    """Two commits at a time."""
+async def two_commits(job: Job) -> Outcome:
+    """The time of two commits in a row."""
     return _measure(job, 2)
 
 
-async def two_laid_out(job: Job) -> Outcome:
-    """The same, into a log that is longer than what is written to it: nothing that SQLite does by itself is faster."""
+async def two_commits_laid_out(job: Job) -> Outcome:
+    """The time of two commits in a row, into a log that is already longer than what is written to it.
+
+    Its length then does not change with an fsync. SQLite by itself is never faster than this.
+    """
     return _measure(job, 2, is_laid_out=True)

@@ -1,6 +1,6 @@
-"""What a workload asks of an engine. Each engine that is measured has a module in `bench.drivers` with this surface.
+"""What a workload asks of an engine. Each measured engine has a module in `bench.drivers` with a driver and `opened`.
 
-Only the standard library: the drivers of the peers run in environments of their own.
+Only the standard library: the drivers of the peers run in separate environments.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ class Driver(Protocol):
 
     @property
     def settings(self) -> str:
-        """How it stores what it acknowledges, as asked of the running engine and not as read in its documentation."""
+        """How it stores what it acknowledges, as the running engine reports it, not as its documentation says."""
         ...
 
     @property
     def pids(self) -> Sequence[int]:
-        """Its servers, if it has any: their CPU time counts as the engine's."""
+        """The process ids of its servers, if it has any. Their CPU time counts as the engine's."""
         ...
 
     async def run(self, id: str, count: int) -> None:
-        """Start a workflow of so many steps and wait for its result."""
+        """Start a workflow of `count` steps and wait for its result."""
         ...
 
     async def start_waiting(self, id: str) -> Any:
-        """Start a workflow that waits for an event, and give its handle."""
+        """Start a workflow that waits for an event, and return its handle."""
         ...
 
     async def start_sleeping(self, id: str, seconds: float) -> Any:
-        """Start a workflow that sleeps for so long, and give its handle."""
+        """Start a workflow that sleeps for `seconds`, and return its handle."""
         ...
 
     async def settle(self, waiting: int) -> None:
-        """Come back when so many workflows wait durably."""
+        """Return when `waiting` workflows wait durably."""
         ...
 
     async def send(self, id: str) -> None:
-        """Send its event to a workflow that waits."""
+        """Send its event to a waiting workflow."""
         ...
 
     async def result(self, handle: Any) -> None:
@@ -52,11 +52,11 @@ class Driver(Protocol):
         ...
 
     def handle(self, id: str) -> Any:
-        """The handle of a workflow that waits for an event and was started by an earlier process."""
+        """The handle of a waiting workflow that an earlier process started."""
         ...
 
 
 def opened(job: Job) -> AbstractAsyncContextManager[Driver]:
-    """The engine of this job's contender, on a store in its folder. The first word says which it is."""
+    """The engine of this job's contender, on a store in its folder. The contender's first word names the driver."""
     module = importlib.import_module(f"bench.drivers.{job.contender.split()[0]}")
     return cast(AbstractAsyncContextManager[Driver], module.opened(Path(job.folder)))

@@ -8,7 +8,7 @@ from bench.stopwatch import Stopwatch
 
 
 async def measure(job: Job) -> Outcome:
-    """Insert so many rows, so many in a commit."""
+    """Insert `count` rows, `rows` per commit."""
     rows, count = job.size("rows"), job.size("count")
     with bare_store(job.path / "bare.db") as connection:
         for number in range(10):

@@ -1,4 +1,4 @@
-"""One run: what a fresh process is told to measure, and what it says.
+"""One run: the job that a fresh process receives, and the outcome that it returns.
 
 Only the standard library: these values travel as JSON into the environments of the peers and back.
 """
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
-    """A workload with its sizes, for one contender, in a folder of its own."""
+    """A workload with its sizes, for one contender, in a fresh folder."""
 
     workload: str
     case: str
@@ -24,10 +24,10 @@ class Job:
     entry: str
     sizes: dict[str, float]
     folder: str
-    # The file for the outcome.
+    # The path of the file for the outcome.
     answer: str
     repeat: int
-    # time.monotonic() just before the process was started; the clock is the same for all processes of a machine.
+    # time.monotonic() just before the process was started. All processes of a machine share this clock.
     spawned: float
 
     @property
@@ -40,34 +40,34 @@ class Job:
         return int(self.sizes[name])
 
     def end(self, outcome: Outcome) -> NoReturn:
-        """Leave the answer and end the process at once, as a kill would: no engine is closed, no thread waited for."""
+        """Write the outcome and end the process at once, as a kill would: engines stay open, threads are not joined."""
         Path(self.answer).write_text(outcome.to_json())
         sys.stdout.flush()
         os._exit(0)
 
     def to_json(self) -> str:
-        """As text, for an argument list."""
+        """The job as text, for the command line of the process."""
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Job:
-        """The job that a text holds."""
+        """The job in a text."""
         return cls(**json.loads(text))
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a run has measured, and with which settings for durability."""
+    """The figures of a run, and the durability settings they were measured with."""
 
     figures: dict[str, float]
     settings: str = ""
 
     def to_json(self) -> str:
-        """As text."""
+        """The outcome as text."""
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Outcome:
-        """The outcome that a text holds."""
+        """The outcome in a text."""
         values: dict[str, Any] = json.loads(text)
         return cls(**values)

@@ -1,4 +1,4 @@
-"""Where the figures come from: cores, versions, and whether a folder lies on a disk at all."""
+"""Where the figures come from: cores, versions, and whether a folder is on a disk at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _IN_MEMORY = {"tmpfs", "ramfs", "devtmpfs"}
 
 
 def about(folder: Path, command: str, *, quick: bool) -> dict[str, Any]:
-    """What stands above the tables."""
+    """The facts above the tables, as the first line of the results."""
     return {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "cores": os.cpu_count(),
@@ -37,16 +37,17 @@ def _version() -> str:
 
 
 def file_system(folder: Path) -> str:
-    """The type of the file system that a folder lies on; empty where the machine does not say."""
+    """The type of a folder's file system; empty if the machine has no /proc/mounts."""
     try:
         mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
     except OSError:
         return ""
     real = folder.resolve()
-    found = [(len(point), kind) for point, kind in mounts if real.is_relative_to(point)]
-    return max(found)[1] if found else ""
+    # The longest mount point is the closest one.
+    above = [(len(point), kind) for point, kind in mounts if real.is_relative_to(point)]
+    return max(above)[1] if above else ""
 
 
 def is_in_memory(folder: Path) -> bool:
-    """Whether files there never reach a disk: an fsync on them costs nothing, and every figure would be false."""
+    """Whether files there never reach a disk. An fsync would cost nothing there, and every figure would be wrong."""
     return file_system(folder) in _IN_MEMORY

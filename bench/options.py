@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line of `python -m bench`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import attrs
 
 from bench.plan import PEERS, WORKLOADS, Choice
 
-NAMES = tuple(one.name for one in WORKLOADS)
+NAMES = tuple(workload.name for workload in WORKLOADS)
 
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """What was asked for."""
+    """The options of the command line."""
 
     choice: Choice
-    # Where the lines of results go; None: a new file in bench/results.
+    # The file for the lines of results. None means a new file in bench/results.
     out: Path | None
-    # Below which the stores are made.
+    # The folder under which stores are made.
     folder: Path
     # Results to show instead of measuring.
     render: Path | None
@@ -29,58 +29,58 @@ class Options:
 
     @property
     def command(self) -> str:
-        """How to measure the same again; where files lie on this machine is left out."""
-        given, usual = self.choice, Choice()
+        """The command that measures the same again, without paths of this machine."""
+        choice, default = self.choice, Choice()
         parts = ["python -m bench"]
-        if given.only != usual.only:
-            parts.append(f"--only {','.join(given.only)}")
-        if given.peers != usual.peers:
-            parts.append(f"--peers {','.join(given.peers) or 'none'}")
-        parts += [f"--repeat {given.repeat}"] if given.repeat != usual.repeat else []
-        parts += [f"--peer-repeat {given.peer_repeat}"] if given.peer_repeat != usual.peer_repeat else []
-        parts += ["--quick"] if given.quick else []
+        if choice.only != default.only:
+            parts.append(f"--only {','.join(choice.only)}")
+        if choice.peers != default.peers:
+            parts.append(f"--peers {','.join(choice.peers) or 'none'}")
+        parts += [f"--repeat {choice.repeat}"] if choice.repeat != default.repeat else []
+        parts += [f"--peer-repeat {choice.peer_repeat}"] if choice.peer_repeat != default.peer_repeat else []
+        parts += ["--quick"] if choice.quick else []
         parts += ["--docs"] if self.docs else []
         return " ".join(parts)
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """The options of a command line. Ends the program with a message when they make no sense."""
+    """The options of a command line. Ends the program with a message if they are not valid."""
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure durable beside the limits of this machine and beside other engines.",
-        epilog="workloads: " + "; ".join(f"{one.name} {one.title}" for one in WORKLOADS),
+        epilog="workloads: " + "; ".join(f"{workload.name} {workload.title}" for workload in WORKLOADS),
     )
     add = parser.add_argument
     add("--only", type=_names("workload", NAMES), default=NAMES, help="workloads, with commas (default: all)")
     add("--peers", type=_peers, default=PEERS, help=f"{','.join(PEERS)}, with commas; all (default) or none")
     add("--repeat", type=_count, default=5, help="runs of each case (default: 5)")
     add("--peer-repeat", type=_count, default=2, help="runs of each case of a peer (default: 2)")
-    add("--quick", action="store_true", help="small counts: a look, not a figure")
+    add("--quick", action="store_true", help="small counts: a quick look, not figures to quote")
     add("--out", type=Path, help="file for the lines of results (default: a new one in bench/results)")
     add("--folder", type=Path, default=Path(tempfile.gettempdir()), help="where stores are made; must be on a disk")
     add("--render", type=Path, metavar="FILE", help="do not measure, show the results in FILE")
     add("--docs", action="store_true", help="write docs/benchmarks.md and its plot")
-    given = parser.parse_args(arguments)
+    parsed = parser.parse_args(arguments)
     choice = Choice(
-        only=given.only, peers=given.peers, repeat=given.repeat, peer_repeat=given.peer_repeat, quick=given.quick
+        only=parsed.only, peers=parsed.peers, repeat=parsed.repeat, peer_repeat=parsed.peer_repeat, quick=parsed.quick
     )
-    return Options(choice=choice, out=given.out, folder=given.folder, render=given.render, docs=given.docs)
+    return Options(choice=choice, out=parsed.out, folder=parsed.folder, render=parsed.render, docs=parsed.docs)
 
 
-class _names:  # noqa: N801  # stands where argparse wants a function
-    """Reads names with commas between them, each one of a few."""
+class _names:  # noqa: N801  # argparse calls it like a function
+    """Reads names with commas between them, in any case and order."""
 
-    def __init__(self, what: str, known: Sequence[str]) -> None:
-        self._what = what
-        self._known = {name.lower(): name for name in known}
+    def __init__(self, noun: str, allowed: Sequence[str]) -> None:
+        self._noun = noun
+        self._allowed = {name.lower(): name for name in allowed}
 
     def __call__(self, text: str) -> tuple[str, ...]:
         asked = [name.strip().lower() for name in text.split(",")]
         for name in asked:
-            if name not in self._known:
-                known = ", ".join(self._known.values())
-                raise argparse.ArgumentTypeError(f"there is no {self._what} {name!r}; there are {known}")
-        return tuple(found for name, found in self._known.items() if name in asked)
+            if name not in self._allowed:
+                allowed = ", ".join(self._allowed.values())
+                raise argparse.ArgumentTypeError(f"there is no {self._noun} {name!r}; choose from {allowed}")
+        return tuple(spelled for name, spelled in self._allowed.items() if name in asked)
 
 
 def _peers(text: str) -> tuple[str, ...]:
@@ -91,5 +91,5 @@ def _peers(text: str) -> tuple[str, ...]:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a number from 1 up, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
     return int(text)

@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: what a person wrote stays, the part between the two marks is written anew."""
+"""docs/benchmarks.md: the part between the two marks is replaced with new results; the rest was written by hand."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ BEGIN, END = "<!-- begin: written by make bench -->", "<!-- end: written by make
 
 
 def renewed(text: str, results: Results, *, has_plot: bool) -> str:
-    """The page with the results in it."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    """The page with these results between the marks. Raises `ValueError` if it does not have both marks."""
+    before, begin, behind = text.partition(BEGIN)
+    _, end, after = behind.partition(END)
     if not begin or not end:
         raise ValueError(f"the page must hold the two lines {BEGIN!r} and {END!r}")
     return f"{before}{BEGIN}\n\n{section(results, has_plot=has_plot)}\n\n{END}{after}"
 
 
 def section(results: Results, *, has_plot: bool) -> str:
-    """The generated part."""
+    """The generated part: the machine, the goals, all tables, the settings, and what failed."""
     parts = [
         "## Figures",
         _machine(results.about),
         "### Goals",
-        "A ratio to a limit is that of two runs made one after the other; here is the median over the repeats, with "
-        "the lowest and the highest behind it. One to a peer is that of the medians. Times of the machine itself are "
-        "in the tables below.",
+        "A ratio to a limit compares two runs made one after the other; shown is the median over the repeats, with the "
+        "lowest and the highest in brackets. A ratio to a peer compares the medians. The times themselves are in the "
+        "tables below.",
         goals(results),
         f"![Steps per second, latencies, and growth]({PLOT.name})" if has_plot else "",
         workloads(results),
         "### Durability",
-        "How each contender stored what it acknowledged, as the running engine says.",
+        "How each contender stored what it acknowledged, as the running engine reports it.",
         table(["", "settings"], sorted(results.settings().items())),
         _failures(results),
     ]
@@ -52,10 +52,10 @@ def _machine(about: Mapping[str, Any]) -> str:
         ("durable", about["durable"]),
         ("command", f"`{about['command']}`"),
     ]
-    said = table(["", ""], rows)
+    facts = table(["", ""], rows)
     if not about["quick"]:
-        return said
-    return f"{said}\n\n**A quick look: counts are smaller than the names of the cases say.**"
+        return facts
+    return f"{facts}\n\n**A quick look: counts are smaller than the names of the cases say.**"
 
 
 def _failures(results: Results) -> str:

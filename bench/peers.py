@@ -1,4 +1,4 @@
-"""The environments of the peers: one for each, made from the package registries when needed, below bench/.peers."""
+"""The environments of the peers: one for each in bench/.peers, installed from the package registries when needed."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ PATIENCE = 300
 
 
 class PeerMissing(Exception):
-    """A peer cannot be run here; the message says why."""
+    """A peer cannot run here. The message says why."""
 
 
-# Peers that could not be installed, and why: nobody waits for the same failure twice.
+# Peers that could not be installed, and why. They are not tried again.
 _missing: dict[str, PeerMissing] = {}
 
 
 def python_of(peer: str) -> str:
-    """The interpreter of a peer's environment, which is made first if need be. Raises `PeerMissing`."""
+    """The interpreter of a peer's environment, which is made on first use. Raises `PeerMissing`."""
     folder = ENVIRONMENTS / peer
-    # Written last: an environment without it was left half made.
+    # Written last: an environment without it is incomplete, and is made again.
     stamp = folder / "complete"
     if peer in _missing:
         raise _missing[peer]
@@ -56,12 +56,12 @@ def _install_server(peer: str, folder: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise PeerMissing(f"npm is missing, and the server of {peer} comes from there")
-    # No scripts: the package needs none, and one of those that come with it reports the installation.
+    # No install scripts: the server needs none, and a dependency has one that reports the installation.
     call("npm", [npm, "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit", SERVERS[peer]])
 
 
 def call(name: str, command: list[str]) -> None:
-    """Run an installer. Raises `PeerMissing` with its last words."""
+    """Run an installer. Raises `PeerMissing` with its last line of output."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired:

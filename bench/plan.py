@@ -1,4 +1,4 @@
-"""All runs in their order. The contenders of a case take turns, repeat by repeat, so that a noisy minute hits all."""
+"""All runs in order. The contenders of a case take turns, repeat by repeat, so a noisy minute disturbs all of them."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from bench.workloads.w9 import W9
 
 WORKLOADS: tuple[Workload, ...] = (DISK, INSERTS, W1, W2, W3, W4, W5, W6, W7, W8, W9)
 PEERS = ("dbos", "edda", "restate")
-# Contenders that are no engines, and what measures them.
+# Contenders that are not engines, and the functions that measure them.
 LIMITS = {
     "bare loop": "bench.bare:measure",
-    "one commit": "bench.commits:one",
-    "two commits": "bench.commits:two",
-    "two commits, log laid out": "bench.commits:two_laid_out",
+    "one commit": "bench.commits:one_commit",
+    "two commits": "bench.commits:two_commits",
+    "two commits, log laid out": "bench.commits:two_commits_laid_out",
 }
 
 
 @attrs.frozen(kw_only=True)
 class Choice:
-    """What a person wants to have measured."""
+    """Which runs the person at the command line wants."""
 
-    only: Sequence[str] = tuple(one.name for one in WORKLOADS)
+    only: Sequence[str] = tuple(workload.name for workload in WORKLOADS)
     peers: Sequence[str] = PEERS
     repeat: int = 5
-    # Peers are slow, and two runs show the factor.
+    # Peers take long, and two runs are enough to show a large factor.
     peer_repeat: int = 2
     quick: bool = False
 
 
 @attrs.frozen(kw_only=True)
 class Planned:
-    """A run that will be made."""
+    """One run to make."""
 
     workload: Workload
     case: Case
@@ -56,12 +56,12 @@ class Planned:
 
     @property
     def label(self) -> str:
-        """For progress lines."""
+        """The name of the run in progress lines."""
         return f"{self.workload.name}, {self.case.name}, {self.contender}"
 
 
 def plan(choice: Choice) -> list[Planned]:
-    """The runs of a choice."""
+    """The runs of a choice, in the order in which they are made."""
     chosen = [workload for workload in WORKLOADS if workload.name in choice.only]
     return [run for workload in chosen for case in workload.cases for run in _case(choice, workload, case)]
 
@@ -86,6 +86,6 @@ def _case(choice: Choice, workload: Workload, case: Case) -> Iterator[Planned]:
 
 
 def _sizes(case: Case, changes: Sizes, *, quick: bool) -> dict[str, float]:
-    """The sizes of a contender; the smaller of what `--quick` and its slowness ask for."""
+    """The sizes for a contender. With `--quick`, the smaller of the quick size and the contender's own."""
     usual = dict(case.sizes) | dict(changes)
     return {name: min(usual[name], case.quick.get(name, usual[name])) if quick else usual[name] for name in usual}

@@ -1,4 +1,4 @@
-"""Lines of results: one JSON object per run, and a first one that says where and how they were taken."""
+"""Lines of results: one JSON object per run, after a first one that says where and how they were measured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class Line:
-    """One run: its figures, or why there are none."""
+    """One run: its figures, or the reason why it has none."""
 
     workload: str
     case: str
@@ -25,13 +25,13 @@ class Line:
     did_not_run: str = ""
 
     def to_json(self) -> str:
-        """As one line of text."""
+        """The run as one line of JSON."""
         return json.dumps(attrs.asdict(self), ensure_ascii=False)
 
 
 @attrs.frozen
 class Spread:
-    """A figure over several runs."""
+    """A figure over the repeats of a case."""
 
     median: float
     lowest: float
@@ -40,34 +40,34 @@ class Spread:
 
 @attrs.frozen(kw_only=True)
 class Results:
-    """All lines of a session."""
+    """All lines of one session of `make bench`."""
 
     about: dict[str, Any]
     lines: list[Line]
 
     def of(self, workload: str, case: str, contender: str) -> list[Line]:
-        """The runs of one contender that came to figures."""
+        """The runs of one contender that have figures."""
         wanted = (workload, case, contender)
-        return [one for one in self.lines if (one.workload, one.case, one.contender) == wanted and one.figures]
+        return [line for line in self.lines if (line.workload, line.case, line.contender) == wanted and line.figures]
 
     def spread(self, workload: str, case: str, contender: str, figure: str) -> Spread | None:
-        """A figure over the repeats; None when nobody has measured it."""
-        values = [one.figures[figure] for one in self.of(workload, case, contender) if figure in one.figures]
+        """A figure over the repeats; None if no run has it."""
+        values = [line.figures[figure] for line in self.of(workload, case, contender) if figure in line.figures]
         return Spread(statistics.median(values), min(values), max(values)) if values else None
 
     def failures(self) -> dict[tuple[str, str, str], str]:
-        """Workload, case and contender of the runs that did not come to anything, and why."""
-        return {(one.workload, one.case, one.contender): one.did_not_run for one in self.lines if one.did_not_run}
+        """Workload, case and contender of the runs that failed, and why."""
+        return {(line.workload, line.case, line.contender): line.did_not_run for line in self.lines if line.did_not_run}
 
     def settings(self) -> dict[str, str]:
         """How each contender stored what it acknowledged."""
-        return {one.contender: one.settings for one in self.lines if one.settings}
+        return {line.contender: line.settings for line in self.lines if line.settings}
 
 
 def read(lines: Iterable[str]) -> Results:
-    """The results that some lines of text hold."""
-    first, *others = [json.loads(line) for line in lines if line.strip()]
-    return Results(about=first["about"], lines=[Line(**one) for one in others])
+    """The results in lines of text."""
+    first, *runs = [json.loads(line) for line in lines if line.strip()]
+    return Results(about=first["about"], lines=[Line(**run) for run in runs])
 
 
 def read_file(path: Path) -> Results:

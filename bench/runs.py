@@ -1,4 +1,4 @@
-"""Makes runs: each in a fresh process, with a fresh store on the disk. Whatever goes wrong is a line of results too."""
+"""Makes runs, each in a fresh process with a fresh store on disk. A run that fails becomes a line of results too."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from bench.results import Line
 from bench.workload import Store
 
 ROOT = Path(__file__).parents[1]
-# No run takes longer; one that does hangs.
+# Seconds after which a run counts as hanging.
 PATIENCE = 240.0
 
 
 class RunFailed(Exception):
-    """A process did not come to an answer; the message says why."""
+    """A process ended or was killed without an outcome. The message says why."""
 
 
 @attrs.define
 class Runner:
-    """Runs jobs below one folder, and keeps the store of which each contender got copies last."""
+    """Runs jobs under one folder. For each contender it keeps the last big store, of which its runs get copies."""
 
     folder: Path
     patience: float = PATIENCE
-    # By contender: what was made, with which sizes, and where.
+    # By contender: the store that was made, with which sizes, and where.
     _made: dict[str, tuple[Store, dict[str, float], Path]] = attrs.field(factory=dict)
 
     def run(self, planned: Planned) -> Line:
-        """One run, with a store of its own."""
+        """Make one run, with a fresh store. It does not raise for a run that fails: the line says why."""
         line = Line(
             workload=planned.workload.name,
             case=planned.case.name,
@@ -60,11 +60,11 @@ class Runner:
         return attrs.evolve(line, figures=outcome.figures, settings=outcome.settings)
 
     def _make(self, planned: Planned, store: Store, python: str) -> Path:
-        """The folder of a store that is made for several runs. Only the last one is kept: they are big."""
+        """The folder of a store that several runs copy. Only the last one is kept, because they are big."""
         sizes = {name: planned.sizes[name] for name in store.sizes}
         if planned.contender in self._made:
-            *known, folder = self._made[planned.contender]
-            if known == [store, sizes]:
+            made_store, made_sizes, folder = self._made[planned.contender]
+            if (made_store, made_sizes) == (store, sizes):
                 return folder
             del self._made[planned.contender]
             shutil.rmtree(folder, ignore_errors=True)
@@ -78,14 +78,20 @@ class Runner:
         return folder
 
     def _copy(self, store: Path, folder: Path) -> None:
+        """Copy a store into the folder of a run, and flush it to the disk."""
         shutil.copytree(store, folder, dirs_exist_ok=True)
         for path in folder.rglob("*"):
             if path.is_file():
-                # Otherwise the kernel writes the copy while the run is measured, and the run's own fsync waits for it.
+                # Or the kernel would write the copy during the run, and the run's own fsync would wait for it.
                 with path.open("rb") as file:
                     os.fsync(file.fileno())
 
     def _process(self, planned: Planned, python: str, entry: str, sizes: dict[str, float], folder: Path) -> Outcome:
+        """Run one job in a fresh process and return its outcome.
+
+        The outcome comes in a file, the output goes to a log. Raises `RunFailed` with the last line of the log if there
+        is no outcome, or if the process takes longer than `patience` seconds.
+        """
         answer = self.folder / f"{folder.name}.answer"
         log = self.folder / f"{folder.name}.log"
         job = Job(
@@ -121,7 +127,7 @@ class Runner:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Nothing that the run has started outlives it: servers of a peer are in the session that it leads."""
+    """Kill the whole process group, so that no server of a peer outlives the run."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,4 @@
-"""W4 for durable alone: more sleepers than one wants to start one by one, and a service in use meanwhile."""
+"""W4 for durable alone: 100,000 sleepers, made by copying rows, and a service that is in use while they wake."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ LATE = "SELECT finished_at - ? FROM workflow WHERE name = ? AND status = 'succee
 
 
 async def measure(job: Job) -> Outcome:
-    """Put them to sleep, open the engine, wait until they are due, and watch."""
+    """Put them to sleep, open the engine, wait until they are due, and measure until the last one is awake."""
     lead = job.sizes["lead"]
     while (outcome := await _measure(job, lead)) is None:
-        # The engine was not open yet when they were due: this machine needs more time for the copies.
+        # They were due before the engine was open: this machine needs more time for the copies.
         (job.path / STORE).unlink()
         lead *= 2
     return outcome
 
 
 async def _measure(job: Job, lead: float) -> Outcome | None:
+    """One try, with `lead` seconds for the preparation; None if they were not enough."""
     path, count = job.path / STORE, job.size("count")
     due = time.time_ns() // 1000 + int(lead * 1e6)
     await _put_to_sleep(path, count, due)
@@ -45,12 +46,12 @@ async def _measure(job: Job, lead: float) -> Outcome | None:
         stopwatch = Stopwatch()
         with stopwatch:
             caller = asyncio.create_task(_call_steadily(driver.engine, job.sizes["every"], over))
-            while await asyncio.to_thread(_asked, path, ASLEEP, due):  # noqa: ASYNC110  # another thread commits
+            while await asyncio.to_thread(_query, path, ASLEEP, due):  # noqa: ASYNC110  # another thread commits
                 await asyncio.sleep(LOOK_EVERY)
         over.set()
         starts = await caller
         settings = driver.settings
-    late = [micros / 1e6 for (micros,) in _asked(path, LATE, due, sleeper.name)]
+    late = [micros / 1e6 for (micros,) in _query(path, LATE, due, sleeper.name)]
     if len(late) != count:
         raise RuntimeError(f"{count - len(late)} sleepers did not wake up")
     figures = {"all_s": stopwatch.wall, "cpu_us": stopwatch.cpu / count * 1e6, "starts": len(starts)}
@@ -59,17 +60,17 @@ async def _measure(job: Job, lead: float) -> Outcome | None:
 
 
 async def _put_to_sleep(path: Path, count: int, due: int) -> None:
-    """Copies of one that began an hour before `due`; the engine sees no difference."""
+    """Store copies of a workflow that sleeps until `due`. For the engine they are like any others."""
     async with WorkflowEngine(path) as engine:
         await engine.start(sleeper(HOUR), id="seed")
-    [(wake_at,)] = _asked(path, "SELECT wake_at FROM workflow")
+    [(wake_at,)] = _query(path, "SELECT wake_at FROM workflow")
     clone(path, "seed", count, prefix="sleeping-", shift=due - wake_at)
 
 
 async def _call_steadily(engine: WorkflowEngine, every: float, over: asyncio.Event) -> list[float]:
-    """Start a small workflow at fixed moments, whether or not the last call has come back. How long each call took.
+    """Start a small workflow at fixed moments, whether or not the last call has returned. Returns how long each took.
 
-    From the moment at which it was to be made: a service whose loop is held up makes its callers wait as well.
+    Each call is timed from the moment it was due: when the loop is blocked, callers of a service wait as well.
     """
     took: list[float] = []
     begun = time.perf_counter()
@@ -88,6 +89,6 @@ async def _call_steadily(engine: WorkflowEngine, every: float, over: asyncio.Eve
     return took
 
 
-def _asked(path: Path, sql: str, *values: object) -> list[tuple[int, ...]]:
+def _query(path: Path, sql: str, *values: object) -> list[tuple[int, ...]]:
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
         return connection.execute(sql, values).fetchall()

@@ -1,7 +1,7 @@
 """Wall time beside CPU time: of this process, of the servers that work for it, and of strangers on the machine.
 
-Only the standard library: it also runs in the environments of the peers. CPU of other processes comes from /proc; where
-there is none, servers and strangers count as nothing.
+Only the standard library: it also runs in the environments of the peers. The CPU time of other processes comes from
+/proc; on a machine without it, servers and strangers count as zero.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _PROC = Path("/proc")
 
 
 class Stopwatch:
-    """Times what runs inside it: opening and closing stores stays outside."""
+    """A context manager that times its block. Open and close stores outside it."""
 
     wall = 0.0
     cpu = 0.0
-    # The share of the whole machine that processes which are not ours took meanwhile: a measure of the disturbance.
+    # The share of the whole machine that other processes used meanwhile: how much the run was disturbed.
     strangers = 0.0
 
     def __init__(self, pids: Iterable[int] = (), *, looks_around: bool = True) -> None:
         self._pids = tuple(pids)
-        # Whether it counts strangers. That takes some 40 microseconds and leaves the caches cold: not before one call.
+        # Whether it counts strangers. That takes some 40 µs and leaves the caches cold: too much before a single call.
         self._looks_around = looks_around
         self._busy = 0.0
 
@@ -44,18 +44,20 @@ class Stopwatch:
         self.strangers = max(0.0, self._busy - self.cpu) / (self.wall * (os.cpu_count() or 1))
 
     def _machine(self) -> float:
+        """CPU seconds of the machine, or 0 if strangers are not counted."""
         return machine_cpu() if self._looks_around else 0.0
 
     def _cpu(self) -> float:
+        """CPU seconds of this process and of its servers."""
         return time.process_time() + sum(map(tree_cpu, self._pids))
 
     def figures(self) -> dict[str, float]:
-        """What was measured, under the names that every line of results has."""
+        """The times, under the names that every line of results has."""
         return {"wall_s": self.wall, "cpu_s": self.cpu, "strangers": self.strangers}
 
 
 def _fields(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat after the name, which may hold anything; empty when the process is gone."""
+    """The fields of /proc/PID/stat after the name, which may contain spaces. Empty if the process has ended."""
     try:
         text = (_PROC / str(pid) / "stat").read_text()
     except OSError:
@@ -64,7 +66,7 @@ def _fields(pid: int) -> list[str]:
 
 
 def tree_cpu(pid: int) -> float:
-    """CPU seconds of a process, of its children, and of those that it has reaped."""
+    """CPU seconds of a process, of its living children, and of the children it has reaped."""
     fields = _fields(pid)
     if not fields:
         return 0.0
@@ -81,7 +83,7 @@ def _children(pid: int) -> list[int]:
 
 
 def machine_cpu() -> float:
-    """CPU seconds that all processes of the machine have used since it was started."""
+    """CPU seconds that all processes of the machine have used since it booted."""
     try:
         user, nice, system, _idle, _iowait, irq, softirq = map(int, (_PROC / "stat").read_text().split()[1:8])
     except OSError:

@@ -1,4 +1,4 @@
-"""The big stores of durable: a real workflow of each kind, started by an engine, and its rows copied."""
+"""The big stores of durable: one real workflow of each kind, started by an engine, and copies of its rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def long(entries: int) -> Durable[int]:
 
 
 async def suspended(job: Job) -> Outcome:
-    """Half of them wait for an event, the others sleep for ten years."""
+    """Suspended workflows: half wait for an event, half sleep for ten years."""
     path, half = job.path / STORE, job.size("suspended") // 2
     async with WorkflowEngine(path) as engine:
         await engine.start(waiter(), id="seed-waiting")
@@ -37,7 +37,7 @@ async def suspended(job: Job) -> Outcome:
 
 
 async def finished(job: Job) -> Outcome:
-    """Workflows of ten steps that have ended."""
+    """Finished workflows of ten steps each."""
     path, count = job.path / STORE, job.size("finished")
     async with WorkflowEngine(path) as engine:
         await (await engine.start(steps(STEPS), id="seed-finished")).result()
@@ -47,8 +47,8 @@ async def finished(job: Job) -> Outcome:
 
 
 async def long_history(job: Job) -> Outcome:
-    """One workflow that has learnt a lot and waits for an event. All of it really ran; nothing is copied."""
-    # Nothing is measured here, so the disk need not be waited for.
+    """One workflow with a long history that waits for an event. It really ran; nothing is copied."""
+    # Nothing is measured here, so the engine need not wait for the disk.
     async with WorkflowEngine(SqliteBackend(job.path / STORE, synchronous="NORMAL")) as engine:
         await engine.start(long(job.size("entries")), id="long")
         while len(await engine.runs.history("long")) < job.size("entries"):  # noqa: ASYNC110

@@ -1,4 +1,4 @@
-"""Results as Markdown tables. Knows results and columns; must not know files."""
+"""Results as Markdown tables. It knows results and columns, and no files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def workloads(results: Results) -> str:
-    """A section for each workload that was run."""
-    return "\n\n".join(filter(None, (_workload(results, one) for one in WORKLOADS)))
+    """A section for each workload that has runs."""
+    return "\n\n".join(filter(None, (_workload(results, workload) for workload in WORKLOADS)))
 
 
 def _workload(results: Results, workload: Workload) -> str:
@@ -40,19 +40,19 @@ def _case(results: Results, workload: Workload, case: Case) -> Iterable[list[str
             yield [name, contender, f"did not run: {why}", *[""] * (len(workload.columns) + 1)]
         else:
             figures = [cell(results, workload, case, contender, column) for column in workload.columns]
-            strangers = max(one.figures.get("strangers", 0.0) for one in runs)
+            strangers = max(run.figures.get("strangers", 0.0) for run in runs)
             yield [name, contender, *figures, str(len(runs)), f"{strangers:.0%}"]
         name = ""
 
 
 def cell(results: Results, workload: Workload, case: Case, contender: str, column: Column) -> str:
-    """The median, with the lowest and the highest behind it; empty when this contender has no such figure."""
+    """The median with the lowest and the highest in brackets; empty if this contender does not have the figure."""
     spread = results.spread(workload.name, case.name, contender, column.figure)
     return "" if spread is None else shown(spread, column)
 
 
 def shown(spread: Spread, column: Column) -> str:
-    """One cell."""
+    """A spread as the text of a cell."""
     low, middle, high = (
         format(value * column.factor, column.format) for value in (spread.lowest, spread.median, spread.highest)
     )

@@ -1,9 +1,9 @@
 """How far a reader walks to follow the engine: `python -m bench.walks`.
 
 Three walks are traced call by call, over all threads: an event that ends a child, which ends its parent; a start with
-one activity up to its result; and the recovery after an unclean stop. Counted are calls into functions of `durable`,
-the modules they are in, how often one call is in another module than the call before it, how often the walk passes
-between engine and runner, and how often it passes from one thread to another.
+one activity up to its result; and the recovery after an unclean stop. It counts calls of functions of `durable`, the
+modules they are in, how often a call is in another module than the one before it, how often the walk passes between
+engine and runner, and how often it changes threads.
 """
 
 from __future__ import annotations
@@ -66,20 +66,20 @@ class Step(NamedTuple):
 
 
 class Walk:
-    """The calls of one walk, in the order in which they happened."""
+    """The calls of one walk, in the order in which they were made."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
 
-    def note(self, frame: FrameType, what: str, _argument: Any) -> None:
-        """What the interpreter calls at every call and return."""
+    def note(self, frame: FrameType, occasion: str, _argument: Any) -> None:
+        """The profile function: the interpreter calls it at every call and return."""
         module = frame.f_globals.get("__name__", "")
-        if what == "call" and module.startswith("durable."):
+        if occasion == "call" and module.startswith("durable."):
             self.steps.append(Step(module, frame.f_code.co_qualname, threading.get_ident()))
 
     @contextmanager
     def traced(self) -> Iterator[None]:
-        """While this lasts every call in any thread is noted, in threads that run already as well."""
+        """Note the calls of this thread and of threads that start meanwhile."""
         threading.setprofile(self.note)
         sys.setprofile(self.note)
         try:
@@ -105,7 +105,7 @@ def _room(step: Step) -> str:
 
 
 async def _traced(walk: Walk, act: Callable[[], Awaitable[Any]]) -> None:
-    """Trace what follows from a call. The coordinator's thread runs already, so it is traced from inside."""
+    """Trace all that follows from a call. The coordinator's thread is already running, so it is traced from inside."""
     process = WorkflowStateCoordinator.process
 
     def traced_process(self: WorkflowStateCoordinator, items: list[Any]) -> None:
@@ -124,8 +124,9 @@ async def _traced(walk: Walk, act: Callable[[], Awaitable[Any]]) -> None:
 
 
 async def _event_ends_child(walk: Walk) -> None:
+    """An event that a child waits for: it ends the child, whose end completes the parent."""
     async with WorkflowEngine(MemoryBackend()) as engine:
-        # The first time coders are made for the types, which is another story.
+        # The first round makes coders for the types, so only the second one is counted.
         for round in (Walk(), walk):
             handle = await engine.start(parent(f"child-{id(round)}"))
             await _traced(round, partial(engine.send_event, go, "done", to=f"child-{id(round)}"))
@@ -133,6 +134,8 @@ async def _event_ends_child(walk: Walk) -> None:
 
 
 async def _start_to_result(walk: Walk) -> None:
+    """A start, one activity on the loop, and the result in the hands of the caller."""
+
     async def act() -> None:
         handle = await engine.start(single())
         assert await handle.result() == "hello ann"
@@ -164,7 +167,7 @@ def _recovery(walk: Walk) -> None:
 
 
 def main() -> None:
-    """Walk, and print a table; with a file name, also every step."""
+    """Walk, print a table, and write every step to a file: the one that is named, or one in the temporary folder."""
     print("| | calls | modules | changes of module | engine ↔ runner | thread hops |\n|---|---|---|---|---|---|")
     walks = {
         "an event ends a child, which ends its parent": lambda walk: asyncio.run(_event_ends_child(walk)),

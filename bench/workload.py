@@ -1,4 +1,4 @@
-"""A workload as a value: its cases, who takes part in each, and which figures are shown. Only the standard library."""
+"""A workload as a value: its cases, their contenders, and the figures to show. Only the standard library."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ NONE: Sizes = {}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Store:
-    """A store that is made once, by "module:function" in a process of its own; every run gets a copy of it."""
+    """A store that is made once, by "module:function" in a separate process; every run gets a copy of it."""
 
     entry: str
-    # Which sizes of the case it depends on.
+    # The sizes of the case that it depends on.
     sizes: tuple[str, ...]
 
 
@@ -24,14 +24,14 @@ class Case:
 
     name: str
     sizes: Sizes
-    # What `--quick` changes about the sizes.
+    # The sizes that `--quick` replaces.
     quick: Sizes = dataclasses.field(default_factory=dict)
-    # Contenders and what they change about the sizes; slower ones get smaller counts.
+    # Contenders, each with the sizes it replaces: slow ones get smaller counts.
     contenders: Mapping[str, Sizes] = dataclasses.field(default_factory=lambda: {"durable": NONE})
     store: Store | None = None
-    # Instead of the workload's.
+    # The function that measures this case, if not the workload's.
     entry: str = ""
-    # Most repeats that it is worth: a case that takes half a minute is not repeated five times.
+    # At most this many repeats: a case that takes half a minute is not repeated five times.
     repeats_max: int = 99
 
 
@@ -42,18 +42,18 @@ class Column:
     figure: str
     heading: str
     format: str = ",.0f"
-    # A share of one that is shown in per cent, say.
+    # Multiplies the value before it is shown: 100 for percentages.
     factor: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What is measured, and how it is shown."""
+    """What is measured, by which function, and how it is shown."""
 
     name: str
     title: str
     about: str
-    # "module:function" that measures a driver.
+    # "module:function", which measures one contender.
     entry: str
     cases: Sequence[Case]
     columns: Sequence[Column]

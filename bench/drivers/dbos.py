@@ -1,4 +1,4 @@
-"""DBOS Transact on SQLite with its defaults: async workflows and steps, started with ids of ours."""
+"""DBOS Transact on SQLite with its defaults: async workflows and steps, started under chosen ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.drivers.pragmas import Pragmas
 
 TOPIC = "go"
 PATIENCE = 3600
-# One for each body that has come to its wait.
+# Grows by an item each time a body has reached its wait.
 _arrived: list[None] = []
 
 
@@ -78,7 +78,7 @@ class DbosDriver:
     async def settle(self, waiting: int) -> None:
         while len(_arrived) < self._started:  # noqa: ASYNC110  # bodies may run in other threads
             await asyncio.sleep(0.02)
-        # The body is one statement before its wait.
+        # A body notes its arrival one statement before its wait.
         await asyncio.sleep(0.1)
 
     async def send(self, id: str) -> None:
@@ -95,13 +95,13 @@ class DbosDriver:
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[DbosDriver]:
-    """DBOS with its system database in a folder; launching it recovers what was there."""
+    """DBOS with its system database in a folder. Launching it recovers what an earlier process left there."""
     pragmas = Pragmas()
     config: DBOSConfig = {
         "name": "bench",
         "system_database_url": f"sqlite:///{folder / 'dbos.sqlite'}",
         "log_level": "ERROR",
-        # The same for every process, or an earlier one's workflows would not be recovered.
+        # The same for every process, or workflows of an earlier one would not be recovered.
         "application_version": "1",
     }
     DBOS(config=config)

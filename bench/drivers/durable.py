@@ -1,4 +1,4 @@
-"""durable with its defaults. `synchronous` belongs to a connection, so the default stands here as text."""
+"""durable with its defaults. `synchronous` is a setting of the engine's own connection, so here it is a fixed text."""
 
 from __future__ import annotations
 

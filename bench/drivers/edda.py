@@ -1,7 +1,7 @@
 """edda on SQLite with its defaults.
 
-`start` runs a workflow in the caller's task until it ends or suspends. A workflow that was woken is taken up by a
-background task that looks once a second; there is no call that waits for its end, so a watcher reads the file.
+`start` runs a workflow in the caller's task until it ends or suspends. A background task, once a second, continues
+workflows that were woken. edda has no call that waits for the end of a workflow, so a watcher polls the file.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class EddaDriver:
         return await self._start(lambda: sleeper.start(seconds=max(1, round(seconds))))
 
     async def _start(self, start: Callable[[], Awaitable[str]]) -> str:
-        """Ids are edda's. Its background task sometimes takes a new workflow away from the caller who started it."""
+        """Start under an id that edda makes. Its background task sometimes takes the new workflow from the caller."""
         for _ in range(TRIES):
             try:
                 return await start()
@@ -100,10 +100,10 @@ class EddaDriver:
         await self._waited_for[handle]
 
     def handle(self, id: str) -> str:
-        raise NotImplementedError("edda finds workflows by ids of its own")
+        raise NotImplementedError("edda makes the ids of its workflows itself")
 
     async def watch(self) -> None:
-        """Tell those who wait for a result, for ever."""
+        """Poll for finished workflows, and wake the calls of `result` that wait for them, until cancelled."""
         while True:
             if self._waited_for:
                 for id in await asyncio.to_thread(self._finished):

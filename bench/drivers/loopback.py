@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 client that keeps its connections, for servers on this machine: it costs next to nothing."""
+"""A small HTTP/1.1 client with kept connections, for servers on this machine. It costs next to nothing."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class HttpFailed(Exception):
-    """A server said no, or nothing."""
+    """A server answered with an error, or not at all."""
 
 
 class Client:
-    """Calls to one port; as many connections as there are calls at once."""
+    """Calls to one port. It opens as many connections as there are calls at once."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -35,7 +35,7 @@ class Client:
 
     async def _exchange(self, request: bytes) -> tuple[int, bytes]:
         while self._idle:
-            # A kept connection may have been closed by the server meanwhile; a new one was not.
+            # The server may have closed a kept connection meanwhile; then the next one, or a new one, is used.
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
                 return await self._over(self._idle.pop(), request)
         return await self._over(await asyncio.open_connection(HOST, self._port), request)
@@ -48,7 +48,7 @@ class Client:
         return answer
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close the idle connections."""
         for _, writer in self._idle:
             writer.close()
         self._idle.clear()

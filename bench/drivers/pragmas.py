@@ -1,4 +1,4 @@
-"""What a peer that talks to SQLite through SQLAlchemy has set on its connections."""
+"""The SQLite settings of a peer that uses SQLAlchemy, read from its own connections."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _SYNCHRONOUS = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 
 
 class Pragmas:
-    """Asks every new connection of every engine, after the peer has set what it sets."""
+    """Reads the settings of every new connection, after the peer has set them."""
 
     def __init__(self) -> None:
         self.text = ""
-        sqlalchemy.event.listen(sqlalchemy.engine.Engine, "connect", self._ask)
+        sqlalchemy.event.listen(sqlalchemy.engine.Engine, "connect", self._read)
 
-    def _ask(self, connection: Any, _record: Any) -> None:
+    def _read(self, connection: Any, _record: Any) -> None:
         def pragma(name: str) -> Any:
             cursor = connection.cursor()
             cursor.execute(f"PRAGMA {name}")

@@ -1,4 +1,4 @@
-"""Restate: its server, and a service with its Python SDK behind Hypercorn, both on this machine with their defaults."""
+"""Restate: its server, and a service with its Python SDK behind Hypercorn, on this machine with their defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.drivers.loopback import HOST, Client, HttpFailed
 
 PATIENCE = 60.0
-# A workflow that was sent is in the server's log; its body waits a moment later.
+# When a call has returned, the workflow is in the server's log. Its body reaches the wait this many seconds later.
 SETTLE_FEW, SETTLE_MANY = 0.2, 3.0
 
 
@@ -55,7 +55,7 @@ class RestateDriver:
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[RestateDriver]:
-    """A server on a folder, which may hold what an earlier one left there."""
+    """A server on a folder, which may hold the state of an earlier one."""
     ports, is_new = _ports(folder)
     binary = _binary()
     environment = _environment(folder, ports)
@@ -75,23 +75,23 @@ async def opened(folder: Path) -> AsyncIterator[RestateDriver]:
 
 
 def _ports(folder: Path) -> tuple[dict[str, int], bool]:
-    """Free ports; a later server on the same folder gets those of the first, which it has written down."""
+    """Free ports, and whether they are new: a later server on the same folder uses those of the first one."""
     path = folder / "ports.json"
     if path.exists():
         return json.loads(path.read_text()), False
     sockets = {name: socket.create_server((HOST, 0)) for name in ("node", "ingress", "admin", "service")}
-    ports = {name: one.getsockname()[1] for name, one in sockets.items()}
-    for one in sockets.values():
-        one.close()
+    ports = {name: server.getsockname()[1] for name, server in sockets.items()}
+    for server in sockets.values():
+        server.close()
     path.write_text(json.dumps(ports))
     return ports, True
 
 
 def _binary() -> Path:
-    found = sorted(Path(sys.prefix).glob("node_modules/@restatedev/restate-server-*/bin/restate-server"))
-    if not found:
+    binaries = sorted(Path(sys.prefix).glob("node_modules/@restatedev/restate-server-*/bin/restate-server"))
+    if not binaries:
         raise RuntimeError("npm has not installed a server for this machine")
-    return found[0]
+    return binaries[0]
 
 
 def _environment(folder: Path, ports: dict[str, int]) -> dict[str, str]:
@@ -121,7 +121,7 @@ def _settings(binary: Path, environment: dict[str, str]) -> str:
 
 @contextmanager
 def _process(folder: Path, name: str, command: list[str], environment: dict[str, str]) -> Iterator[int]:
-    """A process that is ended by its id when it is no longer needed."""
+    """A process that runs while the block does; gives its id."""
     with (folder / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
         try:

@@ -1,4 +1,4 @@
-"""What Restate calls: the workflows, served by Hypercorn over HTTP/2 in a process of its own."""
+"""The workflows that Restate calls, served by Hypercorn over HTTP/2 in a separate process."""
 
 from __future__ import annotations
 

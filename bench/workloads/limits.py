@@ -1,4 +1,4 @@
-"""The limits of the machine: how often the disk says "stored", and how fast SQLite takes rows."""
+"""The limits of the machine: how often the disk confirms a write, and how fast SQLite takes rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ INSERTS = Workload(
 
 
 async def disk(job: Job) -> Outcome:
-    """How many a second of each of the two calls."""
+    """How many times a second each of the two calls returns."""
     stopwatch = Stopwatch()
     with stopwatch:
         rates = {
@@ -58,6 +58,7 @@ async def disk(job: Job) -> Outcome:
 
 
 def _rate(path: Path, seconds: float, sync: Callable[[int], None]) -> float:
+    """How many blocks per second can be appended to a file and synced, one after the other."""
     count = 0
     with path.open("wb", buffering=0) as file:
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""W1: workflows of ten steps, many at once. A step is as little as an activity can do: what is left is the engine."""
+"""W1: workflows of ten steps, many at once. A step does as little as possible, so the time is the engine's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEPS = 10
 W1 = Workload(
     name="W1",
     title="Ten steps",
-    about="Workflows of ten trivial async activities in a row; as soon as one has ended, its client starts the next.",
+    about="Workflows of ten trivial async activities in a row. As soon as one has ended, its client starts the next.",
     entry="bench.workloads.w1:measure",
     cases=(
         Case(
@@ -45,7 +45,7 @@ W1 = Workload(
 
 
 async def measure(job: Job) -> Outcome:
-    """Start a workflow, wait for its result, again, with many clients."""
+    """Many clients, each of which starts a workflow, waits for its result, and starts the next."""
     count, at_once = job.size("count"), job.size("at_once")
     async with opened(job) as driver:
         await many(max(10, count // 10), at_once, lambda number: driver.run(f"warm-{number}", STEPS))
@@ -57,6 +57,6 @@ async def measure(job: Job) -> Outcome:
 
 
 def figures(stopwatch: Stopwatch, steps: int) -> dict[str, float]:
-    """Rates of so many steps."""
+    """The rate and the CPU time per step, with the times of the stopwatch."""
     rates = {"steps_per_s": steps / stopwatch.wall, "cpu_us": stopwatch.cpu / steps * 1e6}
     return rates | stopwatch.figures()

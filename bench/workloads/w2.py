@@ -11,8 +11,8 @@ from bench.workload import NONE, Case, Column, Workload
 W2 = Workload(
     name="W2",
     title="One step",
-    about="Workflows of one trivial async activity, from `start` to the result. Alone, durable needs two commits: one "
-    "for the start, before the activity may run, and one for its result and the end of the workflow.",
+    about="Workflows of one trivial async activity, from `start` to the result. Alone, durable needs two commits: "
+    "one for the start, before the activity may run, and one for its result and the end of the workflow.",
     entry="bench.workloads.w2:measure",
     cases=(
         Case(
@@ -50,7 +50,7 @@ W2 = Workload(
 
 
 async def measure(job: Job) -> Outcome:
-    """Start a workflow, wait for its result, again."""
+    """Clients that start a workflow, wait for its result, and start the next."""
     count, at_once = job.size("count"), job.size("at_once")
     async with opened(job) as driver:
         await many(max(10, count // 10), at_once, lambda number: driver.run(f"warm-{number}", 1))
@@ -62,5 +62,5 @@ async def measure(job: Job) -> Outcome:
 
 
 def figures(stopwatch: Stopwatch, count: int) -> dict[str, float]:
-    """Rates of so many workflows."""
+    """The rate and the CPU time per workflow, with the times of the stopwatch."""
     return {"per_s": count / stopwatch.wall, "cpu_us": stopwatch.cpu / count * 1e6} | stopwatch.figures()

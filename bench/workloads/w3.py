@@ -1,4 +1,4 @@
-"""W3: events. One waiting workflow at a time (latency), and 1,000 waiting ones that are sent theirs (rate)."""
+"""W3: events to one waiting workflow at a time (latency), and to 1,000 waiting ones (rate)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ STARTS_AT_ONCE = 100
 W3 = Workload(
     name="W3",
     title="Events",
-    about="A workflow waits for an event, and somebody waits for its result. The time is from the call that sends the "
-    "event until the result is there. Alone, durable needs one commit for it.",
+    about="A workflow waits for an event, and a caller waits for its result. Measured is the time from the call that "
+    "sends the event until the result is there. Alone, durable needs one commit for it.",
     entry="bench.workloads.w3:measure",
     cases=(
         Case(
@@ -57,7 +57,7 @@ W3 = Workload(
 
 
 async def measure(job: Job) -> Outcome:
-    """Groups of waiting workflows: start and settle a group, then send all its events and wait for its results."""
+    """For each group of workflows: start them, let them settle, send all their events, wait for their results."""
     count, waiting, sends_at_once = job.size("count"), job.size("waiting"), job.size("sends_at_once")
     async with opened(job) as driver:
         await _group(driver, "warm", min(20, count), 20)
@@ -70,12 +70,13 @@ async def measure(job: Job) -> Outcome:
                 took += seconds
                 wall, cpu = wall + stopwatch.wall, cpu + stopwatch.cpu
         settings = driver.settings
-    # Rates are of the sending alone; starting the workflows is not measured here.
+    # Rates count the sending alone, not the start of the workflows.
     rates = {"per_s": count / wall, "cpu_us": cpu / count * 1e6, "wall_s": wall, "cpu_s": cpu}
     return Outcome(rates | latencies(took) | {"strangers": whole.strangers}, settings)
 
 
 async def _group(driver: Driver, name: str, waiting: int, sends_at_once: int) -> tuple[list[float], Stopwatch]:
+    """Start `waiting` workflows, then send all their events. Returns the seconds from each send to its result."""
     ids = [f"{name}-{number}" for number in range(waiting)]
     handles: dict[str, object] = {}
 
@@ -96,8 +97,8 @@ async def _group(driver: Driver, name: str, waiting: int, sends_at_once: int) ->
 
     async with asyncio.TaskGroup() as tasks:
         results = [tasks.create_task(result(number)) for number in range(waiting)]
-        # Those who wait for a result have asked for it before the event is sent. No longer pause than that: nobody
-        # pauses before a bare commit either, or reads the counters of the machine. The stopwatch of all groups does.
+        # Let the calls of `result` be made before the events are sent, and pause no longer than that: there is no pause
+        # before a bare commit either. For the same reason only the outer stopwatch reads the counters of the machine.
         for _ in range(3):
             await asyncio.sleep(0)
         stopwatch = Stopwatch(driver.pids, looks_around=False)

@@ -16,9 +16,9 @@ STARTS_AT_ONCE = 100
 W4 = Workload(
     name="W4",
     title="Sleepers due at once",
-    about="Late is a workflow by the time from the instant at which it was due to its end. While the 100,000 wake up, "
-    "somebody starts a workflow of one step every 10 ms; how long that call takes is in the last two columns, counted "
-    "from the moment at which it was to be made. The 100,000 are copies of one that was started by the engine.",
+    about="Late is the time from the instant at which a workflow was due to its end. While the 100,000 wake up, a "
+    "client starts a workflow of one step every 10 ms; the last two columns show how long that call takes, counted "
+    "from the moment it was due. The 100,000 are copies of one that the engine started.",
     entry="bench.workloads.w4:measure",
     cases=(
         Case(
@@ -48,7 +48,7 @@ W4 = Workload(
 
 
 async def measure(job: Job) -> Outcome:
-    """Start them all, each for the rest of the time until one common instant, and wait for all."""
+    """Start sleepers that are all due at the same instant, and wait until the last one has ended."""
     count = job.size("count")
     due, ended = [0.0] * count, [0.0] * count
     async with opened(job) as driver, asyncio.TaskGroup() as tasks:
@@ -61,7 +61,7 @@ async def measure(job: Job) -> Outcome:
 
         async def start(number: int) -> None:
             now = time.time()
-            # One that is started too late is due at once.
+            # A sleeper that starts too late is due at once.
             due[number] = max(instant, now + 0.05)
             handle = await driver.start_sleeping(f"s{number}", due[number] - now)
             tasks.create_task(result(number, handle))
@@ -70,7 +70,7 @@ async def measure(job: Job) -> Outcome:
         await asyncio.sleep(max(0.0, instant - time.time()))
         stopwatch = Stopwatch(driver.pids)
         with stopwatch:
-            while not all(ended):  # noqa: ASYNC110  # a look now and then costs less than an event for each of them
+            while not all(ended):  # noqa: ASYNC110  # polling costs less than an event for each of them
                 await asyncio.sleep(0.02)
         settings = driver.settings
     late = [end - at for end, at in zip(ended, due, strict=True)]

@@ -1,4 +1,4 @@
-"""W5: a process starts on a store with many suspended workflows: when is it ready, and when have some of them ended."""
+"""W5: a process starts on a store with many suspended workflows: when is it ready, and when have some of them ended?"""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _COPIES = Store(entry="bench.stores:suspended", sizes=("suspended",))
 W5 = Workload(
     name="W5",
     title="A start with many suspended workflows",
-    about="From the start of the process, imports and all: until the engine is open, and until the first and the last "
-    "of some waiting workflows have ended, to which events are sent as soon as it is. In the first case all of them "
-    "were started by the same engine, which was then killed; in the others half wait and half sleep, and they are "
-    "copies of two that the engine had started. The file is in the system's page cache.",
+    about="From the start of the process, imports included, until the engine is open, and until the first and the "
+    "last of some waiting workflows have ended, which are sent their events as soon as it is open. In the first case "
+    "the same engine started all of them and was then killed. In the others half wait and half sleep, and they are "
+    "copies of two that the engine started. The file is in the system's page cache.",
     entry="bench.workloads.w5:measure",
     cases=(
         Case(
@@ -60,7 +60,7 @@ W5 = Workload(
 
 
 async def prepare(job: Job) -> Outcome:
-    """Start them, and die."""
+    """Start the workflows, and end as a kill would."""
     async with opened(job) as driver:
         await many(job.size("waiting"), STARTS_AT_ONCE, lambda n: driver.start_waiting(scattered(WAITING, n)))
         await driver.settle(job.size("waiting"))
@@ -68,10 +68,10 @@ async def prepare(job: Job) -> Outcome:
 
 
 async def measure(job: Job) -> Outcome:
-    """Open, send, wait."""
+    """Open the store, send events to some of the workflows, and wait until they have ended."""
     waiting = job.size("waiting") if "waiting" in job.sizes else job.size("suspended") // 2
     sent = job.size("sent")
-    # All over the store, not the first ones.
+    # Spread over the store, and not its first rows.
     ids = [scattered(WAITING, number * (waiting // sent)) for number in range(sent)]
     ended: list[float] = []
     async with opened(job) as driver, asyncio.TaskGroup() as tasks:
@@ -86,7 +86,7 @@ async def measure(job: Job) -> Outcome:
             results = [tasks.create_task(result(id)) for id in ids]
             await many(sent, SENDS_AT_ONCE, lambda number: driver.send(ids[number]))
             await asyncio.wait(results)
-        # Since the processes began, not only since they were ready.
+        # From the start of the processes, not from the moment they were ready.
         cpu = time.process_time() + sum(map(tree_cpu, driver.pids))
         settings = driver.settings
     moments = {"ready_s": ready, "first_s": ended[0], "last_s": ended[-1]}

@@ -18,8 +18,8 @@ W6 = Workload(
     name="W6",
     title="Idle",
     about="Resident memory of a process whose engine is open on a store with suspended workflows (half wait, half "
-    "sleep), and of one that has just started 10,000 waiting ones itself, above what it had before. CPU is that of "
-    "some seconds in which nothing happens, in per cent of one core.",
+    "sleep), and of one that has just started 10,000 waiting ones itself, compared with its memory before. CPU is "
+    "that of a few idle seconds, in per cent of one core.",
     entry="bench.workloads.w6:stored",
     cases=(
         Case(
@@ -60,7 +60,7 @@ async def stored(job: Job) -> Outcome:
 
 
 async def started(job: Job) -> Outcome:
-    """Start them and do nothing more."""
+    """Start workflows that wait, and then do nothing."""
     async with opened(job) as driver:
         await many(50, 10, lambda number: driver.run(f"warm-{number}", 1))
         gc.collect()
@@ -73,7 +73,8 @@ async def started(job: Job) -> Outcome:
 
 
 async def _idle(job: Job) -> dict[str, float]:
-    # What the start has left to do is not idleness.
+    """The share of one core that the process uses while nothing happens."""
+    # Let the work that the start left behind end first.
     await asyncio.sleep(job.sizes["seconds"] / 3)
     gc.collect()
     stopwatch = Stopwatch()

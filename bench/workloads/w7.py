@@ -1,4 +1,4 @@
-"""W7: a workflow with a long history is needed again after a restart: how long until its body stands where it was."""
+"""W7: a workflow with a long history is needed again after a restart: how long does its replay take?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.workload import Case, Column, Store, Workload
 W7 = Workload(
     name="W7",
     title="Replay",
-    about="A workflow has made many steps and waits for an event. A new process opens the store and sends it; the "
+    about="A workflow has made many steps and waits for an event. A new process opens the store and sends it. The "
     "history is read and replayed, the event is delivered, and the workflow ends.",
     entry="bench.workloads.w7:measure",
     cases=(
@@ -33,7 +33,7 @@ W7 = Workload(
 
 
 async def measure(job: Job) -> Outcome:
-    """Open, send, wait."""
+    """Open the store, send the event, and wait for the result."""
     entries = job.size("entries")
     async with opened(job.path) as driver:
         ready = time.monotonic() - job.spawned

@@ -1,4 +1,4 @@
-"""W8: ten steps again, on a store that already holds many finished runs: what grows with the size of the file."""
+"""W8: ten steps again, on a store that already holds many finished runs: what grows with the size of the file?"""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _COPIES = Store(entry="bench.stores:finished", sizes=("finished",))
 W8 = Workload(
     name="W8",
     title="Growth",
-    about="W1 with 100 at once, on stores with finished runs of ten steps in them, copies of one that the engine had "
-    "run, in turns with the same on an empty file. New ids fall between the old ones, as random ids do.",
+    about="W1 with 100 at once, on stores that hold finished runs of ten steps (copies of one that the engine ran), "
+    "in turns with the same on an empty file. New ids fall between the old ones, as random ids do.",
     entry="bench.workloads.w8:measure",
     cases=tuple(
         Case(
@@ -37,7 +37,7 @@ W8 = Workload(
 
 
 async def measure(job: Job) -> Outcome:
-    """The same as W1, under ids that continue those of the finished runs."""
+    """The same as W1, with ids that continue those of the finished runs."""
     finished, count, at_once = job.size("finished"), job.size("count"), job.size("at_once")
     warm = max(10, count // 10)
 

@@ -1,4 +1,4 @@
-"""W9: long and wide: a loop of many rounds and a gather of many branches: what grows with their number."""
+"""W9: a loop of many rounds, and a gather of many branches: what grows with their number?"""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ BRANCHES = (10, 100, 1_000)
 W9 = Workload(
     name="W9",
     title="Long and wide",
-    about="One workflow alone: a loop with one activity a round, each stored before the next begins, and a gather of "
-    "activities, again and again. What one of them takes must not grow with their number, nor what is left of them.",
+    about="One workflow alone: a loop with one activity a round, each stored before the next begins, and gathers of "
+    "activities, one after the other. Neither the time of one activity nor the rows that are left may grow with "
+    "their number.",
     entry="bench.workloads.w9:long",
     cases=(
         *(
@@ -53,25 +54,25 @@ W9 = Workload(
 
 
 class Tenths:
-    """The CPU time of this process at every tenth of a loop: what a round takes early and late, in one run."""
+    """The CPU time of this process at every tenth of a loop, to compare early rounds with late ones."""
 
     def __init__(self) -> None:
         self._every = 1
         self._marks: list[float] = []
 
     def begin(self, rounds: int) -> None:
-        """A loop of so many rounds begins."""
+        """A loop of this many rounds begins."""
         self._every = max(1, rounds // 10)
         self._marks.clear()
 
     def pass_by(self, left: int) -> None:
-        """A round, with so many left, this one included."""
+        """A round begins. `left` rounds are left, this one included."""
         if left % self._every == 0:
             self._marks.append(time.process_time())
 
     @property
     def drift(self) -> float:
-        """The last tenth against the first."""
+        """The CPU time of the last tenth divided by that of the first."""
         first, second, *_, last = self._marks
         return (time.process_time() - last) / (second - first)
 
@@ -94,13 +95,13 @@ def body(left: int) -> Durable[Continue[int] | Break[int]]:
 
 @workflow(name="bench-rounds")
 def rounds_of(count: int) -> Durable[int]:
-    """So many rounds."""
+    """A loop of `count` rounds."""
     return (yield from loop(body, count))
 
 
 @workflow(name="bench-branches")
 def branches_of(count: int) -> Durable[int]:
-    """So many branches."""
+    """A gather of `count` branches."""
     return len((yield from gather(*[step(number) for number in range(count)])))
 
 
@@ -121,7 +122,7 @@ async def long(job: Job) -> Outcome:
 
 
 async def wide(job: Job) -> Outcome:
-    """Gathers one after the other, as many as take a while."""
+    """Many gathers, one after the other."""
     branches, count = job.size("branches"), job.size("count")
     async with opened(job.path) as driver:
         for number in range(max(1, count // 10)):
@@ -146,14 +147,14 @@ async def _run_wide(engine: WorkflowEngine, id: str, branches: int) -> None:
 
 
 def _figures(job: Job, stopwatch: Stopwatch, total: int, grown: float, runs: int) -> dict[str, float]:
-    """Time of one round or branch, and what is stored of one run."""
+    """The time of one round or branch, and the rows that are left of one run."""
     with closing(sqlite3.connect(job.path / STORE)) as connection:
         sql = "SELECT count(*) FROM history JOIN workflow ON workflow.key = history.workflow WHERE id LIKE 'run%'"
         (rows,) = connection.execute(sql).fetchone()
-    found = stopwatch.figures()
-    return found | {
-        "each_us": found["wall_s"] / total * 1e6,
-        "cpu_us": found["cpu_s"] / total * 1e6,
+    times = stopwatch.figures()
+    return times | {
+        "each_us": times["wall_s"] / total * 1e6,
+        "cpu_us": times["cpu_s"] / total * 1e6,
         "grown_mib": grown,
         "rows": rows / runs,
     }

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that stands still until a test moves it: `ManualClock`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from datetime import datetime, timedelta, timezone
 
 from durable.model.clock import SECOND, from_datetime, from_duration
 
-# An odd instant, so that code which reads the machine's clock by mistake is noticed.
+# Far from the present, so that code which reads the machine's clock by mistake gets visibly wrong times.
 NOON = datetime(2031, 5, 17, 12, 0, tzinfo=timezone.utc)
 
 
 class ManualClock:
-    """Time for tests. An engine notices a move with the next operation that reaches it.
+    """Time for tests, for `WorkflowEngine(..., clock=ManualClock())`. Safe to use from any thread.
 
-    `sleep` returns at once and moves the clock: whoever waits by this clock waits in its time.
+    An engine notices a move when the next operation reaches it: after `advance`, make any call, and the timers that are
+    due fire. `sleep` does not wait; it moves the clock by the time it was asked to sleep.
     """
 
     def __init__(self, start: datetime = NOON) -> None:
@@ -33,17 +34,17 @@ class ManualClock:
             return self._monotonic
 
     def sleep(self, seconds: float) -> None:
-        """Pass the time."""
+        """Move the clock forward and return at once."""
         self.advance(seconds)
 
     def advance(self, duration: timedelta | float) -> None:
-        """Let time pass."""
+        """Move both clocks forward."""
         micros = from_duration("advance", duration)
         with self._lock:
             self._now += micros
             self._monotonic += micros / SECOND
 
     def set(self, instant: datetime) -> None:
-        """Set the wall clock, forward or back, as an operator or NTP would; the monotonic clock does not move."""
+        """Set the wall clock, forward or back, as NTP or an operator would. The monotonic clock does not change."""
         with self._lock:
             self._now = from_datetime("instant", instant)

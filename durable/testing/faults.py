@@ -1,7 +1,7 @@
 """A store that fails on purpose, around a real one.
 
-Knows the protocol and a plan: which commit, or which call, goes wrong and how. Must not know what is behind it. With
-"fail the n-th call" for every n, each place where a store can break is tried.
+It knows the `Backend` protocol and a plan: which commit or call fails, and how. It knows nothing of the store inside. A
+test that runs the same scenario once for each n, with `fail_calls=[n]`, tries every place where a store can fail.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Fault(enum.Enum):
-    """What goes wrong with a commit."""
+    """How a commit goes wrong."""
 
     FAIL_BEFORE = "fails, nothing was stored"
     FAIL_AFTER = "fails, though it was stored"
@@ -31,14 +31,23 @@ _CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
 
 
 class SimCrash(BaseException):
-    """Stands for the end of the process; a `BaseException`, so that no error handling takes it for a failure."""
+    """Simulates the death of the process at this point.
+
+    A `BaseException`, so that no `except Exception` handles it as an ordinary failure.
+    """
 
 
 class FaultyBackend:
-    """The inner store, except for what the plan says.
+    """Passes every call on to the inner store, unless the plan says otherwise.
 
-    `plan` names commits by their count, `fail_calls` names calls of any method but `close` by theirs; both count from
-    1, over the life of this object, and may be changed at any time. A failed call does not reach the inner store.
+        store = FaultyBackend(MemoryBackend(), {3: Fault.FAIL_AFTER})    # the third commit is stored, and raises
+
+    What the engine must do then: after FAIL_BEFORE repeat the commit, after FAIL_AFTER find out by the batch number
+    that it happened, and after either crash recover from what is stored.
+
+    `plan` maps the number of a commit to its fault. `fail_calls` holds the numbers of calls, of any method but `close`,
+    that raise `StorageUnavailable` and do not reach the inner store. Both count from 1 over the life of this object and
+    may be changed at any time.
     """
 
     def __init__(

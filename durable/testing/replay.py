@@ -1,7 +1,7 @@
-"""Whether the code at hand fits workflows that are under way, as a value that a test can look at.
+"""Whether the current code fits the workflows that are running: `check_replay`, for tests.
 
-Pure: histories go in, a report comes out. Where they come from is the business of `export_histories` (a store file) and
-`load_histories` (JSON files in a repository).
+Pure: histories go in, a report comes out. `export_histories` reads histories from a store file, `load_histories` from
+JSON files in a repository.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from durable.runner.replaying import ReplayResult, replay
 
 @attrs.frozen
 class ReplayReport:
-    """What came of the replay of some histories. Its text is for people: `assert report.ok, report`."""
+    """The results of replaying histories. `str(report)` is for people: `assert report.ok, report`."""
 
     results: tuple[ReplayResult, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether the code stops or ends none of them."""
+        """Whether the code would park or fail none of them."""
         return not self.bad
 
     @property
     def bad(self) -> tuple[ReplayResult, ...]:
-        """Those that would be parked, and those that would fail."""
+        """The workflows that would be parked, and those that would fail."""
         return tuple(result for result in self.results if result.is_bad)
 
     def __str__(self) -> str:
@@ -46,14 +46,14 @@ def check_replay(
     *,
     codec: Codec | None = None,
 ) -> ReplayReport:
-    """Replay histories against workflows (all that were imported, if not given) and say which would be parked.
+    """Replay histories against `workflows`, by default all that were imported, and report which would be parked.
 
-    Give the `codec` that the engine has, if it is not the usual one.
+    Pass the engine's `codec` if it has a special one. Raises `WrongType` for something that is not a workflow.
     """
-    known = list(REGISTRY if workflows is None else workflows)
-    for one in known:
-        if not isinstance(one, WorkflowDef):
-            raise WrongType("check_replay: workflows", f"takes @workflow functions, not {one!r:.200}")
-    registry = Registry[WorkflowDef[Any, Any]](known)
-    coding = codec or Codec()
-    return ReplayReport(tuple(replay(history, registry, coding) for history in histories))
+    definitions = list(REGISTRY if workflows is None else workflows)
+    for definition in definitions:
+        if not isinstance(definition, WorkflowDef):
+            raise WrongType("check_replay: workflows", f"takes @workflow functions, not {definition!r:.200}")
+    registry = Registry[WorkflowDef[Any, Any]](definitions)
+    chosen_codec = codec or Codec()
+    return ReplayReport(tuple(replay(history, registry, chosen_codec) for history in histories))

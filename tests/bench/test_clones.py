@@ -91,7 +91,7 @@ async def test_copies_of_what_cannot_be_copied_are_refused(tmp_path: Path) -> No
         await engine.send_event(go, 1, to="seed")
     with pytest.raises(CannotClone, match="mailbox of 'seed'"):
         clone(path, "seed", COUNT, prefix="copy-")
-    with pytest.raises(CannotClone, match="no workflow 'other'"):
+    with pytest.raises(CannotClone, match="'other' does not exist"):
         clone(path, "other", COUNT, prefix="copy-")
     assert rows(path, "SELECT count(*) FROM workflow") == [(1,)]
 

@@ -31,21 +31,21 @@ def test_options_are_what_was_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["--only", "W1,W99"], "there is no workload 'w99'; there are L1, "),
-        (["--peers", "temporal"], "there is no peer 'temporal'; there are dbos, edda, restate"),
-        (["--repeat", "0"], "must be a number from 1 up, not '0'"),
-        (["--repeat", "two"], "must be a number from 1 up, not 'two'"),
+        (["--only", "W1,W99"], "there is no workload 'w99'; choose from L1, "),
+        (["--peers", "temporal"], "there is no peer 'temporal'; choose from dbos, edda, restate"),
+        (["--repeat", "0"], "must be a whole number of at least 1, not '0'"),
+        (["--repeat", "two"], "must be a whole number of at least 1, not 'two'"),
     ],
 )
 def test_options_refuse_what_makes_no_sense(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The message says what there is instead."""
+    """The message lists the names that exist."""
     with pytest.raises(SystemExit):
         parse(arguments)
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_plan_takes_turns() -> None:

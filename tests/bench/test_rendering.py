@@ -126,7 +126,7 @@ def test_goal_with_a_ceiling_is_judged_the_other_way_round() -> None:
 def test_goals_have_sense() -> None:
     """A goal lies beyond what must be, in its own direction."""
     for goal in GOALS:
-        assert (goal.goal > goal.must) is goal.is_floor, goal.what
+        assert (goal.goal > goal.must) is goal.is_floor, goal.label
 
 
 def test_page_keeps_what_a_person_wrote() -> None:

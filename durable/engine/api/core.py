@@ -109,7 +109,11 @@ def refuse_in_body(name: str) -> None:
 
 @attrs.define(eq=False)
 class Core:
-    """The life of an engine, and the way to its coordinator. Everything here runs in the event loop that opened it."""
+    """The life of an engine, and the way to its coordinator. Everything here runs in the event loop that opened it.
+
+    Reports of the thread arrive as callbacks in the same loop, so no state here is shared between threads, and a method
+    without `await` sees one stage from beginning to end.
+    """
 
     backend: Backend
     registry: Registry[WorkflowDef[Any, Any]]
@@ -201,7 +205,12 @@ class Core:
             raise OperationMisused(OPEN_ALREADY)
 
     async def open(self, tasks: anyio.abc.TaskGroup, is_cancelled: Callable[[], bool]) -> None:
-        """Start the thread and wait until it has opened the store. Raises a `StorageError`."""
+        """Start the thread and wait until it has opened the store. Raises a `StorageError`.
+
+        `tasks` runs the activities. `is_cancelled` says whether the loop itself is cancelling them, which is not a
+        failure of theirs. If this raises, the stage is NEW again; or STOPPING if it was cancelled while a slow store
+        was being opened, until the thread has closed that store.
+        """
         runtime = self._make_runtime(tasks, is_cancelled)
         self._move(Stage.OPENING)
         self._runtime, self._pid, self._failure = runtime, os.getpid(), None
@@ -276,7 +285,11 @@ class Core:
     # --- closing --------------------------------------------------------------------------------------------------
 
     async def close(self, drain: float | None = None) -> None:
-        """Accept no more calls, let activities finish for `drain` seconds, end the thread. Harmless when repeated."""
+        """Accept no more calls, let activities finish for `drain` seconds, end the thread. Harmless when repeated.
+
+        It returns even if the thread does not end in time, as when a disk hangs or a body never returns. Then the stage
+        stays STOPPING, and the engine cannot be opened again before the thread has ended.
+        """
         if (stage := self.stage) not in (Stage.OPEN, Stage.FAILED):
             return
         runtime = self._runtime

@@ -35,7 +35,7 @@ class DeadLetters:
 
     @service_call
     async def replay(self, letter_id: int, to: str | None = None) -> Delivered | Queued:
-        """Send a dead letter again: to one workflow, or untargeted; a broadcast goes to all again.
+        """Send a dead letter again: to one workflow, or untargeted; a broadcast is broadcast again.
 
         The letter is removed once the event is accepted. Raises `DeadLetterNotFound`, and what `send_event` raises.
         """

@@ -49,11 +49,21 @@ T = TypeVar("T")
 
 
 class WorkflowEngine:
-    """Runs workflows durably inside a service: `async with WorkflowEngine("orders.db") as engine`.
+    """Runs workflows durably inside a service, under asyncio or trio.
 
-    `store` is a path, a URL or a backend. `workflows` are the definitions it may run; by default all that were imported
-    when it is opened. One engine owns a store; it may be opened again after it was closed. Works under asyncio and
-    trio.
+        async with WorkflowEngine("orders.db") as engine:
+            handle = await engine.start(checkout(order), id="order-42")
+            receipt = await handle.result()
+
+    Entering the block opens the store, continues what was running when the last engine stopped, and then accepts calls.
+    Leaving it lets activities finish for `EngineConfig.drain` and frees the store. One engine owns a store at a time;
+    it may be opened again after it was closed.
+
+    `store` is a path, a URL (`memory://`) or a backend. `workflows` are the definitions that it may run, by default all
+    that have been imported when the block is entered. `clock` and `new_id` are replaced in tests.
+
+    Every method but `handle` is a coroutine, and what it changes is durable when it returns. Before the block is
+    entered and after a shutdown it raises `EngineClosed`; when the store is lost, the error that the store raised.
     """
 
     def __init__(
@@ -127,7 +137,11 @@ class WorkflowEngine:
         delay: timedelta | float | None = None,
         tags: Iterable[str] | None = None,
     ) -> WorkflowHandle[R]:
-        """Start a workflow; it is durable when this returns. The same id with the same call returns the first one.
+        """Start a workflow; it is durable when this returns.
+
+        Without an `id` it gets a random one. The same id with the same call starts nothing and returns the handle of
+        the first start, so repeating a call is safe. `delay` is the time until the first step, `tags` are for searching
+        with `runs.list`.
 
         Raises `WorkflowAlreadyExists` for another call, other tags or another delay under this id; `CodecError` or
         `PayloadTooLarge` for the arguments.
@@ -167,9 +181,13 @@ class WorkflowEngine:
     ) -> Delivered | Queued:
         """Send an event to one workflow, or untargeted; it is durable when this returns.
 
-        `event_id` makes a repeated call count once. `allow_unstarted` keeps the event for an id that does not exist
-        yet. Raises `WorkflowNotFound`, `WorkflowTerminated`, `PendingEventsFull`, `EventConflict`, `CodecError`, and
-        `EventTypeMismatch` if the workflow that would receive it waits for another type and cannot read this one.
+        With `to`, the workflow takes it now or when it waits for it. Without, the workflow that has waited longest for
+        this event and `key` takes it; if there is none, it is kept for the first that does. `event_id` makes a repeated
+        call count once. `allow_unstarted` keeps the event for an id that does not exist yet.
+
+        Returns `Delivered` if it woke a workflow, else `Queued`. Raises `WorkflowNotFound`, `WorkflowTerminated`,
+        `PendingEventsFull`, `EventConflict`, `CodecError`, and `EventTypeMismatch` if the workflow that would receive
+        it waits for another type and cannot read this one.
         """
         if not isinstance(event, Event):
             raise WrongType("send_event", f"takes an Event, not {type(event).__name__}")
@@ -209,7 +227,7 @@ class WorkflowEngine:
 
     @service_call
     async def query_result(self, id: str) -> Any:
-        """A workflow's result once it has succeeded, else None."""
+        """A workflow's result if it has succeeded, else None, without waiting. `handle(id).result()` waits."""
         record = await self._core.ask(FindWorkflow(check_text("workflow id", id)))
         if record is None or record.status is not WorkflowStatus.SUCCEEDED:
             return None
@@ -217,17 +235,27 @@ class WorkflowEngine:
 
     @service_call
     async def cancel(self, id: str, reason: str | None = None) -> bool:
-        """Raise `Cancelled` at a workflow's waits: it cleans up and ends cancelled. False if it has already ended."""
+        """Ask a workflow to clean up and end. False if it has already ended.
+
+        `Cancelled` is raised at its waits, its `finally` blocks and undos run, and it ends cancelled. This returns when
+        the request is stored, not when the workflow has ended. It cannot be taken back.
+        """
         return await self._core.ask(CancelWorkflow(check_text("workflow id", id), check_reason(reason)))
 
     @service_call
     async def terminate(self, id: str, reason: str | None = None) -> bool:
-        """End a workflow at once, without its cleanup. False if it has already ended."""
+        """End a workflow at once, without its cleanup. False if it has already ended.
+
+        The last resort, for a workflow that `cancel` cannot end: its `finally` blocks and undos do not run.
+        """
         return await self._core.ask(TerminateWorkflow(check_text("workflow id", id), check_reason(reason)))
 
     @service_call
     async def recover(self) -> RecoveryReport:
-        """Continue all running workflows and try the parked ones again; harmless when repeated."""
+        """Continue all running workflows and try the parked ones again; harmless when repeated.
+
+        Entering the block has done this already. Call it when code that parked workflows need has been imported since.
+        """
         report = await self._core.ask(RecoverWorkflows())
         while report.next_after is not None:
             report += await self._core.ask(RecoverWorkflows(report.next_after, report.until))
@@ -245,7 +273,11 @@ class WorkflowEngine:
 
     @service_call
     async def shutdown(self, drain: timedelta | float | None = None) -> None:
-        """Accept no more calls, let activities finish for `drain`, then close. Nothing acknowledged is lost."""
+        """Accept no more calls, let activities finish for `drain`, then close. Nothing acknowledged is lost.
+
+        For a service that must stop before it leaves the block, on SIGTERM for example. An activity that is cut off
+        runs again after the next start. Harmless when repeated.
+        """
         seconds = self._core.drain_seconds(drain)
         with contextlib.suppress(EngineClosed):
             self._core.check_open()
@@ -261,6 +293,7 @@ def _definitions(workflows: Iterable[WorkflowDef[..., Any]]) -> list[WorkflowDef
 
 
 def _tags(tags: Iterable[str] | None) -> tuple[str, ...]:
+    """The tags of a start as they are stored, each once. They are compared when the same id is started again."""
     if tags is None:
         return ()
     if isinstance(tags, str):
@@ -271,6 +304,7 @@ def _tags(tags: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def _log_recovery(report: RecoveryReport) -> RecoveryReport:
+    """Log a report unless it is empty, and return it."""
     if report != RecoveryReport():
         _log.info("%s", report)
     return report

@@ -18,7 +18,11 @@ from durable.model.ids import check_text
 
 @attrs.frozen
 class Events:
-    """Events that no workflow has taken yet."""
+    """Events that no workflow has taken yet: sent to one that does not wait for them, or untargeted without a waiter.
+
+    An event leaves this list when a workflow takes it, when it expires as its sender said, or when it has been kept for
+    `event_retention` and becomes a dead letter.
+    """
 
     _core: Core
 

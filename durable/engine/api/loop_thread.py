@@ -98,6 +98,7 @@ class LoopThread:
         return answer.result()
 
     def _leave(self, *, at_once: bool = False) -> None:
+        """Ask the loop to leave the engine; `at_once` without letting activities finish."""
         self._must_leave = True
         loop, server, left = self._loop, self._server, self._left
         if loop is None or server is None or left is None:
@@ -112,6 +113,7 @@ class LoopThread:
     # --- in the thread --------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        """The thread: run the loop until the engine has been left, then refuse the calls that are not answered."""
         if not _take(self._permits):
             return
         try:
@@ -125,6 +127,7 @@ class LoopThread:
                 self._opened.set_exception(EngineClosed())
 
     async def _serve(self) -> None:
+        """The main task of the loop: hold the engine open until `_leave` asks to leave it."""
         self._left = asyncio.Event()
         self._server = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
@@ -149,6 +152,7 @@ class LoopThread:
         self._calls[answer] = asyncio.ensure_future(self._answer(work, answer))
 
     async def _answer(self, work: Callable[[], Awaitable[A]], answer: Future[A]) -> None:
+        """Run one call and pass its result or error to the thread that waits for it."""
         try:
             value = await work()
         except asyncio.CancelledError:

@@ -22,7 +22,11 @@ from durable.model.shapes.own_types import write_own
 
 @attrs.frozen
 class Pauses:
-    """Questions that workflows have put to people."""
+    """Questions that workflows have put to people with `pause()`.
+
+    An open pause is a row, so it can be listed and answered while its workflow is not in memory, and after restarts.
+    Exactly one answer takes effect, however many people send one at the same time.
+    """
 
     _core: Core
 

@@ -34,6 +34,7 @@ Statuses = WorkflowStatus | Iterable[WorkflowStatus] | None
 
 
 def _query(status: Statuses, name: str | None, tag: str | None, since: datetime | None, limit: int) -> Workflows:
+    """The store's query for the filters of a caller, checked."""
     statuses = (status,) if isinstance(status, WorkflowStatus) else tuple(status or ())
     if not all(isinstance(item, WorkflowStatus) for item in statuses):
         raise WrongType("status", "must be a WorkflowStatus, or an iterable of them")
@@ -50,7 +51,12 @@ def _query(status: Statuses, name: str | None, tag: str | None, since: datetime 
 
 @attrs.frozen
 class Runs:
-    """The workflows of an engine."""
+    """The workflows of an engine, for operators and dashboards.
+
+    Reading works on any workflow, in memory or not, and changes nothing. `retry`, `fork` and `repair` are for workflows
+    that failed or are parked: retry when the cause is gone, repair when a recorded result is wrong, fork to try from an
+    earlier step without touching the original.
+    """
 
     _core: Core
 
@@ -65,7 +71,11 @@ class Runs:
         limit: int = 100,
         after: str | None = None,
     ) -> builtins.list[WorkflowSummary]:
-        """Workflows, newest first. `after` is the id of the last one on the page before."""
+        """Workflows, newest first, that match all of the given filters.
+
+        `name` is that of the workflow function, `since` the earliest time of the start. One page has at most `limit`
+        (up to 1,000); pass the id of its last workflow as `after` for the next one.
+        """
         query = _query(status, name, tag, since, _limit(limit))
         page = await self._core.ask(ListWorkflows(query, None if after is None else check_text("after", after)))
         return [WorkflowSummary.of(row.record, row.background.parent_id, row.background.progress) for row in page]
@@ -79,12 +89,15 @@ class Runs:
         tag: str | None = None,
         since: datetime | None = None,
     ) -> int:
-        """How many workflows match."""
+        """How many workflows match all of the given filters, which are those of `list`."""
         return await self._core.ask(CountWorkflows(_query(status, name, tag, since, 1)))
 
     @service_call
     async def history(self, id: str) -> builtins.list[HistoryEntry]:
-        """Everything recorded for a workflow in this round, in order. Raises `WorkflowNotFound`."""
+        """Everything recorded for a workflow in this round, in order. Raises `WorkflowNotFound`.
+
+        A round ends with `continue_as`, which starts a new and empty history under the same id.
+        """
         return await self._core.ask(ReadHistory(check_text("workflow id", id)))
 
     @service_call

@@ -35,8 +35,8 @@ _UPCOMING = 3
 class Schedules:
     """Workflows that are started again and again, at times of a cron expression or at a fixed distance.
 
-    Each run is an ordinary workflow with the id `<schedule>@<time>`. A schedule keeps ticking while nobody watches it:
-    it is a row with a deadline, like a sleeping workflow.
+    Each run is an ordinary workflow with the id `<schedule>@<time>`. Between ticks a schedule is a row with a deadline,
+    like a sleeping workflow; ticks that a stopped engine missed are handled by `catch_up` at the next start.
     """
 
     _core: Core

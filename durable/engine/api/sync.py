@@ -46,7 +46,9 @@ def _with_parameters_of(
 class SyncWorkflowEngine(Blocking[WorkflowEngine]):
     """An engine for services without an event loop: `with SyncWorkflowEngine("orders.db") as engine`.
 
-    Takes the same arguments as `WorkflowEngine`. Its methods may be called from any thread.
+    It takes the same arguments as `WorkflowEngine` and has the same methods and groups, which wait instead of being
+    awaited. They may be called from any thread, also by plain activities, but not on a running event loop, which they
+    would block. `async def` activities run on the loop of the engine's own thread.
     """
 
     @_with_parameters_of(WorkflowEngine.__init__)

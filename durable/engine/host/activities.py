@@ -1,7 +1,7 @@
 """Runs activities: `async def` on the host's event loop, `def` in worker threads.
 
-Lives on the loop and owns no state of any workflow. It takes effects from the coordinator and gives back
-`RecordActivity` operations; whether an answer is still wanted is the coordinator's business.
+Lives in the event loop and owns no workflow state. It receives effects from the coordinator and reports back
+`RecordActivity` operations. Whether a result is still wanted is for the coordinator to decide.
 """
 
 from __future__ import annotations
@@ -28,17 +28,21 @@ from durable.model.position import place
 from durable.runner.ops import IN_ACTIVITY
 
 _log = logging.getLogger("durable")
-# How often a drain says what it waits for, in seconds, and how many activities it names.
-_TELL_EVERY = 5.0
-_NAMED = 3
-# How many activities a worker runs before it lets the rest of the loop have a turn, and how many workers are kept.
-_POLITE = 50
+# How often a drain logs what it waits for, in seconds, and how many activities it names.
+_LOG_EVERY = 5.0
+_NAMED_MAX = 3
+# How many activities a worker runs in a row before it lets other tasks of the loop run.
+_IN_A_ROW_MAX = 50
+# How many idle workers are kept.
 _IDLE_MAX = 100
 
 
 @attrs.frozen(kw_only=True)
 class ActivityInfo:
-    """Who runs this activity. `idempotency_key` is the same for every attempt, whatever crashes in between."""
+    """The activity that is running: its workflow, its place there, its attempt.
+
+    `idempotency_key` is the same for every attempt, across crashes and restarts: pass it to services that accept one.
+    """
 
     workflow_id: str
     workflow_name: str
@@ -49,7 +53,7 @@ class ActivityInfo:
 
 
 def activity_info() -> ActivityInfo:
-    """Who runs the activity that calls this. Raises `OperationMisused` outside an activity."""
+    """What is known about the activity that calls this. Raises `OperationMisused` outside an activity."""
     effect = IN_ACTIVITY.get()
     if effect is None:
         raise OperationMisused("activity_info() works only inside an activity")
@@ -66,7 +70,7 @@ def activity_info() -> ActivityInfo:
 class Worker:
     """A task that runs activities one after the other, under one cancel scope."""
 
-    # Ends its rest.
+    # Wakes it while it is idle; set by `_rest`.
     wake: Callable[[], None]
 
     def __init__(self) -> None:
@@ -74,12 +78,12 @@ class Worker:
 
 
 class ActivityPool:
-    """Runs a bounded number of activities at once; the others wait their turn.
+    """Runs at most `max_running_activities` activities at once; the others wait in a queue.
 
-    A task costs more than a short activity, so a worker takes the next activity when one has ended without waiting. As
-    soon as one does wait, the worker that was woken behind it takes over: there are as many workers as activities that
-    wait for something, and one more. That one is started before it is needed, because effects arrive in a bare callback
-    of the loop, where no task can be started.
+    A task costs more than a short activity, so a worker that finishes one without waiting takes the next one itself. As
+    soon as an activity does wait, the worker that was called behind it takes over: there are as many workers as
+    activities that wait for something, and one more. That one is started before it is needed, because effects arrive in
+    a bare callback of the loop, where no task can be started.
     """
 
     def __init__(
@@ -99,31 +103,32 @@ class ActivityPool:
         self._attempts = Attempts(report, codec, config, is_cancelled)
         self._waiting: deque[RunActivity] = deque()
         self._running: dict[Name, tuple[anyio.CancelScope, RunActivity]] = {}
-        # Scopes that were cancelled because nobody wants the answer; the others that are cut off have timed out. By
-        # scope and not by name: an activity that is slow to stop may have a successor of the same name.
+        # Scopes cancelled because the result is not wanted; any other cancelled scope has timed out. By scope and not
+        # by name: an activity that is slow to stop may have a successor of the same name.
         self._unwanted: set[anyio.CancelScope] = set()
-        # Workers start in this context and not in that of a worker which has just ended.
+        # Workers start in this context and not in that of the worker that calls them, which an activity may have
+        # changed.
         self._context = copy_context()
         self._idle: list[Worker] = []
         self._workers = 0
-        # Whether a worker was started or woken that has not taken anything yet.
+        # Whether a worker was started or woken and has not begun yet: then no other one is called.
         self._is_called = False
         self._is_draining = False
         self._all_gone = anyio.Event()
         self._patience = anyio.CancelScope()
 
     def running_positions(self, key: int, round: int) -> frozenset[str]:
-        """Where activities of a workflow run now; one that waits for a worker or for a thread does not."""
+        """Where activities of a workflow run now. One that waits for a worker or for a thread does not count."""
         waiting = self._attempts.short_of_threads
         names = (name for name in self._running if name[:2] == (key, round) and name not in waiting)
         return frozenset(position for _, _, position in names)
 
     def start(self) -> None:
-        """In a task: begin with what has come already; from now on a worker is ready for what comes."""
+        """Begin with the effects that have already arrived; from now on a worker is ready. Call it from a task."""
         self._call_worker()
 
     def apply(self, effects: list[RunActivity | StopActivity]) -> None:
-        """Take what the coordinator has released. Starts no task: a bare callback of the loop may call it."""
+        """Queue or stop what the coordinator has released. Starts no task: a bare callback of the loop may call it."""
         stopped: set[Name] = set()
         for effect in effects:
             name = (effect.key, effect.round, effect.position)
@@ -134,7 +139,7 @@ class ActivityPool:
                 continue
             if name in self._running:
                 self._cancel(name)
-            # Also when one of this name runs: that may be a predecessor, and what is to be stopped still waits.
+            # Also if one of this name runs: that may be a predecessor, and the one to stop is still in the queue.
             stopped.add(name)
         if stopped:
             self._forget(stopped)
@@ -142,7 +147,10 @@ class ActivityPool:
             self._call_worker()
 
     async def drain(self, seconds: float) -> None:
-        """Begin nothing new, let what runs finish for a while, then cancel it. What was cut off runs again later."""
+        """Start nothing new, wait up to `seconds` for what runs, then cancel it.
+
+        An attempt that was cut off reports nothing, so it runs again after the next start.
+        """
         self._is_draining = True
         self._waiting.clear()
         for worker in self._idle:
@@ -150,7 +158,7 @@ class ActivityPool:
         try:
             await self._let_finish(seconds)
         finally:
-            # Also when asyncio's own cancel() ends the wait: the task group waits for whoever still runs.
+            # In `finally` because asyncio's own cancel() may end the wait, and the task group waits for every worker.
             for name in list(self._running):
                 self._cancel(name)
             self._attempts.close()
@@ -159,11 +167,11 @@ class ActivityPool:
                 await self._all_gone.wait()
 
     def hurry(self) -> None:
-        """Let what runs have no more time, now or when a drain begins."""
+        """End the drain that is under way, or make the next one wait for nothing."""
         self._patience.cancel()
 
     async def _let_finish(self, seconds: float) -> None:
-        """Wait until all workers have left, and say who is waited for: a person may wait for the service to end."""
+        """Wait until all workers have ended, and log what they run: somebody may be waiting for the service to stop."""
         self._patience.deadline = until = anyio.current_time() + (0.0 if self._patience.cancel_called else seconds)
         with self._patience:
             while self._workers:
@@ -172,13 +180,13 @@ class ActivityPool:
                     running = [effect for _, effect in self._running.values()]
                     ids = sorted({effect.workflow_id for effect in running})
                     _log.info("%s", _waiting_for(running, left), extra={"workflow_ids": ids})
-                with anyio.move_on_after(_TELL_EVERY):
+                with anyio.move_on_after(_LOG_EVERY):
                     await self._all_gone.wait()
 
     def _call_worker(self) -> None:
-        """Have one more worker look at what waits, or be ready for what comes, unless one is on its way.
+        """Have one more worker take from the queue, or be ready for what arrives, unless one is already on its way.
 
-        Starts a task only if no worker rests.
+        Starts a task only if no worker is idle.
         """
         if self._is_called or self._is_draining:
             return
@@ -194,8 +202,13 @@ class ActivityPool:
         self._tasks.start_soon(self._work)
 
     def _forget(self, names: set[Name]) -> None:
-        """Take what is to be stopped out of the queue; all at once, or a great gather that fails holds up the loop."""
-        self._waiting = deque(one for one in self._waiting if (one.key, one.round, one.position) not in names)
+        """Remove the activities to stop from the queue, and clear `names`.
+
+        In one pass over the queue: one pass for each would block the loop when a big gather fails.
+        """
+        self._waiting = deque(
+            effect for effect in self._waiting if (effect.key, effect.round, effect.position) not in names
+        )
         names.clear()
 
     def _cancel(self, name: Name) -> None:
@@ -204,7 +217,8 @@ class ActivityPool:
         scope.cancel()
 
     async def _work(self) -> None:
-        # Counted only now: a task that is cancelled before it begins never runs, and nobody must wait for it.
+        # Counted only here: a task that is cancelled before its first step never runs, and a drain must not wait for
+        # it.
         self._workers += 1
         worker = Worker()
         self._is_called = False
@@ -219,7 +233,7 @@ class ActivityPool:
             self._call_worker()
 
     async def _run_all(self, worker: Worker) -> bool:
-        """Run what waits until nothing does; whether the worker can be used again."""
+        """Run activities until the queue is empty. Returns whether the worker can be used again."""
         for count in itertools.count(1):
             if self._is_draining or not self._waiting:
                 break
@@ -228,23 +242,23 @@ class ActivityPool:
                 self._call_worker()
             if not await self._run(worker, effect):
                 return False
-            if count % _POLITE == 0:
+            if count % _IN_A_ROW_MAX == 0:
                 # Short activities in a row must not keep the host's other tasks waiting.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
         return not self._is_draining
 
     async def _rest(self, worker: Worker) -> bool:
-        """Wait to be called again; False if there are enough idle workers already."""
+        """Wait to be called again. Returns False, at once, if there are enough idle workers."""
         if len(self._idle) >= _IDLE_MAX:
             return False
-        called, worker.wake = self._waiter()
+        call, worker.wake = self._waiter()
         self._idle.append(worker)
-        await called
+        await call
         self._is_called = False
         return True
 
     async def _run(self, worker: Worker, effect: RunActivity) -> bool:
-        """Run one activity and report it; whether the worker can be used again."""
+        """Run one activity and report its result. Returns whether the worker can be used again."""
         name = (effect.key, effect.round, effect.position)
         timeout = effect.definition.timeout_us
         scope = worker.scope if timeout is None else anyio.CancelScope()
@@ -274,24 +288,25 @@ class ActivityPool:
                 answer = self._attempts.failed(effect, ActivityTimedOut(effect.definition.name, timeout / SECOND))
             if answer is not None:
                 self._report(answer)
-        # A cancellation that came too late for this activity must not hit the next one, and context variables that it
-        # has set must not reach the next one: such a worker is not used again.
+        # A cancellation that came too late for this activity must not hit the next one, and context variables that this
+        # one set must not reach the next one. In both cases the worker ends.
         return not worker.scope.cancel_called and _is_same(copy_context(), context)
 
 
 def _waiting_for(running: list[RunActivity], seconds: float) -> str:
-    """What a drain says while it waits."""
-    names = [f"{effect.definition.name} of workflow {effect.workflow_id}" for effect in running[:_NAMED]]
-    more = f" and {len(running) - _NAMED} more" if len(running) > _NAMED else ""
+    """The log line of a drain while it waits."""
+    names = [f"{effect.definition.name} of workflow {effect.workflow_id}" for effect in running[:_NAMED_MAX]]
+    more = f" and {len(running) - _NAMED_MAX} more" if len(running) > _NAMED_MAX else ""
     activities = "1 activity" if len(running) == 1 else f"{len(running)} activities"
     return f"shutting down: waiting up to {seconds:.0f} s for {activities}: {', '.join(names)}{more}"
 
 
-def _is_same(one: Context, other: Context) -> bool:
-    """Whether two contexts hold the same objects. Not `==`, which asks the values, and they may be anything."""
-    if len(one) != len(other):
+def _is_same(after: Context, before: Context) -> bool:
+    """Whether two contexts hold the same objects. Not by `==`: it would call `__eq__` of values of any class."""
+    if len(after) != len(before):
         return False
-    for variable, value in one.items():  # noqa: SIM110  # a generator takes twice as long, after every activity
-        if other.get(variable, _is_same) is not value:
+    # `_is_same` as a default: an object that no context holds.
+    for variable, value in after.items():  # noqa: SIM110  # a generator takes twice as long, after every activity
+        if before.get(variable, _is_same) is not value:
             return False
     return True

@@ -1,6 +1,6 @@
-"""One attempt of an activity: on the loop, or in a thread once there is one, with its result checked and packed.
+"""One attempt of an activity: on the loop, or in a thread once one is free, with its result checked and encoded.
 
-Lives on the loop. Knows one attempt at a time; who runs next, and what is stopped, is the business of `activities`.
+Lives in the event loop. It knows one attempt at a time; `activities` decides which runs next and which is stopped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Name = tuple[int, int, str]
 
 
 class Attempts:
-    """Runs attempts and says what came of each."""
+    """Runs attempts. Each ends in a `RecordActivity`, with the result or the error."""
 
     def __init__(
         self,
@@ -40,21 +40,25 @@ class Attempts:
         self._is_cancelled = is_cancelled
         self._codec = codec
         self._max_payload = config.max_payload_bytes
-        # Held while somebody waits for the thread. A thread that nobody waits for any more cannot be stopped, but it
-        # must not take the place of those that are waited for.
+        # One token for each attempt that waits for a thread's result. A thread whose attempt was given up cannot be
+        # stopped, but it holds no token, so it does not take the place of another.
         self._threads = anyio.CapacityLimiter(config.max_threads)
         self._thread_pool = make_threads()
-        # Those that wait for a thread.
+        # Attempts that wait for a token.
         self.short_of_threads: set[Name] = set()
-        # Async activities that were seen to hold up the loop.
+        # Names of async activities that have blocked the loop and were logged.
         self._blocking: set[str] = set()
 
     def close(self) -> None:
-        """Let go of threads that have nothing to do."""
+        """Let idle threads end."""
         self._thread_pool.close()
 
     async def run(self, effect: RunActivity, scope: anyio.CancelScope) -> RecordActivity:
-        """What came of one attempt, ready to be reported. Only a real cancellation is raised."""
+        """Run one attempt and return what to report. Any error of the activity is part of that.
+
+        Raises only a real cancellation, and `KeyboardInterrupt` on the loop. `scope` is the attempt's cancel scope,
+        which receives the deadline.
+        """
         definition = effect.definition
         try:
             if effect.on_trial and definition.is_async:
@@ -71,20 +75,22 @@ class Attempts:
             if (size := payload_size(text)) > self._max_payload:
                 raise PayloadTooLarge(f"{definition.label}: result", size, self._max_payload)
         except anyio.get_cancelled_exc_class() as error:
-            # Really cancelled, or an activity that lets a CancelledError of its own making escape?
+            # Either this task was cancelled, or the activity raised a CancelledError of its own. This raises the
+            # former.
             await anyio.lowlevel.checkpoint_if_cancelled()
             if self._is_cancelled():
-                # asyncio ends its loop and cancels every task. The attempt did not fail: it runs again after a start.
+                # asyncio cancels every task when its loop ends. The attempt did not fail: it runs again after a
+                # restart.
                 raise
             return self.failed(effect, error)
         except KeyboardInterrupt:
-            # On the loop this is the person at the keyboard, not the activity.
+            # On the loop this is Ctrl-C, not an error of the activity.
             raise
         except BaseException as error:
             return self.failed(effect, error)
         finally:
             if IN_ACTIVITIES:
-                # Also of an attempt that has raised an error of its own, or was cancelled.
+                # In `finally`: also after an attempt that failed or was cancelled.
                 IN_ACTIVITIES.pop(id(effect), None)
         return RecordActivity(
             effect.key, effect.round, effect.position, effect.attempt, text, value, mends=effect.mends
@@ -95,8 +101,8 @@ class Attempts:
             try:
                 return effect.definition.fn(*effect.args, **effect.kwargs)
             except (KeyboardInterrupt, GeneratorExit) as error:
-                # No signal arrives in a worker thread, so the activity itself has raised it. A GeneratorExit that
-                # was carried into the loop would close the task that waits for it.
+                # No signal reaches a worker thread, so the activity raised it. A GeneratorExit that was raised again
+                # in the loop would close the task that waits for the thread.
                 raise ActivityFailed(f"builtins.{type(error).__name__}", str(error)) from error
 
         name = (effect.key, effect.round, effect.position)
@@ -104,10 +110,10 @@ class Attempts:
         try:
             await self._threads.acquire()
         finally:
-            # Also when it is cancelled before it has a thread.
+            # Also if it is cancelled while it waits.
             self.short_of_threads.discard(name)
         try:
-            # Not before: an attempt that waits for a thread has not begun.
+            # Only now: an attempt that waits for a thread has not begun, and its timeout does not run.
             if effect.on_trial:
                 self._report(BeginAttempt(effect.key))
             _set_deadline(effect, scope)
@@ -116,7 +122,7 @@ class Attempts:
             self._threads.release()
 
     def warn_of_blocking(self, effect: RunActivity) -> None:
-        """An async activity came back long after its timeout: it never let the loop cancel it. Said once for each."""
+        """Log, once per activity, that it returned long after its timeout: it never let the loop cancel it."""
         name, id = effect.definition.name, effect.workflow_id
         if name not in self._blocking:
             self._blocking.add(name)
@@ -128,20 +134,23 @@ class Attempts:
             )
 
     def failed(self, effect: RunActivity, error: BaseException) -> RecordActivity:
-        """What to report of an attempt that has failed."""
+        """What to report about an attempt that failed."""
         key, round, position, attempt = effect.key, effect.round, effect.position, effect.attempt
         return RecordActivity(key, round, position, attempt, pack_error(error), error=error, mends=effect.mends)
 
 
 def _refuse_forgotten(effect: RunActivity) -> None:
-    """Raises `OperationMisused` if the activity has dropped an operation: what it should have done was not done."""
+    """Raises `OperationMisused` if the activity made an operation and dropped it: what it asks for did not happen."""
     _, problem = IN_ACTIVITIES.get(id(effect), (None, None))
     if problem is not None:
         raise OperationMisused(problem)
 
 
 def grace(timeout: int) -> float:
-    """Seconds by which an attempt may be late before the loop must have been held up: loops are late under load."""
+    """How many seconds past its timeout (in microseconds) an attempt may end before it counts as blocking the loop.
+
+    Generous, because a loop under load is late without any activity that blocks it.
+    """
     return 0.1 + timeout / SECOND / 2
 
 

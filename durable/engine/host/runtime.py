@@ -1,7 +1,7 @@
-"""What exists only while an engine is open: the coordinator and its thread, the way back into the loop, the activities.
+"""What exists only while an engine is open: the coordinator and its thread, the bridge into the loop, the activities.
 
-One `Runtime` is made each time an engine is opened, and nothing of it is used again. `Core` says when each part of it
-may be touched.
+Each opening of an engine makes a new `Runtime`; nothing of the old one is used again. `Core` decides when each part may
+be used.
 """
 
 from __future__ import annotations
@@ -28,21 +28,24 @@ A = TypeVar("A")
 
 @attrs.frozen(kw_only=True, eq=False)
 class Runtime:
-    """The parts of an open engine."""
+    """The parts of an open engine. Used in its event loop, except `_run_thread`, which is the coordinator's thread."""
 
     coordinator: WorkflowStateCoordinator
     bridge: LoopBridge
     pool: ActivityPool
     watchdog: Watchdog
-    # Bounds the calls that are queued: a caller that finds no room waits for it.
+    # One permit for each operation that is submitted and not answered; `max_inbox` of them.
     room: anyio.Semaphore
-    # Set once the thread has taken the store, or has gone without it.
+    # Set once the thread has opened the store, or has ended because it could not.
     opened: anyio.Event = attrs.field(factory=anyio.Event)
-    # Set once the thread has let go of the store.
+    # Set once the thread has closed the store.
     gone: anyio.Event = attrs.field(factory=anyio.Event)
 
     async def answer(self, operation: Operation[A]) -> A:
-        """Hand an operation over and wait for its answer."""
+        """Submit an operation and wait for its reply, or raise its error.
+
+        If the caller is cancelled, the operation stays in the inbox and may still take effect.
+        """
         arrived, wake = self.bridge.waiter()
         envelope = Envelope(operation, wake)
         self.coordinator.submit(envelope)
@@ -57,9 +60,9 @@ class Runtime:
         return answer
 
     def start_thread(self, incarnation: str, on_gone: Callable[[BaseException], None]) -> None:
-        """Start the coordinator's thread. If it cannot take the store, the loop hears why from `on_gone`.
+        """Start the coordinator's thread. If it cannot open the store, `on_gone` is called in the loop with the error.
 
-        Once it works, its last release says that it has gone.
+        After that point its last `Release` reports its end instead.
         """
         threading.Thread(
             target=self._run_thread, args=(incarnation, on_gone), name="durable-coordinator", daemon=True
@@ -72,14 +75,14 @@ class Runtime:
                 self.coordinator.state.backend.close()
                 raise NotAcrossShards("an engine of its own")
         except BaseException as error:
-            # A backend that failed to open has cleaned up after itself, and one that is in use belongs to another.
+            # Nothing to close: a backend that fails to open cleans up after itself.
             self.bridge.post(on_gone, error)
             return
         self.coordinator.state.watch = self.watchdog
         try:
             self.watchdog.start()
         except BaseException as error:
-            # No more threads, say. Somebody waits for this answer in any case.
+            # For example, no more threads can be started. The task that opens the engine must get an answer.
             self.coordinator.state.backend.close()
             self.bridge.post(on_gone, error)
             return

@@ -1,8 +1,8 @@
 """Where the engine's own tasks live: a task group, and the task that hosts it.
 
-A task group belongs to the task that entered it. Under asyncio it gets a task of its own, so an engine may be opened in
-one task and closed in another, as test fixtures and wrappers of an application's lifespan do. Trio allows no task
-outside a nursery, so there the group belongs to the task that opens the engine.
+A task group must be left by the task that entered it. Under asyncio a separate task hosts the group, so an engine may
+be opened in one task and closed in another, as test fixtures and wrappers of an application's lifespan do. Trio allows
+no task outside a nursery, so there the task that opens the engine hosts the group.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import anyio.abc
 from durable.errors import OperationMisused
 
 _log = logging.getLogger("durable")
-# Shuts the engine down: running activities get this many seconds, None for what the configuration says.
+# Shuts the engine down. Running activities get this many seconds; None means as many as the configuration says.
 Close = Callable[[float | None], Awaitable[None]]
 
 
@@ -27,23 +27,23 @@ class Host(Protocol):
     """Hosts the engine's task group."""
 
     async def open(self) -> anyio.abc.TaskGroup:
-        """Enter the group."""
+        """Enter the group, and return it for the engine's tasks."""
         ...
 
     def is_cancelled(self) -> bool:
-        """Whether somebody has cancelled the engine's tasks one by one, as asyncio does when its loop ends."""
+        """Whether the engine's tasks were cancelled from outside, one by one, as asyncio does when its loop ends."""
         ...
 
     def check_leaving(self) -> None:
-        """Raises `OperationMisused` if the engine cannot be left in this task."""
+        """Raises `OperationMisused` if this task cannot leave the engine."""
         ...
 
     async def leave(self, error: BaseException | None) -> bool | None:
-        """Shut the engine down and wait for its tasks. `error` is what ends the block."""
+        """Shut the engine down and wait for its tasks. `error` is the one that ends the `async with` block, if any."""
         ...
 
     async def abandon(self) -> None:
-        """Give the tasks up in a forked process: what they would wait for does not exist there."""
+        """Give the tasks up, in a forked process: what they wait for does not exist there."""
         ...
 
 
@@ -67,11 +67,11 @@ class CallersTask:
         return await self._group.__aenter__()
 
     def is_cancelled(self) -> bool:
-        """Trio cancels scopes only."""
+        """Never: trio cancels scopes, not tasks."""
         return False
 
     def check_leaving(self) -> None:
-        """Raises `OperationMisused` in another task than the one that has opened the engine."""
+        """Raises `OperationMisused` in any task but the one that opened the engine."""
         if anyio.get_current_task().id != self._opened_in:
             raise OperationMisused(
                 "'async with WorkflowEngine(...)' was left in another task than the one that entered it, which trio "
@@ -81,8 +81,8 @@ class CallersTask:
     async def leave(self, error: BaseException | None) -> bool | None:
         """Shut down and leave the group."""
         await self._close(None)
-        # The group is a detail: what the caller raised passes by it, or it would come out in an exception group. Only a
-        # cancellation goes through, because it may be the group's own.
+        # The caller's error bypasses the group, which would wrap it in an exception group. A cancellation goes through
+        # the group, because it may come from the group's own scope.
         try:
             if error is not None and isinstance(error, anyio.get_cancelled_exc_class()):
                 return await self._group.__aexit__(type(error), error, error.__traceback__)
@@ -98,7 +98,7 @@ class CallersTask:
 
 
 class OwnTask:
-    """Hosts the group in an asyncio task of its own."""
+    """Hosts the group in a separate asyncio task."""
 
     def __init__(self, close: Close, hurry: Callable[[], None]) -> None:
         self._close = close
@@ -117,21 +117,21 @@ class OwnTask:
         return self._group
 
     def is_cancelled(self) -> bool:
-        """Whether the hosting task is cancelled, or was."""
+        """Whether the hosting task was cancelled or has ended."""
         return self._task.cancelling() > 0 or self._task.done()
 
     def check_leaving(self) -> None:
         """Any task may leave."""
 
     async def leave(self, error: BaseException | None) -> bool | None:
-        """Shut down and wait for the host. A cancellation cuts the drain short and is raised when all have left."""
+        """Shut down and wait for the hosting task. A cancellation cuts the drain short; it is raised in the end."""
         self._must_leave.set()
         try:
             await asyncio.wait([self._task])
         except asyncio.CancelledError:
             self._hurry()
-            # asyncio's own cancel() gets through the shield. Whoever is told that the engine has been left must find
-            # its store free.
+            # Wait all the same: when this raises, the store must be free. The loop is here because asyncio's own
+            # cancel() gets through the shield.
             with anyio.CancelScope(shield=True):
                 while not self._task.done():
                     with contextlib.suppress(asyncio.CancelledError):
@@ -145,7 +145,7 @@ class OwnTask:
         return None
 
     async def abandon(self) -> None:
-        """Cancel the tasks. They are not waited for: from Python 3.12 on the loop does not run in the child."""
+        """Cancel the tasks without waiting for them: from Python 3.12 on the loop does not run in the child."""
         self._task.cancel()
 
     async def _host(self) -> None:
@@ -155,16 +155,16 @@ class OwnTask:
                 try:
                     await self._must_leave.wait()
                 finally:
-                    # Without being asked: one of the tasks has failed, or the loop ends.
+                    # Without a call of `leave`, one of the tasks has failed or the loop is ending: no drain then.
                     await self._close(None if self._must_leave.is_set() else 0.0)
         except BaseExceptionGroup as group:
             self._failure = _only_error(group)
-            self._tell(self._failure)
+            self._report(self._failure)
 
-    def _tell(self, failure: BaseException) -> None:
-        """Tell of a failure at once: the block may be waiting for something else."""
+    def _report(self, failure: BaseException) -> None:
+        """Log a failure and cancel the task that opened the engine, which may be waiting for something else."""
         if self._must_leave.is_set() or isinstance(failure, KeyboardInterrupt):
-            # Somebody waits for it, or it ends the loop.
+            # `leave` raises it, or it ends the loop anyway.
             return
         _log.critical("the engine has stopped, one of its tasks failed: %r", failure, exc_info=failure)
         if self._opened_in is not None and not self._opened_in.done():

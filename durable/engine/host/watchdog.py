@@ -1,7 +1,7 @@
-"""Names the workflow body that is slow, or that does not come back.
+"""Logs the name of a workflow body that is slow or stuck.
 
-Bodies run on the coordinator thread, so one that computes for a minute holds up all the others for a minute. It cannot
-be interrupted, but it can be named while it is happening.
+Bodies run on the coordinator's thread, so one that computes for a minute holds up all the others for a minute. It
+cannot be interrupted, but it can be named while it happens.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _log = logging.getLogger("durable")
 
 
 class Watchdog:
-    """Told by the coordinator when a body begins and ends a step; looks up from time to time on a thread of its own."""
+    """Measures every step of a body, and checks from its own thread whether one is stuck.
+
+    The coordinator's thread calls `enter` and `leave` around each step; the two sides share two attributes and no lock.
+    """
 
     def __init__(self, clock: Clock, config: EngineConfig) -> None:
         self._clock = clock
@@ -29,18 +32,18 @@ class Watchdog:
         self._stuck = from_duration("stuck_body_after", config.stuck_body_after) / SECOND
         self._record: WorkflowRecord | None = None
         self._since = 0.0
-        self._named: WorkflowRecord | None = None
+        self._reported: WorkflowRecord | None = None
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="durable-watchdog", daemon=True)
-        self._watched = 0
+        self._thread = threading.Thread(target=self._watch, name="durable-watchdog", daemon=True)
+        self._watched_thread = 0
 
     def start(self) -> None:
-        """Begin to look after the calling thread."""
-        self._watched = threading.get_ident()
+        """Watch the calling thread from now on."""
+        self._watched_thread = threading.get_ident()
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """End the watch."""
         self._stop.set()
 
     def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
@@ -49,7 +52,7 @@ class Watchdog:
         self._record = record
 
     def leave(self) -> None:
-        """It came back."""
+        """The body has ended its step. Logs a step that took longer than `slow_body_after`."""
         record, self._record = self._record, None
         took = self._clock.monotonic() - self._since
         if took > self._slow and record is not None:
@@ -59,18 +62,18 @@ class Watchdog:
             )  # fmt: skip
 
     def check(self) -> None:
-        """Name the body that is stuck right now, once."""
+        """Log the body that has been in one step for `stuck_body_after`, once, with its stack."""
         record = self._record
-        if record is None or record is self._named or self._clock.monotonic() - self._since < self._stuck:
+        if record is None or record is self._reported or self._clock.monotonic() - self._since < self._stuck:
             return
-        self._named = record
-        frame = sys._current_frames().get(self._watched)
+        self._reported = record
+        frame = sys._current_frames().get(self._watched_thread)
         stack = "".join(traceback.format_stack(frame)[-4:]) if frame is not None else "(no stack)"
         _log.error(
-            "workflow %s (%s) has not come back for %.0f s; nothing else can go on. It is here:\n%s",
+            "workflow %s (%s) has not come back for %.0f s; no other workflow can continue. It is here:\n%s",
             record.id, record.name, self._stuck, stack, extra=about(record),
         )  # fmt: skip
 
-    def _look(self) -> None:
+    def _watch(self) -> None:
         while not self._stop.wait(max(self._stuck / 2, 0.01)):
             self.check()

@@ -1,7 +1,7 @@
 """Errors on a wire: the stored name, the message, and the fields by name.
 
-Only classes of ours come back as themselves. Any other name, and a known one whose fields do not fit, arrives as
-`RemoteError`: whatever the other side runs, the caller learns what it said.
+Only classes of durable come back as themselves. Any other name arrives as `RemoteError`, and so does a known name whose
+fields do not fit: whatever version the other side runs, the caller gets its message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from durable.model.error_codec import error_summary, pack_error
 from durable.model.exceptions.stored_names import own_class
 from durable.model.statuses import WorkflowStatus
 
-# The fields of those that are not attrs classes, as their constructors take them.
+# The fields of errors that are not attrs classes, as their constructors take them.
 _FIELDS: dict[type[BaseException], dict[str, Any]] = {
     Cancelled: {"reason": str | None},
     RetryAfter: {"delay": float, "message": str},
@@ -27,7 +27,7 @@ _FIELDS: dict[type[BaseException], dict[str, Any]] = {
 
 @attrs.frozen
 class ErrorForm:
-    """What travels of an error."""
+    """The form of an error: its stored name, its message, its fields as JSON data."""
 
     name: str
     message: str
@@ -35,24 +35,24 @@ class ErrorForm:
 
 
 def register(converter: Converter) -> None:
-    """Teach a converter to write and read errors, also those inside replies and other errors."""
+    """Let a converter write and read errors, including those inside replies and other errors."""
     is_error = lambda kind: isinstance(kind, type) and issubclass(kind, BaseException)  # noqa: E731
     converter.register_unstructure_hook_func(is_error, functools.partial(write_error, converter))
     converter.register_structure_hook_func(is_error, lambda data, _: read_error(converter, data))
 
 
 def write_error(converter: Converter, error: BaseException) -> dict[str, Any]:
-    """The form of any error at all."""
+    """The form of an error of any class. Only a class of durable has fields in it."""
     name, message = error_summary(pack_error(error))
     kind = type(error)
-    # A subclass of a user has a name of its own, and fields that nobody knows.
+    # A user's subclass has its own name, and the reader could not know its fields.
     types = _fields_of(kind) if own_class(name) is kind else {}
     fields = {field: converter.unstructure(getattr(error, field), type) for field, type in types.items()}
     return {"name": name, "message": message, "fields": fields}
 
 
 def read_error(converter: Converter, data: Any) -> BaseException:
-    """The error of a form. Raises what the converter raises if it is none."""
+    """The error of a form. Raises what the converter raises if the data is not the form of an error."""
     form = converter.structure(data, ErrorForm)
     kind = own_class(form.name)
     if kind is None or not issubclass(kind, BaseException):
@@ -67,7 +67,7 @@ def read_error(converter: Converter, data: Any) -> BaseException:
 
 
 def _fields_of(kind: type[BaseException]) -> dict[str, Any]:
-    """The fields of a class of ours, with their types; none if it has only a message."""
+    """The fields of an error class of durable, with their types. Empty if it has only a message."""
     cls: Any = kind
     if not attrs.has(cls):
         return _FIELDS.get(kind, {})

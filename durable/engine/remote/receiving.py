@@ -1,10 +1,11 @@
-"""The way in: an operation that was sent from elsewhere becomes one like any other.
+"""The way in: an operation that arrived as a form becomes one like any other.
 
-The façade checks what its callers pass before it makes an operation. A sender on a wire has perhaps not, so the same
-limits are asked for here. Then the code is found: arguments are read by the function that takes them and written in the
-form in which they are stored, defaults included. Otherwise the same call from here and from there would be two.
+The façade checks what callers pass before it builds an operation. A sender on a wire may not have checked, so the same
+limits are checked here. Then the registry gives the code: the arguments are decoded by the types of the function and
+encoded again as they are stored, defaults included. Without that, the same call made here and there would have two
+different inputs, and the second would raise `WorkflowAlreadyExists`.
 
-This runs outside of the coordinator's thread, as the façade does: reading arguments runs code of the user.
+This runs outside the coordinator's thread, as the façade does: decoding arguments runs code of the user.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from durable.model.schedule import Plan, check_name
 from durable.runner.definitions import WorkflowDef
 
 LIMIT_MAX = 1_000
-# Texts that are JSON, and as long as `max_payload_bytes` allows. They are checked where their type is known.
+# Fields that hold JSON text. They may be long (`max_payload_bytes`) and are checked where their type is known.
 _PAYLOADS = frozenset({"input", "payload", "answer", "value", "progress"})
-# Numbers that must not be negative.
+# Durations in microseconds, which must not be negative.
 _COUNTS = frozenset({"delay", "expire_after"})
 
 
 def receive(form: Form, registry: Registry[WorkflowDef[Any, Any]], codec: Codec) -> Operation[Any]:
     """The operation of a form, ready to be decided.
 
-    Raises `NotSupported`, `CodecError`, `InvalidValue`, or `UnknownWorkflow` if its code is not here.
+    Raises `NotSupported`, `CodecError`, `InvalidValue`, or `UnknownWorkflow` if the registry does not have its code.
     """
     operation = read_operation(form)
     for name, value in _fields(operation):
@@ -60,24 +61,24 @@ def _schedule(operation: CreateSchedule, registry: Registry[WorkflowDef[Any, Any
 
 
 def _plan(plan: Plan) -> Plan:
-    """The same plan, checked: an expression that nobody can read would stop the engine at its first tick."""
+    """The same plan, checked: an invalid expression would stop the engine at the first tick."""
     every = None if plan.every is None else timedelta(microseconds=plan.every)
     return Plan.of(plan.cron, every, plan.timezone if every is None else None)
 
 
 def _stored_call(definition: WorkflowDef[Any, Any], text: str, codec: Codec) -> tuple[str, Arguments]:
-    """The arguments of a call as they are stored, and as they are read back. Raises `CodecError`."""
+    """The arguments of a call as stored text, and as they are decoded from it. Raises `CodecError`."""
     coder = definition.coder(codec)
     args, kwargs = coder.unpack_arguments(text)
     return coder.pack_call(args, kwargs)
 
 
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """Every field of an operation, and of the values in it."""
+    """Every field of an operation, and of the values inside it, as name and value."""
     for field in attrs.fields(type(value)):
         part = getattr(value, field.name)
         if isinstance(part, Plan):
-            # It is checked as a whole.
+            # `_plan` checks it as a whole.
             continue
         if attrs.has(type(part)):
             yield from _fields(part)
@@ -88,10 +89,10 @@ def _fields(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _check(name: str, value: object) -> None:
-    """Raises `InvalidValue` for what the façade would refuse."""
+    """Raises `InvalidValue` for a value that the façade would refuse."""
     if isinstance(value, int):
         if name == "limit" and not 1 <= value <= LIMIT_MAX:
-            raise InvalidValue("limit", f"must be 1 to {LIMIT_MAX}, not {value}; page on with after=")
+            raise InvalidValue("limit", f"must be 1 to {LIMIT_MAX}, not {value}; use after= for the next page")
         if name in _COUNTS and value < 0:
             raise InvalidValue(name, f"must not be negative, as {value} is")
     elif not isinstance(value, str) or name in _PAYLOADS or (name == "event_key" and not value):

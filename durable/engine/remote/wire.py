@@ -1,6 +1,6 @@
-"""The JSON form of every operation that a caller can make, of its reply, and of an error. See the package for why.
+"""The JSON form of every operation that a caller can make, of its reply, and of an error. The package says why.
 
-`OPERATIONS` is the table: a new operation gets a line in it, and its form follows from its annotations.
+`OPERATIONS` is the table. A new operation gets a line in it; its form follows from its annotations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from durable.engine.remote import errors
 
 A = TypeVar("A")
 
-# What callers can ask for, by the names under which it travels. No name is ever given to another operation.
+# The operations that callers can make, by the names under which they travel. A name is never reused for another one.
 OPERATIONS: Mapping[str, type[ops.Operation[Any]]] = {
     "start_workflow": ops.StartWorkflow,
     "send_event": ops.SendEvent,
@@ -54,7 +54,7 @@ OPERATIONS: Mapping[str, type[ops.Operation[Any]]] = {
     "replay_letter": events.ReplayLetter,
     "remove_letter": events.RemoveLetter,
 }
-# What only an engine asks of itself. It never travels.
+# Operations that only an engine makes, for itself. They never travel.
 OWN: frozenset[type[ops.Operation[Any]]] = frozenset(
     {
         ops.RecordActivity,
@@ -84,7 +84,7 @@ def write_operation(operation: ops.Operation[Any]) -> Form:
 
 
 def read_operation(form: Form) -> ops.Operation[Any]:
-    """The operation of a form, as it was sent; `receiving` makes it ready. Raises `NotSupported` or `CodecError`."""
+    """The operation of a form, as it was sent; `receiving` completes it. Raises `NotSupported` or `CodecError`."""
     operation: ops.Operation[Any] = read_named(_converter(), form, "operation", OPERATIONS)
     return operation
 
@@ -95,12 +95,12 @@ def write_reply(kind: type[ops.Operation[A]], reply: A) -> Form:
 
 
 def write_error(error: BaseException) -> Form:
-    """The form of the error that was raised in place of a reply."""
+    """The form of an error that was raised instead of a reply."""
     return {"error": errors.write_error(_converter(), error)}
 
 
 def read_answer(kind: type[ops.Operation[A]], form: Form) -> A:
-    """The reply to an operation of this kind. Raises the error that came in its place, or `CodecError`."""
+    """The reply to an operation of this kind. Raises the error that came instead of it, or `CodecError`."""
     if "error" in form:
         raise read_value(_converter(), form["error"], BaseException, "error")
     reply: A = read_value(_converter(), part_of(form, "reply"), reply_type(kind), f"reply to {_NAMES[kind]}")
@@ -115,6 +115,7 @@ def reply_type(kind: type[ops.Operation[Any]]) -> Any:
 
 @functools.cache
 def _converter() -> Converter:
+    """The converter for everything that travels. Made on first use, because it generates and compiles code."""
     converter = form_converter()
     errors.register(converter)
     return converter

@@ -1,4 +1,8 @@
-"""What a store keeps of spawned children and of what workflows publish."""
+"""What a store keeps about spawned children, and about the progress that workflows publish.
+
+When a workflow ends, the engine asks for the children that must end with it. A child missing from `Children` would run
+without a parent; a child listed wrongly would be cancelled.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ def _ended(record: WorkflowRecord) -> WorkflowRecord:
 
 
 def check_every_way_to_close(make: BackendFactory) -> None:
-    """How a child was spawned comes back as it was, for every way and for none."""
+    """`on_parent_close` of a child comes back as it was stored, for every value and for None."""
     with Store(make) as store:
         records = [_child(key, 9, close) for key, close in enumerate((*OnParentClose, None), start=1)]
         store.save(workflows_new=by_key(*records))
@@ -28,7 +32,7 @@ def check_every_way_to_close(make: BackendFactory) -> None:
 
 
 def check_children(make: BackendFactory) -> None:
-    """The children of a parent that end with it: those that it awaits or has spawned so, until they have ended."""
+    """`Children` finds those that end with their parent: awaited ones and those to cancel, until they have ended."""
     with Store(make) as store:
         awaited, kept, tied = _child(2, 1), _child(3, 1, KEEP), _child(4, 1, CANCEL)
         store.save(workflows_new=by_key(workflow(1), tied, kept, awaited, _child(5, 2), _ended(_child(6, 1))))
@@ -43,7 +47,7 @@ def check_children(make: BackendFactory) -> None:
 
 
 def check_progress(make: BackendFactory) -> None:
-    """What a workflow has published last replaces what was there, and goes when the workflow is purged."""
+    """Progress replaces what the workflow published before, and is removed when the workflow is purged."""
     with Store(make) as store:
         first = Progress(workflow_key=1, round=0, seq=0, value='"☃"', at=5)
         other = Progress(workflow_key=2, round=3, seq=2**62, value="null", at=6)
@@ -57,19 +61,19 @@ def check_progress(make: BackendFactory) -> None:
 
 
 def check_backgrounds(make: BackendFactory) -> None:
-    """What views show beside a row: the id of the parent and the progress, for each workflow that is asked for."""
+    """`Backgrounds` gives the id of the parent and the progress of each workflow in the query."""
     with Store(make) as store:
         parent, child, stray = workflow(1), _child(2, 1), _child(3, 77)
         published = Progress(workflow_key=2, round=0, seq=1, value="[1]", at=5)
         store.save(workflows_new=by_key(parent, child, stray), progress_put={2: published})
-        found = store.backend.find(Backgrounds((3, 2, 1, 99)))
+        rows = store.backend.find(Backgrounds((3, 2, 1, 99)))
         expected = [Background(1, None, None), Background(2, parent.id, "[1]"), Background(3, None, None)]
-        same(sorted(found, key=lambda row: row.workflow_key), expected)
+        same(sorted(rows, key=lambda row: row.workflow_key), expected)
         same(list(store.backend.find(Backgrounds(()))), [])
 
 
 def check_child_ids(make: BackendFactory) -> None:
-    """All children of a workflow are listed, the newest first, also those that have ended or are kept."""
+    """`ChildIds` lists all children of a workflow, newest first, including those that have ended or are kept."""
     with Store(make) as store:
         children = [_child(2, 1), _child(3, 1, KEEP), _ended(_child(5, 1))]
         store.save(workflows_new=by_key(workflow(1), *children, _child(4, 2)))
@@ -80,7 +84,7 @@ def check_child_ids(make: BackendFactory) -> None:
 
 
 def check_history_length(make: BackendFactory) -> None:
-    """A history is counted as it stands: with what was added, without what was trimmed or cleared."""
+    """`HistoryLength` counts the entries that are left after appending, trimming and clearing."""
     with Store(make) as store:
         store.save(workflows_new=by_key(workflow(1)), history=[(1, entry(seq)) for seq in (1, 2, 3)])
         same([store.backend.count(HistoryLength(key)) for key in (1, 2)], [3, 0])

@@ -1,4 +1,8 @@
-"""What a commit is: all or nothing, numbered, kept, and only by the one who owns the store."""
+"""What a commit is: all or nothing, numbered, durable, and possible only for the owner of the store.
+
+The engine releases nothing before a commit, and after an unknown outcome it decides by `last_batch` whether to repeat.
+So half a batch, a number that is wrong, or a second writer would each make it lose or repeat steps.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +47,7 @@ from durable.testing.conformance.kit import (
 
 
 def check_empty_store(make: BackendFactory) -> None:
-    """A new store is clean, holds nothing and has given out no serial."""
+    """A new store is clean, empty, and has given out no serial."""
     with Store(make) as store:
         same((store.opened.serial, store.opened.clean), (0, True))
         same(store.backend.last_batch(), 0)
@@ -114,7 +118,7 @@ def check_stale_number_writes_nothing(make: BackendFactory) -> None:
 
 
 def check_failed_commit_writes_nothing(make: BackendFactory) -> None:
-    """A batch that breaks a rule of the store raises `InvariantViolated` and leaves no part of itself behind."""
+    """A batch that breaks a rule of the store raises `InvariantViolated`, and no part of it is stored."""
     with Store(make) as store:
         taken = workflow(20, id="taken")
         store.commit(workflows_new=by_key(taken), history=[(20, entry(0))])
@@ -146,7 +150,7 @@ def check_numbers(make: BackendFactory) -> None:
 
 
 def check_unknown_outcome(make: BackendFactory) -> None:
-    """After a commit whose answer was lost, `last_batch` says that it happened, and a repeat does no harm."""
+    """After a commit whose answer was lost, `last_batch` shows that it happened, and repeating it changes nothing."""
     with Store(make) as store:
         batch = _one_of_each(1)
         store.backend.commit(batch)
@@ -156,7 +160,7 @@ def check_unknown_outcome(make: BackendFactory) -> None:
 
 
 def check_serial_is_kept(make: BackendFactory) -> None:
-    """The highest serial survives, and a lower one in a later batch does not take it back."""
+    """The highest serial survives, and a lower one in a later batch does not replace it."""
     with Store(make) as store:
         store.commit(serial=41)
         store.commit(serial=7)
@@ -165,7 +169,7 @@ def check_serial_is_kept(make: BackendFactory) -> None:
 
 
 def check_clean_flag(make: BackendFactory) -> None:
-    """A store is clean after a commit that says so, and not after any other end, be it an open without a commit."""
+    """A store is clean after a commit with `clean_stop`, and not after any other end, even an open without a commit."""
     with Store(make) as store:
         store.commit()
         same(store.reopen().clean, False)
@@ -178,7 +182,7 @@ def check_clean_flag(make: BackendFactory) -> None:
 
 
 def check_close_is_harmless(make: BackendFactory) -> None:
-    """Closing twice, or before opening, does nothing, and the same handle can be opened again."""
+    """Closing twice or before opening does nothing, and a closed handle can be opened again."""
     backend = make()
     backend.close()
     backend.open("one")
@@ -191,7 +195,7 @@ def check_close_is_harmless(make: BackendFactory) -> None:
 
 
 def check_use_before_open(make: BackendFactory) -> None:
-    """A handle that is not open refuses to work rather than to guess."""
+    """A handle that is not open raises `InvariantViolated` on every call."""
     backend = make()
     refuses(InvariantViolated, lambda: backend.commit(Batch(number=1)))
     refuses(InvariantViolated, lambda: backend.workflow("a"))
@@ -199,13 +203,13 @@ def check_use_before_open(make: BackendFactory) -> None:
 
 
 def check_unknown_question(make: BackendFactory) -> None:
-    """A question that the protocol does not know is refused, not answered with nothing."""
+    """A query that the protocol does not have raises `InvariantViolated`; an empty answer would hide the mistake."""
     with Store(make) as store:
         refuses(InvariantViolated, lambda: store.backend.find(Query[int]()))
 
 
 def check_superseded_handle_is_fenced(make: BackendFactory) -> None:
-    """Once another incarnation has opened the store, the first can neither write nor ask for its number."""
+    """Once another incarnation has opened the store, the first handle can neither write nor read `last_batch`."""
     first, second = make(), make()
     first.open("first")
     first.commit(Batch(number=1))

@@ -1,4 +1,8 @@
-"""What a store keeps of events: who waits, what is pending and for whom, dead letters and senders' ids."""
+"""What a store keeps about events: waits, pending events and their targets, dead letters, senders' ids.
+
+Names and keys are compared exactly, case and trailing spaces included. Events and waits come by serial, the order in
+which they were accepted: it makes queues first in, first out, and decides which waiter gets an untargeted event.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +50,7 @@ def check_wait_round_trip(make: BackendFactory) -> None:
 
 
 def check_waits_are_put_and_dropped(make: BackendFactory) -> None:
-    """A wait is replaced by one at its place, and dropping one leaves those of other places and workflows."""
+    """A wait replaces the one at its position. Dropping it leaves waits at other positions and of other workflows."""
     with Store(make) as store:
         store.save(waits_put=by_place(wait(1, 1), wait(1, 2, "1"), wait(2, 3)))
         replaced = wait(1, 4, name="shipped")
@@ -58,11 +62,11 @@ def check_waits_are_put_and_dropped(make: BackendFactory) -> None:
 
 
 def check_waits_for_an_event(make: BackendFactory) -> None:
-    """Waits for a name and key come by serial, the longest first, page by page, and never those of another key."""
+    """Waits for a name and key come by serial, so the longest first, page by page, and never those of another key."""
     with Store(make) as store:
         waits = [wait(key, serial, str(key)) for key, serial in ((1, 30), (2, 10), (3, 20), (4, 40))]
-        others = [wait(5, 5, event_key="k"), wait(6, 6, name="Paid"), wait(7, 7, name="paid ")]
-        store.save(waits_put=by_place(*waits, *others))
+        unrelated = [wait(5, 5, event_key="k"), wait(6, 6, name="Paid"), wait(7, 7, name="paid ")]
+        store.save(waits_put=by_place(*waits, *unrelated))
         query = WaitsFor(name="paid", event_key="", limit=ALL)
         same(serials(store.backend.find(query)), [10, 20, 30, 40])
         same(serials(store.backend.find(attrs.evolve(query, limit=2))), [10, 20])
@@ -95,7 +99,7 @@ def check_event_round_trip(make: BackendFactory) -> None:
 
 
 def check_queues_are_fifo(make: BackendFactory) -> None:
-    """Events come by serial per name, key and target, page by page; the untargeted queue never has the unstarted."""
+    """Events come by serial per name, key and target, page by page. Events for unstarted ids are never untargeted."""
     with Store(make) as store:
         store.commit(events_put=by_serial(event(9), event(3), event(4, event_key="k"), event(5, name="shipped")))
         store.save(
@@ -116,7 +120,7 @@ def check_queues_are_fifo(make: BackendFactory) -> None:
 
 
 def check_mailboxes(make: BackendFactory) -> None:
-    """A mailbox holds all names and keys in order; that of a key and that of an id not started are apart."""
+    """A mailbox holds all names and keys in order. Those of workflow keys and of unstarted ids are separate."""
     with Store(make) as store:
         store.save(
             events_put=by_serial(
@@ -131,7 +135,7 @@ def check_mailboxes(make: BackendFactory) -> None:
 
 
 def check_events_are_put_and_dropped(make: BackendFactory) -> None:
-    """A put replaces the event of that serial wherever it lay, and a drop removes just the one."""
+    """A put replaces the event with that serial, whatever its target was. A drop removes only that event."""
     with Store(make) as store:
         store.save(events_put=by_serial(event(1, unstarted="later"), event(2), event(3)))
         store.save(events_put=by_serial(event(1, target=5)), events_dropped={2, 99})
@@ -141,7 +145,7 @@ def check_events_are_put_and_dropped(make: BackendFactory) -> None:
 
 
 def check_stale_events(make: BackendFactory) -> None:
-    """Stale are the expired, wherever they lie, and those outside of mailboxes kept for too long; each only once."""
+    """Stale events are the expired ones anywhere, and old ones outside mailboxes. Each is found once."""
     with Store(make) as store:
         store.save(
             events_put=by_serial(
@@ -164,7 +168,7 @@ def check_stale_events(make: BackendFactory) -> None:
 
 
 def check_pending_counts(make: BackendFactory) -> None:
-    """Pending events are counted per untargeted name, taken broadcasts apart, per mailbox, and for ids not started."""
+    """Pending events are counted per untargeted name, per taken broadcast, per mailbox, and per unstarted id."""
     with Store(make) as store:
         store.save(
             events_put=by_serial(
@@ -186,7 +190,7 @@ def check_pending_counts(make: BackendFactory) -> None:
 
 
 def check_pending_events(make: BackendFactory) -> None:
-    """Pending events come by serial, page by page, by name, by mailbox, without those that have expired, or alone."""
+    """Pending events come by serial, page by page: all, by name, by mailbox, unexpired only, or a single one."""
     with Store(make) as store:
         kept = [event(1, unstarted="a"), event(2, target=4), event(3, name="shipped"), event(4, consume=False)]
         store.save(events_put=by_serial(*kept, event(5, target=4, name="shipped")))
@@ -206,7 +210,7 @@ def check_pending_events(make: BackendFactory) -> None:
 
 
 def check_taken_broadcasts(make: BackendFactory) -> None:
-    """What a workflow has taken is found by name and key, replaced, swept up to a serial, and ends with it."""
+    """A taken broadcast is found by name and key, replaced, swept up to a serial, and purged with its workflow."""
 
     def taken(key: int, serial: int, event_key: str = "") -> TakenBroadcast:
         return TakenBroadcast(workflow_key=key, name="p☃", event_key=event_key, serial=serial)
@@ -227,7 +231,7 @@ def check_taken_broadcasts(make: BackendFactory) -> None:
 
 
 def check_letters(make: BackendFactory) -> None:
-    """Dead letters come by id, page by page or alone, with every field, and can be replaced and dropped."""
+    """Dead letters come by id with every field, page by page or singly, and can be replaced and dropped."""
     with Store(make) as store:
         letters = {
             id: DeadLetter(
@@ -252,7 +256,7 @@ def check_letters(make: BackendFactory) -> None:
 
 
 def check_sent_ids(make: BackendFactory) -> None:
-    """A sender's id is found exactly, the old ones by time, the oldest first, and can be dropped."""
+    """A sender's id is found by exact match or by age, oldest first, and can be dropped."""
     with Store(make) as store:
         sent = {
             id: SentEvent(event_id=id, digest=f"d{id}", reply="r☃", at=at) for id, at in (("b", 2), ("a", 3), ("B", 1))

@@ -1,6 +1,6 @@
 """What the conformance checks share: a store that is opened, written and reopened, and records to put into it.
 
-Knows the protocol only. Must not know any backend, nor pytest.
+Knows the `Backend` protocol only: no backend, and not pytest.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from durable.model.records import (
 BackendFactory = Callable[[], Backend]
 Check = Callable[[BackendFactory], None]
 T = TypeVar("T")
-# No limit in practice, for questions where paging is not the claim.
+# More rows than any check stores, for queries where paging is not the claim.
 ALL = 1000
 
 
 class Store:
-    """The store under test, open under one incarnation after another."""
+    """The store under test. Each open is a new incarnation, so batch numbers start at 1 again."""
 
     def __init__(self, make: BackendFactory) -> None:
         self._make = make
@@ -50,40 +50,40 @@ class Store:
         self.backend.close()
 
     def commit(self, **changes: Any) -> None:
-        """Commit a batch with the number that is due."""
+        """Commit a batch with the next number."""
         self.backend.commit(Batch(number=self._number + 1, **changes))
         self._number += 1
 
     def reopen(self) -> Opened:
-        """Close, and open through a new handle, as a restarted process would."""
+        """Close the store and open it through a new handle, as a restarted process would."""
         self.backend.close()
         self.backend = self._make()
         self.opened = self._open()
         return self.opened
 
     def save(self, **changes: Any) -> None:
-        """Commit and reopen: what is read after this was really kept."""
+        """Commit and reopen, so that what is read afterwards was really stored."""
         self.commit(**changes)
         self.reopen()
 
 
 def same(actual: object, expected: object) -> None:
-    """Both are equal."""
+    """Raises `AssertionError` unless both are equal."""
     if actual != expected:
-        raise AssertionError(f"the store says\n  {actual!r}\ninstead of\n  {expected!r}")
+        raise AssertionError(f"the store returned\n  {actual!r}\ninstead of\n  {expected!r}")
 
 
 def refuses(error: type[BaseException], action: Callable[[], object]) -> None:
-    """The action raises this error."""
+    """Raises `AssertionError` unless the action raises this error."""
     try:
         action()
     except error:
         return
-    raise AssertionError(f"the store lets pass what must raise {error.__name__}")
+    raise AssertionError(f"the store accepted what must raise {error.__name__}")
 
 
 def workflow(key: int, **fields: Any) -> WorkflowRecord:
-    """A workflow of which only some fields matter."""
+    """A workflow with plausible defaults for the fields that do not matter."""
     defaults: dict[str, Any] = {
         "id": f"workflow-{key}",
         "name": "order",
@@ -96,7 +96,7 @@ def workflow(key: int, **fields: Any) -> WorkflowRecord:
 
 
 def entry(seq: int, outcome: str = "null", position: str | None = None) -> HistoryEntry:
-    """A history entry of which only the order matters."""
+    """A history entry; usually only its order matters."""
     place = str(seq) if position is None else position
     return HistoryEntry(seq, place, EntryKind.ACTIVITY, "charge", EntryStatus.OK, outcome, 2000 + seq)
 
@@ -114,25 +114,25 @@ def event(serial: int, **fields: Any) -> PendingEvent:
 
 
 def by_key(*records: WorkflowRecord) -> dict[int, WorkflowRecord]:
-    """Workflows as a batch holds them."""
+    """Workflows by key, as a batch holds them."""
     return {record.key: record for record in records}
 
 
 def by_place(*waits: EventWait) -> dict[tuple[int, str], EventWait]:
-    """Waits as a batch holds them."""
+    """Waits by workflow and position, as a batch holds them."""
     return {(wait.workflow_key, wait.position): wait for wait in waits}
 
 
 def by_serial(*events: PendingEvent) -> dict[int, PendingEvent]:
-    """Events as a batch holds them."""
+    """Events by serial, as a batch holds them."""
     return {event.serial: event for event in events}
 
 
 def keys(records: Iterable[WorkflowRecord]) -> list[int]:
-    """Just the keys."""
+    """The keys of workflows."""
     return [record.key for record in records]
 
 
 def serials(rows: Iterable[PendingEvent] | Iterable[EventWait]) -> list[int]:
-    """Just the serials."""
+    """The serials of events or waits."""
     return [row.serial for row in rows]

@@ -1,4 +1,7 @@
-"""What a store keeps of pauses: the question beside the wait, and the list of all that are open."""
+"""What a store keeps about pauses: the question beside the wait, and the list of open pauses.
+
+A pause is stored as a wait with a `Question`. The list joins it with its workflow, which need not be in memory.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def check_question_round_trip(make: BackendFactory) -> None:
 
 
 def check_open_pauses(make: BackendFactory) -> None:
-    """A pause is listed with what a person needs to know of it and of its workflow, whatever its status is."""
+    """A pause is listed with all that a person needs to answer it, whatever the status of its workflow is."""
     with Store(make) as store:
         parked = workflow(2, id="w☃", name="other", round=3, status=WorkflowStatus.PARKED)
         asked = Question('{"☃":[1,null]}', "Decision | None", 5)
@@ -50,14 +53,14 @@ def check_open_pauses(make: BackendFactory) -> None:
 
 
 def check_pauses_are_filtered_and_paged(make: BackendFactory) -> None:
-    """Pauses come by number, page by page; of one workflow, of one name, or of all."""
+    """Pauses come by number, page by page: of one workflow, of workflows with one name, or of all."""
     with Store(make) as store:
         records = [workflow(1), workflow(2, name="other"), workflow(3)]
         pauses = [_pause(1, 30), _pause(2, 10), _pause(3, 20), _pause(1, 40, "1"), wait(1, 5, "2"), _pause(99, 6)]
         store.save(workflows_new=by_key(*records), waits_put=by_place(*pauses))
 
         def numbers(query: OpenPauses) -> list[int]:
-            return [one.number for one in store.backend.find(query)]
+            return [pause.number for pause in store.backend.find(query)]
 
         every = OpenPauses(limit=ALL)
         same(numbers(every), [10, 20, 30, 40])
@@ -71,7 +74,7 @@ def check_pauses_are_filtered_and_paged(make: BackendFactory) -> None:
 
 
 def check_pauses_go(make: BackendFactory) -> None:
-    """A pause that is dropped or purged with its workflow is listed no more, one that is put again in its new words."""
+    """A pause that is dropped or purged with its workflow is no longer listed; one put again has its new question."""
     with Store(make) as store:
         store.save(
             workflows_new=by_key(workflow(1), workflow(2)),
@@ -79,7 +82,7 @@ def check_pauses_go(make: BackendFactory) -> None:
         )
         again = _pause(1, 3, question=Question('"really?"', "bool"))
         store.save(waits_dropped={(1, "1")}, workflows_purged={2}, waits_put=by_place(again))
-        same([(one.number, one.prompt) for one in store.backend.find(OpenPauses(limit=ALL))], [(3, "really?")])
+        same([(pause.number, pause.prompt) for pause in store.backend.find(OpenPauses(limit=ALL))], [(3, "really?")])
 
 
 CHECKS: tuple[Check, ...] = (

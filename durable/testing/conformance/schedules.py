@@ -1,4 +1,8 @@
-"""What a store keeps of schedules: every field, by name and by key, and when they wake."""
+"""What a store keeps about schedules: every field, by name and by key, and their place among the timers.
+
+Schedules have negative keys, so that one ordered list of timers holds the ticks of schedules and the deadlines of
+workflows, and the engine needs a single window over both.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,11 @@ def _schedule(key: int, name: str, **fields: Any) -> ScheduleRecord:
 
 
 def _by_key(*schedules: ScheduleRecord) -> dict[int, ScheduleRecord]:
-    return {one.key: one for one in schedules}
+    return {schedule.key: schedule for schedule in schedules}
 
 
 def _names(store: Store, query: Schedules) -> list[str]:
-    return [one.name for one in store.backend.find(query)]
+    return [schedule.name for schedule in store.backend.find(query)]
 
 
 def check_schedule_round_trip(make: BackendFactory) -> None:
@@ -56,14 +60,14 @@ def check_schedule_round_trip(make: BackendFactory) -> None:
         Job(plan=plan, workflow="w", input="{}", overlap=overlap, catch_up=catch_up)
         for plan, overlap, catch_up in zip(plans, Overlap, CatchUp, strict=True)
     ]
-    others = [_schedule(-20 - n, f"other {n}", job=job) for n, job in enumerate(jobs)]
+    with_each_plan = [_schedule(-20 - n, f"other {n}", job=job) for n, job in enumerate(jobs)]
     with Store(make) as store:
-        store.save(schedules_put=_by_key(full, *others))
-        same(store.backend.find(Schedules(limit=ALL)), [full, *others])
+        store.save(schedules_put=_by_key(full, *with_each_plan))
+        same(store.backend.find(Schedules(limit=ALL)), [full, *with_each_plan])
 
 
 def check_schedules_are_found(make: BackendFactory) -> None:
-    """A schedule is found by its name or its key, and all of them by name, page by page."""
+    """A schedule is found by name or key. All of them come by name, page by page."""
     with Store(make) as store:
         store.save(schedules_put=_by_key(*(_schedule(-n, name) for n, name in enumerate("dbca", 1))))
         same(_names(store, Schedules(limit=ALL)), ["a", "b", "c", "d"])
@@ -77,7 +81,7 @@ def check_schedules_are_found(make: BackendFactory) -> None:
 
 
 def check_schedules_are_put_and_dropped(make: BackendFactory) -> None:
-    """A put replaces the schedule of its key and of its name; a drop leaves the others."""
+    """A put replaces the schedule with the same key or name; a drop leaves the others."""
     with Store(make) as store:
         store.save(schedules_put=_by_key(_schedule(-1, "a"), _schedule(-2, "b"), _schedule(-3, "c")))
         changed, again = _schedule(-1, "a", skipped=4), _schedule(-9, "b", skipped=5, wake_at=7)
@@ -89,7 +93,7 @@ def check_schedules_are_put_and_dropped(make: BackendFactory) -> None:
 
 
 def check_schedules_wake_among_workflows(make: BackendFactory) -> None:
-    """The next ticks stand in one line with the deadlines of workflows, whole and page by page."""
+    """`Timers` has the next ticks among the deadlines of workflows, in one order, also page by page."""
     with Store(make) as store:
         store.save(
             workflows_new=by_key(workflow(1, wake_at=50), workflow(2, wake_at=70), workflow(3)),
@@ -100,11 +104,11 @@ def check_schedules_wake_among_workflows(make: BackendFactory) -> None:
                 _schedule(-7, "d", wake_at=70),
             ),
         )
-        line = [(50, 1), (60, -5), (70, -7), (70, -4), (70, 2)]
-        same(store.backend.find(Timers(limit=ALL)), line)
-        for n, timer in enumerate(line):
-            same(store.backend.find(Timers(after=timer, limit=ALL)), line[n + 1 :])
-            same(store.backend.find(Timers(after=timer, limit=1)), line[n + 1 : n + 2])
+        timers = [(50, 1), (60, -5), (70, -7), (70, -4), (70, 2)]
+        same(store.backend.find(Timers(limit=ALL)), timers)
+        for n, timer in enumerate(timers):
+            same(store.backend.find(Timers(after=timer, limit=ALL)), timers[n + 1 :])
+            same(store.backend.find(Timers(after=timer, limit=1)), timers[n + 1 : n + 2])
         store.save(schedules_put=_by_key(_schedule(-4, "a", wake_at=10), _schedule(-5, "b")), schedules_dropped={-7})
         same(store.backend.find(Timers(limit=ALL)), [(10, -4), (50, 1), (70, 2)])
 

@@ -1,4 +1,8 @@
-"""Who is on trial, and whose body ran when the process died."""
+"""What a store keeps for crash blame: workflows on trial, and the mark of the body that ran when the process died.
+
+The mark is an array that the engine writes before each step without a commit, so it must survive the death of the
+process, but not that of the machine. A store without such a place returns 0, and the engine finds culprits by trial.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from durable.testing.conformance.kit import BackendFactory, Check, Store, by_key
 
 
 def check_suspects_are_put_and_dropped(make: BackendFactory) -> None:
-    """A put replaces the count of its workflow; a drop and a purge leave the others."""
+    """A put replaces the count of its workflow; a drop or a purge removes only its own."""
     with Store(make) as store:
         same(store.backend.find(Suspects()), [])
         store.save(workflows_new=by_key(workflow(1), workflow(2), workflow(3)), suspects_put={3: 1, 1: 1, 2: 1})
@@ -18,7 +22,7 @@ def check_suspects_are_put_and_dropped(make: BackendFactory) -> None:
 
 
 def check_mark_outlives_the_engine(make: BackendFactory) -> None:
-    """What an engine has marked last is what the next one reads; a store that cannot tell says 0."""
+    """The next engine reads the last mark of the one before; a store that cannot keep marks returns 0."""
     first = make()
     opened = first.open("first")
     opened.mark[0] = 7

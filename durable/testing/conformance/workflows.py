@@ -1,4 +1,9 @@
-"""What a store keeps of workflows: their rows, their history, their deadlines, and how they are found."""
+"""What a store keeps about workflows: rows, history and deadlines, and how they are found.
+
+A history that comes back in another order, or with an entry missing, makes the replay of its workflow diverge. A row
+that a filter misses is a workflow that is never recovered. So these checks compare whole records, use awkward text in
+every field that takes text, and read each page in both orders.
+"""
 
 from __future__ import annotations
 
@@ -77,12 +82,12 @@ def check_workflow_round_trip(make: BackendFactory) -> None:
 
 
 def check_taken_ids(make: BackendFactory) -> None:
-    """Of many ids those that a workflow has are told, each once, whatever characters they hold."""
+    """`TakenIds` returns those ids that belong to a workflow, whatever characters are in them."""
     odd = ["it's", 'a "quoted" one', "[]", "naïve 🎈", "null", "1", " "]
     with Store(make) as store:
         store.save(workflows_new=by_key(*(workflow(key, id=id) for key, id in enumerate(odd, start=1))))
-        asked = (*odd, *(f"free {id}" for id in odd), "NULL", "2", odd[0])
-        same(sorted(set(store.backend.find(TakenIds(asked)))), sorted(odd))
+        ids = (*odd, *(f"free {id}" for id in odd), "NULL", "2", odd[0])
+        same(sorted(set(store.backend.find(TakenIds(ids)))), sorted(odd))
         same(store.backend.find(TakenIds(())), [])
 
 
@@ -105,7 +110,7 @@ def check_every_enum_value(make: BackendFactory) -> None:
 
 
 def check_update(make: BackendFactory) -> None:
-    """A changed workflow replaces what was stored, fields that became None included, and its neighbours stay."""
+    """A changed workflow replaces the stored one, including fields that became None; other rows stay as they were."""
     with Store(make) as store:
         first = attrs.evolve(_FULL, key=1)
         other = workflow(2)
@@ -125,7 +130,7 @@ def check_update(make: BackendFactory) -> None:
 
 
 def check_continued_workflow(make: BackendFactory) -> None:
-    """A workflow that continues as another may change in all that it began with, and its history begins anew."""
+    """A workflow that continues as another may change the fields it was started with, and its history starts over."""
     with Store(make) as store:
         store.save(
             workflows_new=by_key(workflow(1), workflow(2)), history=[(1, entry(0)), (1, entry(1)), (2, entry(0))]
@@ -141,7 +146,7 @@ def check_continued_workflow(make: BackendFactory) -> None:
 
 
 def check_ids_are_unique(make: BackendFactory) -> None:
-    """An id or a key that is stored cannot be stored again; ids that differ in case are two; a purged one is free."""
+    """A stored id or key cannot be stored again. Ids are case-sensitive, and a purged one can be used again."""
     with Store(make) as store:
         store.commit(workflows_new=by_key(workflow(1, id="a"), workflow(2, id="A")))
         refuses(InvariantViolated, lambda: store.commit(workflows_new=by_key(workflow(3, id="a"))))
@@ -156,7 +161,7 @@ def check_ids_are_unique(make: BackendFactory) -> None:
 
 
 def check_history_order(make: BackendFactory) -> None:
-    """History comes back in the order of seq, per workflow, over any number of commits."""
+    """A history comes back in the order of `seq`, however many commits it came from."""
     with Store(make) as store:
         store.commit(history=[(1, entry(2)), (2, entry(0)), (1, entry(0))])
         store.save(history=[(1, entry(10)), (1, entry(1)), (1, entry(9))])
@@ -167,7 +172,7 @@ def check_history_order(make: BackendFactory) -> None:
 
 
 def check_trimmed_history(make: BackendFactory) -> None:
-    """Entries that are trimmed are gone, the others keep their numbers and order, and no other workflow is touched."""
+    """Trimmed entries are gone. The others keep their numbers and order, and no other workflow is affected."""
     with Store(make) as store:
         both = [(key, entry(seq)) for seq in range(1, 7) for key in (1, 2)]
         store.save(workflows_new=by_key(workflow(1), workflow(2)), history=both)
@@ -181,7 +186,7 @@ def check_trimmed_history(make: BackendFactory) -> None:
 
 
 def check_trimmed_in_its_own_commit(make: BackendFactory) -> None:
-    """An entry that is added and trimmed by one commit is not kept, and those around it are."""
+    """An entry that one commit both appends and trims is not stored; its neighbours are."""
     with Store(make) as store:
         store.save(
             workflows_new=by_key(workflow(1)),
@@ -192,7 +197,7 @@ def check_trimmed_in_its_own_commit(make: BackendFactory) -> None:
 
 
 def check_trim_of_nothing(make: BackendFactory) -> None:
-    """To trim what is not there, was trimmed before, or goes anyway does no harm; a refused batch trims nothing."""
+    """Trimming an entry that is absent, trimmed before, or purged anyway is harmless; a refused batch trims nothing."""
     with Store(make) as store:
         store.save(workflows_new=by_key(workflow(1), workflow(2)), history=[(1, entry(1)), (2, entry(1))])
         store.save(history_trimmed={(1, 9), (7, 1)})
@@ -205,7 +210,7 @@ def check_trim_of_nothing(make: BackendFactory) -> None:
 
 
 def check_timers(make: BackendFactory) -> None:
-    """Timers come by time and then by key, as many as asked for, and follow what `wake_at` becomes."""
+    """Timers come by time, then by key, at most `limit` of them, and follow every change of `wake_at`."""
     with Store(make) as store:
         times = {1: 50, 2: 10, 3: None, 4: 10, 5: 0}
         store.save(workflows_new=by_key(*(workflow(key, wake_at=at) for key, at in times.items())))
@@ -255,7 +260,7 @@ _FILTERS: tuple[tuple[Workflows, list[int]], ...] = (
 
 
 def check_workflow_filters(make: BackendFactory) -> None:
-    """Each filter of `Workflows` picks its rows, in both orders and combined, and counts the same ones."""
+    """Each filter of `Workflows` finds its rows, alone and combined, in both orders; `count` agrees with `find`."""
     with Store(make) as store:
         _varied(store)
         for query, expected in _FILTERS:
@@ -272,14 +277,14 @@ def check_workflow_paging(make: BackendFactory) -> None:
             for newest_first in (False, True):
                 seen: list[int] = []
                 page = attrs.evolve(query, newest_first=newest_first, limit=2)
-                while found := keys(store.backend.find(page)):
-                    seen += found
-                    page = attrs.evolve(page, after=found[-1])
+                while page_keys := keys(store.backend.find(page)):
+                    seen += page_keys
+                    page = attrs.evolve(page, after=page_keys[-1])
                 same(seen, expected[::-1] if newest_first else expected)
 
 
 def check_purge(make: BackendFactory) -> None:
-    """A purged workflow takes its history, waits, mailbox, tags and timer along, and nothing of any other."""
+    """Purging a workflow removes its history, waits, mailbox, tags and timer, and nothing of any other."""
     with Store(make) as store:
         records = [workflow(key, tags=("red",), wake_at=key) for key in (1, 2)]
         store.save(
