@@ -1,7 +1,8 @@
-"""Histories as JSON files: one workflow each, to be kept in a repository and replayed by its tests.
+"""Histories as JSON files: one workflow per file, to be kept in a repository and replayed by its tests.
 
-The fields are the columns of the tables, so a new column travels by itself. A field that has its usual value is left
-out, and a field that an older file does not have gets it back. Knows the layout of the file. Must not know stores.
+The fields are the columns of the tables, so a new column needs no change here. A field with its default value is
+omitted, and a field that an older file does not have gets its default. Knows the layout of the file, and nothing about
+stores.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from durable.model.records import EntryKind, EntryStatus, HistoryEntry, Workflow
 
 FORMAT = 1
 _NAME_MAX = 80
-# What a field holds that a file does not mention; these must be mentioned.
+# Fields that a file must contain. Any other field has a default.
 _REQUIRED = ("id", "name", "status", "input", "created_at", "start_at")
 _USUAL_RECORD = rows.workflow_row(
     WorkflowRecord(key=0, id="?", name="?", status=WorkflowStatus.RUNNING, input="", created_at=0, start_at=0)
@@ -31,7 +32,10 @@ _USUAL_ENTRY = rows.history_rows([(0, HistoryEntry(0, "", EntryKind.ACTIVITY, ""
 
 
 def save_histories(histories: Iterable[WorkflowHistory], folder: str | os.PathLike[str]) -> list[Path]:
-    """Write each history to a file of its own in this folder, which is created; the same workflow, the same file."""
+    """Write each history to a separate file in this folder, which is created if necessary. Returns the files.
+
+    The name of a file depends only on the id of the workflow, so a later export replaces an earlier one.
+    """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
@@ -45,7 +49,7 @@ def save_histories(histories: Iterable[WorkflowHistory], folder: str | os.PathLi
 def load_histories(path: str | os.PathLike[str]) -> Iterator[WorkflowHistory]:
     """The history in a file, or those in all `*.json` files of a folder, in the order of their names.
 
-    Raises `CodecError` for a file that holds none, `StoreUnusable` for a path that leads nowhere.
+    Raises `CodecError` for a file that is not a history, `StoreUnusable` for a path that does not exist.
     """
     source = Path(path)
     if not source.exists():
@@ -55,7 +59,7 @@ def load_histories(path: str | os.PathLike[str]) -> Iterator[WorkflowHistory]:
 
 
 def history_to_json(history: WorkflowHistory) -> str:
-    """A history as JSON text, laid out for people: one entry, one line."""
+    """A history as JSON text, laid out for people: one line per entry."""
     record = _fields(rows.WORKFLOW, rows.workflow_row(history.record), _USUAL_RECORD, _REQUIRED)
     record.pop("key", None)
     entries = [
@@ -68,37 +72,37 @@ def history_to_json(history: WorkflowHistory) -> str:
 
 
 def history_from_json(text: str, where: str = "history") -> WorkflowHistory:
-    """The history of a JSON text. Raises `CodecError`, naming `where` it was found."""
+    """The history in a JSON text. Raises `CodecError` that starts with `where`, such as the name of the file."""
     try:
         data = json.loads(text)
         if not isinstance(data, dict) or data.get("durable") != FORMAT:
-            raise ValueError(f'is no exported history: it must begin with "durable": {FORMAT}')
+            raise ValueError(f'is not an exported history: it must contain "durable": {FORMAT}')
         entries = data.get("history")
         if not isinstance(entries, list):
             raise ValueError('the list "history" is missing')
         record = _record(rows.WORKFLOW, data.get("workflow"), _USUAL_RECORD, _REQUIRED)
-        found = [_record(rows.HISTORY, one, _USUAL_ENTRY, _ENTRY_REQUIRED) for one in entries]
+        entries_read = [_record(rows.HISTORY, entry, _USUAL_ENTRY, _ENTRY_REQUIRED) for entry in entries]
     except (ValueError, RecursionError) as error:
         raise CodecError(where, str(error)) from error
-    return WorkflowHistory(record, tuple(found))
+    return WorkflowHistory(record, tuple(entries_read))
 
 
 def _fields(table: Table[Any], row: Row, usual: Row, required: tuple[str, ...]) -> dict[str, Any]:
     named = zip(table.columns, row, usual, strict=True)
-    return {column: value for column, value, other in named if column in required or value != other}
+    return {column: value for column, value, default in named if column in required or value != default}
 
 
 def _record(table: Table[Any], data: object, usual: Row, required: tuple[str, ...]) -> Any:
     if not isinstance(data, dict):
-        raise ValueError(f"{table.name} is {type(data).__name__} and no JSON object")
+        raise ValueError(f"{table.name} is {type(data).__name__}, not a JSON object")
     if unknown := data.keys() - set(table.columns):
-        raise ValueError(f"the field {min(unknown)!r} is unknown: a newer durable has written this")
+        raise ValueError(f"the field {min(unknown)!r} is unknown: a newer durable wrote this file")
     if missing := set(required) - data.keys():
         raise ValueError(f"the field {min(missing)!r} of {table.name} is missing")
-    return table.record(tuple(data.get(column, other) for column, other in zip(table.columns, usual, strict=True)))
+    return table.record(tuple(data.get(column, default) for column, default in zip(table.columns, usual, strict=True)))
 
 
 def _file_name(record: WorkflowRecord) -> str:
-    """A name that every file system takes; the digest tells ids apart that look the same in it."""
+    """A name that every file system accepts. The digest tells apart ids that look the same after the replacement."""
     shown = re.sub(r"[^A-Za-z0-9._-]+", "_", record.id).strip("._")[:_NAME_MAX]
     return f"{shown or 'workflow'}-{digest(record.id)[:8]}.json"

@@ -1,4 +1,4 @@
-"""The root of the tree, and what stands outside it."""
+"""The root of the tree, and the one exception that stays outside it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from typing import ClassVar
 
 
 class DurableError(Exception):
-    """The base of every error that durable raises on purpose. `says` is its message, with the names of its fields."""
+    """The base of every error that durable raises on purpose.
+
+    `says` is the template of the message; it is filled with the fields of the error. A class without a template shows
+    its arguments, as any exception does.
+    """
 
     says: ClassVar[str] = ""
 
@@ -14,9 +18,9 @@ class DurableError(Exception):
         return self.says.format_map(vars(self)) if self.says else super().__str__()
 
     def __reduce__(self) -> tuple[type[DurableError], tuple[object, ...]]:
-        # Frozen fields are set by __init__ only, so a copy is built from them and not patched.
+        # Only __init__ can set frozen fields. The default would set attributes on the copy, and a frozen class refuses.
         return type(self), self.args
 
 
 class InvariantViolated(Exception):
-    """A bug in durable; please report it. Not a `DurableError`, so nobody handles it by accident."""
+    """A bug in durable; please report it. Not a `DurableError`, so that no handler catches it by accident."""

@@ -1,4 +1,7 @@
-"""What is raised in a workflow body, or about one."""
+"""Errors raised in a workflow body, or about one.
+
+`Cancelled` and `SessionClosed` derive from `BaseException`: an `except Exception` in a body must not swallow them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from durable.errors.base import DurableError
 
 @attrs.frozen(slots=False)
 class TimedOut(DurableError, TimeoutError):
-    """An operation did not finish within its limit."""
+    """An operation did not finish within its limit. It was withdrawn, so its late result is ignored."""
 
     operation: str
     seconds: float
@@ -19,7 +22,7 @@ class TimedOut(DurableError, TimeoutError):
 
 @attrs.frozen(slots=False)
 class OperationMisused(DurableError, TypeError):
-    """Workflow code used an operation in a way that cannot work."""
+    """Workflow code used an operation in a way that cannot work. `problem` says which, and how to write it."""
 
     problem: str
 
@@ -29,7 +32,7 @@ class OperationMisused(DurableError, TypeError):
 
 @attrs.frozen(slots=False)
 class HistoryDiverged(DurableError):
-    """The body asks for something else than what is recorded; the workflow is parked."""
+    """The body asks for something other than what is recorded. The workflow is parked, and its history is unchanged."""
 
     workflow_id: str
     position: str
@@ -37,15 +40,15 @@ class HistoryDiverged(DurableError):
     asked: str
 
     says = (
-        "workflow {workflow_id!r} no longer fits its history at position {position}\n"
+        "the code of workflow {workflow_id!r} no longer matches its history at position {position}\n"
         "  - recorded: {recorded}\n"
         "  + code asks: {asked}\n"
-        "bring back the code that fits; nothing was lost and nothing was appended"
+        "Deploy code that matches the history; nothing was lost and nothing was added"
     )
 
 
 class Cancelled(BaseException):
-    """Raised at the current wait of a workflow that is being cancelled; clean up and let it pass."""
+    """Raised at the current wait of a workflow that is being cancelled. Clean up, then let it propagate."""
 
     def __init__(self, reason: str | None = None) -> None:
         super().__init__(reason)
@@ -53,4 +56,4 @@ class Cancelled(BaseException):
 
 
 class SessionClosed(BaseException):
-    """Private: thrown through a body that is being closed, so that no operation runs in its `finally`."""
+    """Private: thrown into a body that is being closed, so that its `finally` blocks cannot run operations."""

@@ -1,4 +1,7 @@
-"""What a parent learns of a child that did not succeed."""
+"""What a parent sees when its child did not succeed.
+
+Both outcomes are subclasses of what a client gets for the same end, so one `except` serves parents and clients.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ class ChildWorkflowCancelled(WorkflowCancelled):
 
 @attrs.frozen(slots=False)
 class ChildDepthExceeded(DurableError):
-    """Children have started children beyond the limit."""
+    """Starting this child would nest children deeper than `EngineConfig.max_child_depth`."""
 
     workflow_id: str
     limit: int
 
     says = (
         "workflow {workflow_id!r} is {limit} children deep (max_child_depth): "
-        "does a workflow start itself? Use continue_as for endless work"
+        "check whether it starts itself, and use continue_as for endless work"
     )

@@ -1,4 +1,4 @@
-"""The engine is not there for this caller."""
+"""The engine cannot serve this caller."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from durable.errors.base import DurableError
 
 @attrs.frozen(slots=False)
 class EngineClosed(DurableError):
-    """The engine is not open: not entered yet, shutting down, or shut down."""
+    """The engine is not open: it was not entered yet, is shutting down, or is shut down."""
 
     problem: str = "the engine is shut down"
 
@@ -18,8 +18,8 @@ class EngineClosed(DurableError):
 
 @attrs.frozen(slots=False)
 class EngineForked(DurableError):
-    """The engine was opened in another process and does not survive a fork."""
+    """The engine was opened in another process, and an engine does not survive a fork. `opened_in` is its pid."""
 
     opened_in: int
 
-    says = "this engine belongs to process {opened_in}: open an engine of its own after the fork"
+    says = "this engine belongs to process {opened_in}: open a new engine after the fork"

@@ -1,4 +1,4 @@
-"""An event is refused, or cannot be found."""
+"""An event is refused, or cannot be found. A refused event was not stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from durable.errors.base import DurableError
 
 @attrs.frozen(slots=False)
 class PendingEventsFull(DurableError):
-    """Too many events wait in the mailbox of a workflow, or untargeted under a name; this one was not accepted."""
+    """Too many events are pending, in the mailbox of a workflow or untargeted under one name.
+
+    `mailbox` is the id of that workflow, None for untargeted events.
+    """
 
     name: str
     limit: int
@@ -17,17 +20,17 @@ class PendingEventsFull(DurableError):
 
     def __str__(self) -> str:
         place = f"events named {self.name!r}" if self.mailbox is None else f"events for workflow {self.mailbox!r}"
-        what = f"{self.limit} {place} are pending already (max_pending_events): nothing was stored"
-        return f"{what}; let workflows take some, or send again later"
+        problem = f"{self.limit} {place} are already pending (max_pending_events), so nothing was stored"
+        return f"{problem}; send it again after some were taken"
 
 
 @attrs.frozen(slots=False)
 class EventConflict(DurableError):
-    """The sender's event id was used before for another event."""
+    """The sender's event id was used before for a different event. The same event sent twice is accepted once."""
 
     event_id: str
 
-    says = "event id {event_id!r} was used before with another payload, name, key or target; use a new id"
+    says = "event id {event_id!r} was used before with a different payload, name, key or target; use a new id"
 
 
 @attrs.frozen(slots=False)
@@ -36,12 +39,12 @@ class DeadLetterNotFound(DurableError, LookupError):
 
     letter_id: int
 
-    says = "no dead letter {letter_id}: it may have been replayed or removed"
+    says = "there is no dead letter {letter_id}: it may have been replayed or removed"
 
 
 @attrs.frozen(slots=False)
 class EventTypeMismatch(DurableError, TypeError):
-    """The workflow that would get the event waits for another type of payload and cannot read this one."""
+    """The workflow that would take the event waits for another type of payload and cannot read this one."""
 
     name: str
     sent: str
@@ -51,7 +54,7 @@ class EventTypeMismatch(DurableError, TypeError):
 
     says = (
         "event {name!r} was sent as {sent}, but workflow {workflow_id!r} waits for it as {awaited} and cannot read it "
-        "({problem}): nothing was stored; use one Event definition for both, or another name"
+        "({problem}). Nothing was stored; use one Event definition for both, or another name"
     )
 
 
@@ -61,4 +64,6 @@ class EventNotFound(DurableError, LookupError):
 
     event_id: int
 
-    says = "no pending event {event_id}: a workflow may have taken it, or it has expired or become a dead letter"
+    says = (
+        "there is no pending event {event_id}: a workflow may have taken it, or it has expired or become a dead letter"
+    )

@@ -1,4 +1,4 @@
-"""Definitions that do not fit together, or are missing."""
+"""Definitions that clash, or are missing. Raised when code is imported, or when an engine starts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from durable.errors.base import DurableError
 
 
 class RegistrationError(DurableError):
-    """The workflows that this process knows do not fit together."""
+    """The workflows registered in this process do not fit together."""
 
 
 @attrs.frozen(slots=False)
 class UnknownWorkflow(RegistrationError):
-    """No workflow of this name and version is registered in this process."""
+    """No workflow with this name and version is registered in this process."""
 
     name: str
     version: int
@@ -26,7 +26,10 @@ class UnknownWorkflow(RegistrationError):
 
 @attrs.frozen(slots=False)
 class DuplicateWorkflow(RegistrationError):
-    """Two different functions claim one workflow name and version."""
+    """Two different functions claim the same workflow name and version.
+
+    `first` and `second` say where they are defined. Defining the same function again, by a reload, is allowed.
+    """
 
     name: str
     version: int
@@ -41,7 +44,7 @@ class DuplicateWorkflow(RegistrationError):
 
 @attrs.frozen(slots=False)
 class DuplicateActivity(RegistrationError):
-    """Two functions of one module claim one activity name."""
+    """Two functions of one module claim the same activity name."""
 
     name: str
     first: str

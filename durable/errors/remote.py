@@ -1,4 +1,7 @@
-"""Errors that only callers in another process meet, or who asks the wrong shard."""
+"""Errors that callers meet in another process, or when they ask the wrong shard.
+
+Caller and engine may run different versions of durable: `RemoteError` and `NotSupported` report where they differ.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from durable.errors.base import DurableError
 
 @attrs.frozen(slots=False)
 class RemoteError(DurableError):
-    """The engine has refused with an error that this version does not know: its stored name, fields and message."""
+    """The engine refused with an error that this version does not have.
+
+    The stored name, the fields and the message are those that the engine sent.
+    """
 
     name: str
     fields: dict[str, Any]
@@ -22,14 +28,14 @@ class RemoteError(DurableError):
 
 @attrs.frozen(slots=False)
 class NotSupported(DurableError):
-    """The engine does not know this operation."""
+    """The engine does not have this operation: it runs an older durable than the caller."""
 
     operation: str
     engine_version: str
 
     says = (
         "the engine runs durable {engine_version}, which has no operation {operation!r}: "
-        "upgrade durable-engine there, or use the version of the engine here"
+        "upgrade durable-engine there, or install the engine's version here"
     )
 
 

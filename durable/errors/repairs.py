@@ -1,4 +1,7 @@
-"""`engine.runs.retry`, `fork` or `repair` is refused. Nothing was written."""
+"""`engine.runs.retry`, `fork` or `repair` is refused. Nothing was written.
+
+Each error carries a `problem` written by the check that failed, in `durable.engine.repair`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from durable.errors.base import DurableError
 
 @attrs.frozen(slots=False)
 class CannotRetry(DurableError):
-    """The workflow cannot go on from where it stopped."""
+    """The workflow cannot continue from where it stopped."""
 
     workflow_id: str
     problem: str
@@ -19,7 +22,7 @@ class CannotRetry(DurableError):
 
 @attrs.frozen(slots=False)
 class CannotFork(DurableError):
-    """There is no such place to fork the workflow from."""
+    """The workflow cannot be forked from this position."""
 
     workflow_id: str
     position: str
@@ -30,7 +33,7 @@ class CannotFork(DurableError):
 
 @attrs.frozen(slots=False)
 class CannotRepair(DurableError):
-    """What is recorded at this position cannot be replaced, or not by this value."""
+    """The record at this position cannot be replaced, or not by this value."""
 
     workflow_id: str
     position: str

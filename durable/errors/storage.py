@@ -1,4 +1,7 @@
-"""The store cannot be used, or not any more."""
+"""The store cannot be used, or can no longer be used.
+
+No workflow causes these errors: the fix is in the file system, the deployment or the other process.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,21 @@ from durable.errors.base import DurableError
 
 
 class StorageError(DurableError):
-    """Something is wrong with the store."""
+    """The base of every error about a store."""
 
 
 @attrs.frozen(slots=False)
 class StorageUnavailable(StorageError):
-    """The store does not take writes; what was not acknowledged may not be stored."""
+    """The store does not accept writes. What was acknowledged is stored; anything later may be lost."""
 
     problem: str
 
-    says = "the store is unavailable: {problem}; put it right and restart the service, it recovers by itself"
+    says = "the store is unavailable: {problem}. Fix this and restart the service; it then recovers by itself"
 
 
 @attrs.frozen(slots=False)
 class StoreUnusable(StorageError):
-    """This path cannot hold a store or a backup, or its file is damaged or was taken away; nothing was changed."""
+    """The path cannot hold a store or a backup, or its file is damaged or was removed. Nothing was changed."""
 
     store: str
     problem: str
@@ -32,31 +35,31 @@ class StoreUnusable(StorageError):
 
 @attrs.frozen(slots=False)
 class StoreInUse(StorageError):
-    """Another engine works on this store."""
+    """Another engine has this store open. `holder` describes it: its host and process, as far as the lock says."""
 
     store: str
     holder: str
 
-    says = "{store!r} is in use by {holder}: one engine per file; stop that one first"
+    says = "{store!r} is in use by {holder}: only one engine may use a file; stop the other engine first"
 
 
 @attrs.frozen(slots=False)
 class StoreTooNew(StorageError):
-    """The store was written by a newer durable."""
+    """A newer durable wrote this store. `found` is its schema version, `known` the newest that this durable reads."""
 
     store: str
     found: int
     known: int
 
     says = (
-        "{store!r} has schema version {found}, this durable knows up to {known}: "
+        "{store!r} has schema version {found}, this durable supports versions up to {known}: "
         "upgrade durable-engine; nothing was changed"
     )
 
 
 @attrs.frozen(slots=False)
 class StoreFenced(StorageError):
-    """Another incarnation has taken the store over; this one must not write any more."""
+    """Another engine has taken over the store. This one stops at once and writes nothing more."""
 
     store: str
 

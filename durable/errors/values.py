@@ -1,4 +1,8 @@
-"""A value that was passed or returned cannot be used."""
+"""A value that was passed or returned cannot be used.
+
+`InvalidValue` and `WrongType` are about arguments and are raised before anything happens. `CodecError` is about
+storing: a value must survive the way to JSON and back, or it is refused.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from durable.errors.base import DurableError
 
 @attrs.frozen(slots=False)
 class _Refused(DurableError):
-    """Something the caller passed cannot be used."""
+    """An argument cannot be used. `what` names it, as in `schedule: name`."""
 
     what: str
     problem: str
@@ -18,7 +22,7 @@ class _Refused(DurableError):
 
 
 class InvalidValue(_Refused, ValueError):
-    """An argument has the right type and a senseless value."""
+    """An argument has the right type but a value that makes no sense."""
 
 
 class WrongType(_Refused, TypeError):
@@ -27,7 +31,7 @@ class WrongType(_Refused, TypeError):
 
 @attrs.frozen(slots=False)
 class CodecError(DurableError, ValueError):
-    """A value cannot be stored as JSON and read back as the same value."""
+    """A value cannot be stored as JSON and read back unchanged. `where` names the function and its parameter."""
 
     where: str
     problem: str
@@ -37,13 +41,10 @@ class CodecError(DurableError, ValueError):
 
 @attrs.frozen(slots=False)
 class PayloadTooLarge(DurableError, ValueError):
-    """A value is larger than `EngineConfig.max_payload_bytes`."""
+    """A value is larger than `EngineConfig.max_payload_bytes`. Sizes are bytes of JSON text in UTF-8."""
 
     where: str
     size: int
     limit: int
 
-    says = (
-        "{where}: {size} bytes are more than max_payload_bytes={limit}; "
-        "store the data elsewhere and pass a reference to it"
-    )
+    says = "{where}: {size} bytes exceed max_payload_bytes={limit}; store the data elsewhere and pass a reference to it"

@@ -1,4 +1,7 @@
-"""A workflow does not exist, exists already, or has ended another way than expected."""
+"""A workflow does not exist, exists already, or did not end in the way the caller expects.
+
+`handle.result()` raises `WorkflowFailed`, `WorkflowCancelled` and `WorkflowParked`.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +22,22 @@ class WorkflowNotFound(DurableError, LookupError):
 
 @attrs.frozen(slots=False)
 class WorkflowAlreadyExists(DurableError):
-    """The id belongs to a workflow that was started with another call, other tags or another delay."""
+    """The id belongs to a workflow that was started with a different call, other tags or another delay.
+
+    `difference` says which. Starting the same call again is allowed and returns the existing run.
+    """
 
     workflow_id: str
     name: str
     difference: str = "the id is taken"
 
-    says = "workflow {workflow_id!r} exists already as {name!r}: {difference}; use another id, or repeat the same call"
+    says = "workflow {workflow_id!r} already exists as {name!r}: {difference}; use another id, or repeat the same call"
 
 
 class WorkflowTerminated(DurableError):
-    """The workflow has ended, with this `status`, so it can take nothing more.
+    """The workflow has ended with this `status`, so it accepts nothing more.
 
-    Its fields are read from `args`, which hold plain text: that is what is stored of an error, and what it is restored
-    from.
+    The properties read `args`, which hold plain text: an error is stored as its `args` and restored from them.
     """
 
     def __init__(self, workflow_id: str, status: WorkflowStatus | str) -> None:
@@ -40,7 +45,7 @@ class WorkflowTerminated(DurableError):
 
     @property
     def workflow_id(self) -> str:
-        """Which workflow."""
+        """The id of the workflow."""
         id: str = self.args[0]
         return id
 
@@ -50,12 +55,12 @@ class WorkflowTerminated(DurableError):
         return WorkflowStatus(self.args[1])
 
     def __str__(self) -> str:
-        return f"workflow {self.workflow_id!r} has ended ({self.status.value}) and takes nothing more"
+        return f"workflow {self.workflow_id!r} has ended ({self.status.value}) and accepts nothing more"
 
 
 @attrs.frozen(slots=False)
 class WorkflowFailed(DurableError):
-    """The workflow ended with an error; `__cause__` is the original one."""
+    """The workflow ended with an error. `__cause__` is that error, rebuilt if its class is loaded."""
 
     workflow_id: str
     error_type: str
@@ -77,21 +82,21 @@ class WorkflowCancelled(DurableError):
 
 @attrs.frozen(slots=False)
 class WorkflowParked(DurableError):
-    """The workflow is set aside until its code or its data fits again: it has no result yet and takes no answer now."""
+    """The workflow is set aside until its code or its data fits again. It has no result, and accepts no answer now."""
 
     workflow_id: str
     detail: str
 
     says = (
-        "workflow {workflow_id!r} is parked, and nothing of it is lost. Put right what is named below; it continues "
-        "after the next start or engine.runs.retry, and an open pause can be answered then. "
+        "workflow {workflow_id!r} is parked, and nothing is lost. Fix the problem below; the workflow continues after "
+        "the next start or engine.runs.retry, and an open pause can be answered then. "
         "result(wait_if_parked=True) waits for that. It is parked because: {detail}"
     )
 
 
 @attrs.frozen(slots=False)
 class WrongWorkflow(DurableError):
-    """A handle was made for one workflow, and its id belongs to another."""
+    """A handle was made for one workflow, but its id belongs to a run of another."""
 
     workflow_id: str
     name: str
@@ -99,5 +104,5 @@ class WrongWorkflow(DurableError):
 
     says = (
         "workflow {workflow_id!r} runs {name!r}, not {expected!r}: "
-        "pass the id of a {expected!r} run to handle(), or the workflow that this id belongs to"
+        "pass handle() the id of a {expected!r} run, or the workflow that this id belongs to"
     )

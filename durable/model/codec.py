@@ -1,9 +1,9 @@
-"""Values as JSON text, by annotation, written and read back before they are accepted.
+"""Values as JSON text, by annotation. Each value is written, read back and compared before it is accepted.
 
-A `Coder` knows one annotation, a `FunctionCoder` the parameters and the result of one function; a `Codec` makes and
-keeps both. This room knows functions and JSON text. It must not know what the function is for (activity, workflow,
-event): the words for that are given to it. Every failure is a `CodecError` that says where; nothing here is ever
-pickled, imported or looked up by a stored name.
+A `Coder` handles one annotation, a `FunctionCoder` the parameters and the result of one function. A `Codec` makes both
+and caches them. This module knows functions and JSON text. It knows nothing about the purpose of a function (activity,
+workflow, event): callers pass the words for that, for use in errors. Every failure is a `CodecError` that says where.
+Nothing here is pickled, imported or looked up by a stored name.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from durable.model.unfinished import Unfinished, remedy_in
 V = TypeVar("V")
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
-# Both caches are emptied when they are full: functions and names may be made without end, `call(lambda: ...)` say.
+# A full cache is emptied. A program may make new functions without end, as in `call(lambda: ...)`.
 CACHED_MAX = 10_000
-# What the writer of JSON says of a class that it does not know.
+# The message of msgspec for a class that it cannot encode.
 _NOT_JSON = re.compile(r"Encoding objects of type (\S+) is unsupported")
-# Scalars of which every value can be stored and none can change.
+# Immutable scalars whose every value can be stored. A str may hold a surrogate, a float may be NaN.
 _PLAIN = SCALARS - {str, float}
 
 
 class Codec:
-    """Makes coders for annotations and functions, and keeps them."""
+    """Makes coders for annotations and functions, and caches them."""
 
     def __init__(self, converter: Converter | None = None) -> None:
         self._converter = make_converter() if converter is None else converter
@@ -47,25 +47,25 @@ class Codec:
         self._functions: dict[tuple[Any, str], FunctionCoder] = {}
 
     def coder(self, annotation: Any, where: str) -> Coder:
-        """The coder of an annotation. Raises `CodecError` for a type that cannot be stored."""
+        """The coder of an annotation. `where` starts its errors. Raises `CodecError` if the type cannot be stored."""
         return _cached(self._coders, (annotation, where), lambda: Coder(annotation, where, self._converter))
 
     def function(self, fn: Callable[..., Any], name: str) -> FunctionCoder:
-        """The coder of a function's parameters and result; `name` says in words what the function is."""
+        """The coder of a function's parameters and result. `name` describes it in errors, as in `activity charge`."""
         return _cached(self._functions, (fn, name), lambda: FunctionCoder(fn, name, self))
 
 
 def _cached(cache: dict[tuple[Any, str], V], key: tuple[Any, str], make: Callable[[], V]) -> V:
     try:
-        known = cache.get(key)
+        coder = cache.get(key)
     except TypeError:
         return make()
-    if known is None:
-        known = make()
+    if coder is None:
+        coder = make()
         if len(cache) >= CACHED_MAX:
             cache.clear()
-        cache[key] = known
-    return known
+        cache[key] = coder
+    return coder
 
 
 class Coder:
@@ -76,12 +76,12 @@ class Coder:
     def __init__(self, annotation: Any, where: str, converter: Converter) -> None:
         self.where = where
         if isinstance(annotation, type) and issubclass(annotation, Unfinished):
-            # What it is asked to store then says what to do, which is more than that its class cannot be stored.
+            # Accept the annotation, so that storing a value fails with its remedy. That says more than a refused type.
             annotation = Any
         self._annotation = annotation
         try:
             self._annotation = annotation = unwrap(annotation)
-            # Values of these classes are their own JSON form: nothing to convert, and nothing that could get lost.
+            # Values of these classes are their own JSON form: nothing to convert, and nothing to compare.
             self._quick = scalar_kinds(annotation)
             self._write = converter.get_unstructure_hook(annotation)
             self._read = converter.get_structure_hook(annotation)
@@ -89,7 +89,7 @@ class Coder:
             raise CodecError(where, f"{_name(annotation)} cannot be stored: {_brief(error)}; {STORABLE}") from error
 
     def pack(self, value: Any) -> tuple[str, Any]:
-        """The JSON text of a value, and the value as it will be read. Raises `CodecError` if it does not survive."""
+        """The JSON text of a value, and the value as a replay will read it. Raises `CodecError` if it would change."""
         kind = type(value)
         try:
             if kind in self._quick and (kind is not float or math.isfinite(value)):
@@ -106,7 +106,7 @@ class Coder:
 
     @property
     def expects(self) -> str:
-        """The annotation, in words."""
+        """The annotation as people write it."""
         return _name(self._annotation)
 
     def unpack(self, text: str) -> Any:
@@ -114,7 +114,7 @@ class Coder:
         return self.read(decoded(self.where, text))
 
     def read(self, data: Any, source: str = "stored") -> Any:
-        """The value of JSON data that is decoded already. Raises `CodecError`, and nothing else."""
+        """The value of JSON data. `source` says in errors where the data is from. Raises `CodecError`, nothing else."""
         try:
             return self._read(data, self._annotation)
         except Exception as error:
@@ -128,23 +128,23 @@ class Coder:
         problem = f"expected {_name(self._annotation)}, got {show(value)} ({type(value).__name__})"
         detail = _detail(error)
         if isinstance(error, AttributeError) or detail == f": {problem}":
-            # Of a value of another class it tells only what the writer stumbled over, or the same once more.
+            # For a value of the wrong class the detail is an accident of the writer, or repeats the problem.
             detail = ""
-        return f"{problem}{detail}; pass what the annotation says, or change the annotation"
+        return f"{problem}{detail}; pass a value of the annotated type, or change the annotation"
 
 
-# What to do about a value that does not survive.
-_ANNOTATE = "annotate it with the type that it has"
-_KEEP = "its serializer loses something; keep what gets lost, such as a time zone, in a field of its own"
+# What to do about a value that comes back changed.
+_ANNOTATE = "annotate it with its actual type"
+_KEEP = "its serializer loses something; keep the lost part, such as a time zone, in a separate field"
 
-# Parameters that a call may leave out.
+# Kinds of parameters that a call may omit.
 _VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 class FunctionCoder:
-    """The arguments of one function to JSON text and back, and the coder of its result.
+    """The arguments of one function as JSON text and back, and the coder of its result.
 
-    Annotations are resolved when they are first needed: a decorator runs before the names below it exist.
+    Annotations are resolved on first use: a decorator runs before the names further down in the module exist.
     """
 
     def __init__(self, fn: Callable[..., Any], name: str, codec: Codec) -> None:
@@ -153,17 +153,19 @@ class FunctionCoder:
         self._codec = codec
         self._signature = _signature(fn)
         self._parameters = self._signature.parameters
-        simple = all(one.kind is Parameter.POSITIONAL_OR_KEYWORD for one in self._parameters.values())
+        simple = all(parameter.kind is Parameter.POSITIONAL_OR_KEYWORD for parameter in self._parameters.values())
         self._most = len(self._parameters) if simple else -1
         self._keys = {name: encode(name).decode() for name in self._parameters}
-        self._least = sum(one.default is Parameter.empty for one in self._parameters.values())
-        # Whether a call that leaves an argument out would share something that can change with all other calls.
-        defaults = [one.default for one in self._parameters.values() if one.default is not Parameter.empty]
+        self._least = sum(parameter.default is Parameter.empty for parameter in self._parameters.values())
+        # Whether calls that omit an argument would share a mutable default.
+        defaults = [
+            parameter.default for parameter in self._parameters.values() if parameter.default is not Parameter.empty
+        ]
         self._shares = not all(map(_is_constant, defaults))
 
     @functools.cached_property
     def result(self) -> Coder:
-        """The coder of what the function returns in the end. Raises `CodecError` if it has none."""
+        """The coder of the value that the function returns, also as a generator or coroutine. Raises `CodecError`."""
         annotation = unwrap(self._hints.get("return", Any))
         if get_origin(annotation) in (abc.Generator, abc.Coroutine, abc.Awaitable):
             annotation = get_args(annotation)[-1]
@@ -171,17 +173,17 @@ class FunctionCoder:
 
     @functools.cached_property
     def first(self) -> Coder | None:
-        """The coder of the first parameter; None if it has no annotation. Raises `CodecError`."""
+        """The coder of the first parameter; None if that has no annotation. Raises `CodecError`."""
         name = next(iter(self._parameters), None)
         return self._coders[name] if name is not None and name in self._hints else None
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Raises `TypeError` if the function cannot be called like this."""
+        """Raises `TypeError` if the function does not accept these arguments."""
         if kwargs or not self._least <= len(args) <= self._most:
             self._bind(args, kwargs)
 
     def pack_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-        """A JSON object of every argument by the name of its parameter, defaults included."""
+        """A JSON object with every argument by the name of its parameter, including defaults."""
         return self.pack_call(args, kwargs)[0]
 
     def pack_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, Arguments]:
@@ -194,34 +196,34 @@ class FunctionCoder:
         return f"{{{','.join(texts)}}}", self._spread(values)
 
     def unpack_arguments(self, text: str) -> Arguments:
-        """The arguments of a stored call. Raises `CodecError` if they do not fit the function of today."""
+        """The arguments of a stored call. Raises `CodecError` if they do not fit the current function.
+
+        A parameter that was added since gets its default. A stored argument without a parameter is an error.
+        """
         data = decoded(self._name, text)
         if not isinstance(data, dict):
-            raise CodecError(self._name, f"the stored arguments are {show(data)} and no JSON object")
+            raise CodecError(self._name, f"the stored arguments are {show(data)}, not a JSON object")
         unknown = data.keys() - self._parameters.keys()
         if unknown:
             raise CodecError(self._name, f"there is no parameter {show(min(unknown))}, but a value for it is stored")
-        values = {name: self._coders[name].read(one) for name, one in data.items()}
+        values = {name: self._coders[name].read(argument) for name, argument in data.items()}
         for name, parameter in self._parameters.items():
             if name not in values:
                 values[name] = self._absent(parameter)
         return self._spread(values)
 
     def copy_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-        """The arguments as they will be read, so that caller and callee share nothing that can change.
-
-        Raises `TypeError` if the function cannot be called like this.
-        """
+        """The arguments as a replay reads them, so that nothing mutable is shared. Raises `TypeError`, `CodecError`."""
         if kwargs or not self._least <= len(args) <= self._most:
             self._bind(args, kwargs)
         if (not kwargs or all(map(_is_constant, kwargs.values()))) and not self._shares:
-            for one in args:
-                # A number or None needs no closer look, and every step of every workflow comes by here.
-                if type(one) not in _PLAIN and not _is_constant(one):
+            for value in args:
+                # Numbers and None skip the slower check: every step of every workflow runs this loop.
+                if type(value) not in _PLAIN and not _is_constant(value):
                     break
             else:
                 return args, kwargs
-        values = {name: self._coders[name].pack(value)[1] for name, value in self._given(args, kwargs).items()}
+        values = {name: self._coders[name].pack(value)[1] for name, value in self._passed(args, kwargs).items()}
         for name, parameter in self._parameters.items():
             if name not in values:
                 values[name] = self._absent(parameter)
@@ -232,7 +234,7 @@ class FunctionCoder:
         try:
             return _hints(self._fn)
         except Exception as error:
-            problem = f"its annotations cannot be resolved: {_brief(error)}; import the names at run time too"
+            problem = f"its annotations cannot be resolved: {_brief(error)}; import their names at run time too"
             raise CodecError(self._name, problem) from error
 
     @functools.cached_property
@@ -254,8 +256,8 @@ class FunctionCoder:
         bound.apply_defaults()
         return bound.arguments
 
-    def _given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of a call by name, without those that were left out."""
+    def _passed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call by name, without those that it omits."""
         return self._bound(args, kwargs).arguments
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
@@ -263,16 +265,16 @@ class FunctionCoder:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{self._name}: {error}") from None
-        # Python 3.13.0 takes f(first=1) for `def f(first, /, **more)`, and leaves `first` out.
+        # Python 3.13.0 accepts f(first=1) for `def f(first, /, **more)`, and does not bind `first`.
         for name, parameter in self._parameters.items():
             if name not in bound.arguments and parameter.default is Parameter.empty and parameter.kind not in _VARIABLE:
                 raise TypeError(f"{self._name}: missing a required argument: {name!r}")
         return bound
 
     def _absent(self, parameter: Parameter) -> Any:
-        """What a parameter is that a call leaves out, or that a stored call does not know because the code is newer.
+        """The value of a parameter that a call omits, or that was added after the call was stored.
 
-        A fresh copy of its default: a list that one run has changed must not be what the next one begins with.
+        It is a fresh copy of the default: a list that one run has changed must not reach the next run.
         """
         if parameter.kind is Parameter.VAR_POSITIONAL:
             return ()
@@ -306,7 +308,7 @@ class FunctionCoder:
 
 
 def payload_size(text: str) -> int:
-    """How many bytes a text takes in a store."""
+    """The size of a text in bytes of UTF-8, as `max_payload_bytes` counts it."""
     return len(text) if text.isascii() else len(text.encode())
 
 
@@ -317,7 +319,7 @@ def _signature(fn: Callable[..., Any]) -> inspect.Signature:
     try:
         return inspect.signature(fn)
     except ValueError:
-        # Some built-in functions do not say; Python itself will check the call.
+        # Some built-in functions have no signature. Python itself will check the call.
         return inspect.signature(lambda *args, **kwargs: None)
 
 
@@ -335,7 +337,7 @@ def _hints(fn: Any) -> dict[str, Any]:
 
 
 def _is_constant(value: Any) -> bool:
-    """Whether a value is a scalar that JSON can hold: nobody can change it, so it may be shared."""
+    """Whether a value is a scalar that JSON can hold. It is immutable, so it may be shared."""
     kind = type(value)
     if kind is str:
         return value.isascii() or _is_unicode(value)
@@ -355,7 +357,7 @@ def decoded(where: str, text: str, source: str = "stored") -> Any:
     try:
         return decode(text)
     except Exception as error:
-        raise CodecError(where, f"the {source} text {show(text)} is no JSON: {_brief(error)}") from error
+        raise CodecError(where, f"the {source} text {show(text)} is not JSON: {_brief(error)}") from error
 
 
 def _name(annotation: Any) -> str:
@@ -366,17 +368,17 @@ def _name(annotation: Any) -> str:
 
 
 def _secret(value: Any) -> str | None:
-    """Why a value is refused that has a secret in it."""
+    """Why a value that contains a secret is refused; None if it contains none."""
     try:
         kind = secret_in(value)
     except Exception:
-        # A value that does not let itself be looked into.
+        # The value raises when its parts are read.
         return None
     return None if kind is None else f"it holds a {kind}: {SECRETS}"
 
 
 def _detail(error: Exception) -> str:
-    """What an error adds to a refusal. The library underneath says nothing that helps."""
+    """The part of an error that helps in a refusal. Messages of cattrs do not, so they are left out."""
     if isinstance(error, Misfit):
         return f": {error}"
     return "" if type(error).__module__.partition(".")[0] == "cattrs" else f": {_brief(error)}"

@@ -1,4 +1,7 @@
-"""Events that nobody has taken, as people see them: those that are pending, and dead letters."""
+"""Events that no workflow has taken, as people see them: pending events and dead letters.
+
+A pending event may still be taken. A dead letter is kept for an operator, who may replay or remove it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,11 @@ from durable.model.statuses import WorkflowStatus
 
 
 class DeadLetterReason(enum.Enum):
-    """Why an event became a dead letter."""
+    """Why an event became a dead letter. The values are stored.
+
+    WORKFLOW_ENDED: it was in the mailbox of a workflow that ended. UNREADABLE: the workflow that took it could not read
+    its payload. RETENTION_OVER: no workflow took it in time.
+    """
 
     WORKFLOW_ENDED = "workflow ended"
     UNREADABLE = "unreadable"
@@ -33,8 +40,8 @@ def decoded(payload: str) -> Any:
 class DeadLetter:
     """An event that no workflow took. `id` is the serial of the event.
 
-    `workflow_id` is the workflow that it was sent to, or that could not read it; None if it was sent to nobody.
-    `status` is how that workflow ended, None if it did not end. `detail` says more about the reason.
+    `workflow_id` is the workflow that it was sent to, or that could not read it; None if it had no target. `status` is
+    how that workflow ended, None if it did not end. `detail` adds to the reason.
     """
 
     id: int
@@ -51,7 +58,7 @@ class DeadLetter:
 
     @property
     def payload(self) -> Any:
-        """What was sent, as plain JSON data."""
+        """The payload as plain JSON data."""
         return decoded(self.payload_json)
 
     @property
@@ -69,8 +76,8 @@ class DeadLetter:
 class PendingEventInfo:
     """An event that no workflow has taken yet.
 
-    `to` is the id of the workflow that it was sent to, started or not; None if it was sent to whoever waits. `payload`
-    is plain JSON data.
+    `to` is the id of its target, which may not have started yet; None if the event has no target. `payload` is plain
+    JSON data. `expires_at` is None if the event is kept until it is taken.
     """
 
     id: int

@@ -1,9 +1,9 @@
-"""Errors as plain data, and back.
+"""Errors as JSON text, and back.
 
-What is stored is a name, a message, a traceback as text, and what was in the error: its arguments, its attributes and
-its notes, all bounded. This room knows exceptions and JSON text; it must not know who failed or whether it is tried
-again. Reading never imports or runs anything that a stored text names: only an exception class that is already loaded
-is put together again, without its constructor; everything else is `ActivityFailed`.
+Of an error its class name, its message, its traceback as text, its arguments, its attributes and its notes are stored,
+all bounded. This module knows exceptions and JSON text. It knows nothing about who failed or whether there is another
+attempt. Reading never imports or runs anything that a stored text names: an exception is rebuilt only if its class is
+already loaded, and without its constructor. Everything else becomes `ActivityFailed`.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from durable.model.shapes.pydantic_types import is_validation_error, make_valida
 MESSAGE_LENGTH_MAX = 8_000
 TRACEBACK_LENGTH_MAX = 16_000
 NOTE_LENGTH_MAX = 4_000
-# How much is stored of what an error holds: arguments and attributes, members of a group, notes, and causes.
+# Limits on the parts of an error: arguments, attributes and members of a group (each), notes in total, and causes.
 ITEMS_MAX = 100
 NOTES_LENGTH_MAX = 16_000
 CAUSES_MAX = 5
-# How deep errors that hold errors are stored.
+# How deeply errors may be nested in errors.
 NESTED_MAX = 5
-# How many failed undos an error tells of, and how much of each; the history has all of them.
+# How many failed undos an error lists, and how many characters of each. The history has all of them.
 UNDOS_MAX = 100
 UNDO_LENGTH_MAX = 1_000
 
 _UNDOS, _TRACE, _NOTES = "__failed_undos__", "__stored_traceback__", "__notes__"
-# Attributes that are stored in another way.
+# Attributes that have their own fields in the stored form.
 _OURS = frozenset({_UNDOS, _TRACE, _NOTES})
 _TRACE_NOTE = "Stored traceback:\n"
-# The arguments are plain JSON, and the class was called with them. Nothing else was stored.
+# The old form: only the arguments were stored, as plain JSON, and reading used to call the class with them.
 _FORM_CALLED = 0
-# Arguments and attributes are values of `error_values`.
+# The present form: arguments and attributes were written by `exceptions.values`.
 _FORM_WHOLE = 1
 
 
 class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The stored form of an error. Without `args` nothing of it could be stored but what it says."""
+    """The stored form of an error. `args` is None if nothing but its texts could be stored."""
 
     type: str
     args: list[Any] | None
@@ -61,29 +61,29 @@ class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):
     form: int = _FORM_CALLED
     attributes: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
-    # The members of a group; its message is its one argument.
+    # The members of an exception group. Its message is its only argument.
     group: tuple[_Stored, ...] = ()
 
 
 def pack_error(error: BaseException) -> str:
-    """The JSON text of an error and of its causes. It never fails, whatever the error does when it is asked."""
+    """The JSON text of an error and its causes. It never raises, whatever the code of the error's class does."""
     packer = _Packer()
     chain = [error]
     while len(chain) <= CAUSES_MAX and (below := chain[-1].__cause__) is not None:
-        if any(one is below for one in chain[1:]):
+        if any(link is below for link in chain[1:]):
             break
         chain.append(below)
-    stored = [packer.pack(one) for one in chain]
+    stored = [packer.pack(link) for link in chain]
     cause: _Stored | None = None
-    for one in stored[:0:-1]:
-        cause = msgspec.structs.replace(one, cause=cause)
-    # The traceback of the error tells of its causes too.
+    for link in stored[:0:-1]:
+        cause = msgspec.structs.replace(link, cause=cause)
+    # The traceback of the error includes those of its causes.
     whole = msgspec.structs.replace(stored[0], traceback=_traceback(error), cause=cause)
     return msgspec.json.encode(whole).decode()
 
 
 def unpack_error(text: str) -> BaseException:
-    """The error of a JSON text: the original class where it is loaded, else `ActivityFailed`.
+    """The error in a JSON text: of its original class if that is loaded, else `ActivityFailed`.
 
     Raises `CodecError` for a text that `pack_error` did not write.
     """
@@ -93,7 +93,7 @@ def unpack_error(text: str) -> BaseException:
     while stored.cause is not None:
         stored = stored.cause
         cause = _rebuild(stored, trace)
-        # Past any __setattr__ of the class itself, which may forbid it.
+        # Bypass the __setattr__ of the class, which may refuse.
         BaseException.__setattr__(error, "__cause__", cause)
         error = cause
     return top
@@ -106,9 +106,9 @@ def error_summary(text: str) -> tuple[str, str]:
 
 
 def stored_traceback(error: BaseException) -> str:
-    """The traceback, as text, of an error that was read from the store; empty for an error that was not.
+    """The traceback, as text, of an error that was read from the store; empty for any other error.
 
-    It is that of the process in which the error was raised first, whatever its class is.
+    It is from the process that first raised the error, and there is one for every class of error.
     """
     if isinstance(error, ActivityFailed):
         return error.traceback
@@ -116,36 +116,36 @@ def stored_traceback(error: BaseException) -> str:
     return text if isinstance(text, str) else ""
 
 
-# --- undos that have failed -----------------------------------------------------------------------------------------
+# --- failed undos -----------------------------------------------------------------------------------------------
 
 
 def failed_undos(error: BaseException) -> tuple[FailedUndo, ...]:
-    """What could not be undone after this error of a workflow or a saga; empty where everything was.
+    """The undos that failed after this error of a workflow or saga; empty if all succeeded.
 
-    Of an error that reports another one, such as `WorkflowFailed`, it is what its `__cause__` knows.
+    For an error that reports another one, such as `WorkflowFailed`, they are found on its `__cause__`.
     """
     for _ in range(3):
-        found = _undos(error)
-        if found or error.__cause__ is None:
-            return found
+        failed = _undos(error)
+        if failed or error.__cause__ is None:
+            return failed
         error = error.__cause__
     return ()
 
 
 def report_undos(error: BaseException, failed: Iterable[FailedUndo]) -> None:
-    """Say on an error what could not be undone after it: notes for people, and what `failed_undos` gives."""
-    known = _undos(error)
-    news = [one for one in failed if one not in known][: UNDOS_MAX - len(known)]
+    """Add failed undos to an error: as notes for people, and as the result of `failed_undos`."""
+    reported = _undos(error)
+    news = [undo for undo in failed if undo not in reported][: UNDOS_MAX - len(reported)]
     if news:
         notes = getattr(error, "__notes__", None)
-        told = [*(notes if isinstance(notes, list) else []), *map(str, news)]
-        # Past any __setattr__ of the class itself, which may forbid it.
-        BaseException.__setattr__(error, "__notes__", told)
-        BaseException.__setattr__(error, _UNDOS, (*known, *news))
+        lines = [*(notes if isinstance(notes, list) else []), *map(str, news)]
+        # Bypass the __setattr__ of the class, which may refuse.
+        BaseException.__setattr__(error, "__notes__", lines)
+        BaseException.__setattr__(error, _UNDOS, (*reported, *news))
 
 
 def failed_undo(position: str, step: str, undo: str, error: BaseException) -> FailedUndo:
-    """What is known of an undo that has failed."""
+    """The description of a failed undo, with texts cut to their limits."""
     return FailedUndo(
         position=position,
         step=storable(step, UNDO_LENGTH_MAX),
@@ -156,24 +156,24 @@ def failed_undo(position: str, step: str, undo: str, error: BaseException) -> Fa
 
 
 def undos_summary(text: str) -> tuple[FailedUndo, ...]:
-    """The failed undos that a stored error tells of. Raises `CodecError`."""
+    """The failed undos listed in a stored error. Raises `CodecError`."""
     return _load(text).undos
 
 
 def _undos(error: BaseException) -> tuple[FailedUndo, ...]:
     try:
-        # Past any __getattr__ of the class itself.
-        found: tuple[FailedUndo, ...] = object.__getattribute__(error, _UNDOS)
+        # Bypass the __getattr__ of the class.
+        failed: tuple[FailedUndo, ...] = object.__getattribute__(error, _UNDOS)
     except AttributeError:
         return ()
-    return found
+    return failed
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
 class _Packer:
-    """Takes one error apart, and those inside it. What it stores of all of them is bounded together."""
+    """Takes one error apart, with the errors inside it. They share one limit on their size."""
 
     def __init__(self) -> None:
         self._writer = ValueWriter(self._nested)
@@ -191,7 +191,7 @@ class _Packer:
             message, members = members_of(error)
             args = (message,)
             if depth >= NESTED_MAX:
-                # `except*` finds what it looks for, however deep it lay.
+                # Flatten it: `except*` finds its errors at any depth, so no handler notices.
                 members = leaves_of(error, ITEMS_MAX + 1)
                 lost += [f"the order of groups more than {NESTED_MAX} deep"]
             group = tuple([self.pack(member, depth + 1) for member in members[:ITEMS_MAX]])
@@ -217,7 +217,7 @@ class _Packer:
             if len(attributes) == ITEMS_MAX:
                 self._writer.lost.append(f"attributes from {name:.50} on")
                 break
-            # Most attributes are arguments too.
+            # Most attributes are also arguments, and are stored as a reference to those.
             place = next((place for place, arg in enumerate(args[:ITEMS_MAX]) if arg is value), None)
             attributes[name] = self._writer.write(value, name, depth) if place is None else {"$": "arg", "v": place}
         return attributes
@@ -233,9 +233,9 @@ def _type(error: BaseException) -> str:
 
 
 def _notes(error: BaseException, lost: list[str]) -> tuple[str, ...]:
-    """What people have noted on an error, and what could not be stored of it."""
-    told = dict_of(error).get(_NOTES)
-    notes = [note for note in told if isinstance(note, str)] if isinstance(told, list | tuple) else []
+    """The notes on an error, followed by a note on the parts that could not be stored exactly."""
+    noted = dict_of(error).get(_NOTES)
+    notes = [note for note in noted if isinstance(note, str)] if isinstance(noted, list | tuple) else []
     notes = [note for note in notes if not str.startswith(note, _TRACE_NOTE)][:ITEMS_MAX]
     if lost:
         notes.append(f"Could not be stored and became text: {', '.join(lost)}")
@@ -257,23 +257,31 @@ def _message(error: BaseException) -> str:
 
 def _traceback(error: BaseException) -> str:
     try:
-        told = traceback.TracebackException.from_exception(error, compact=True)
-        _forget_columns(told)
-        text = "".join(told.format())
+        formatter = traceback.TracebackException.from_exception(error, compact=True)
+        _forget_columns(formatter)
+        text = "".join(formatter.format())
     except BaseException as problem:
         text = f"<the traceback cannot be shown: {type(problem).__name__}>"
     return storable(text, TRACEBACK_LENGTH_MAX)
 
 
-def _forget_columns(told: traceback.TracebackException) -> None:
-    """Without columns no line is parsed again to underline a part of it, which takes longer than all the rest."""
-    open_ends = [told]
+def _forget_columns(formatter: traceback.TracebackException) -> None:
+    """Drop the columns of a traceback.
+
+    With columns, formatting parses each line again to underline a part of it. That takes longer than all other work
+    here together.
+    """
+    open_ends = [formatter]
     while open_ends:
-        one = open_ends.pop()
-        for frame in one.stack:
+        current = open_ends.pop()
+        for frame in current.stack:
             frame.colno = None
-        # It has told every error once, so there are no circles.
-        open_ends += [other for other in (one.__cause__, one.__context__, *(one.exceptions or ())) if other is not None]
+        # The formatter visits every error once, so this loop ends even if errors refer to each other.
+        open_ends += [
+            inner
+            for inner in (current.__cause__, current.__context__, *(current.exceptions or ()))
+            if inner is not None
+        ]
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -292,19 +300,19 @@ def _rebuild(stored: _Stored, trace: str, depth: int = 0) -> BaseException:
     if error is None:
         error = ActivityFailed(stored.type, stored.message, trace)
     elif type(error) is ActivityFailed and not dict_of(error).get("traceback"):
-        # One that an activity raised itself.
+        # An activity raised `ActivityFailed` itself.
         dict_of(error)["traceback"] = trace
     elif stored.traceback:
         notes.append(f"{_TRACE_NOTE}{storable(stored.traceback, NOTE_LENGTH_MAX)}")
-    more: dict[str, Any] = {_NOTES: notes, _TRACE: trace, _UNDOS: stored.undos}
-    dict_of(error).update({name: value for name, value in more.items() if value})
+    extras: dict[str, Any] = {_NOTES: notes, _TRACE: trace, _UNDOS: stored.undos}
+    dict_of(error).update({name: value for name, value in extras.items() if value})
     return error
 
 
 def _original(stored: _Stored, depth: int) -> BaseException | None:
-    """The error as it was, or None unless its class is loaded."""
+    """The error as it was raised; None if its class is not loaded or cannot be rebuilt."""
     cls = stored_class(stored.type)
-    # KeyboardInterrupt and its like would stop the host process; the only BaseException of ours is a cancellation.
+    # KeyboardInterrupt and the like would stop the host process. `Cancelled` is the only BaseException that is stored.
     if cls is None or not issubclass(cls, Exception | Cancelled) or stored.args is None or depth > READ_DEPTH_MAX:
         return None
     try:
@@ -321,7 +329,7 @@ def _original(stored: _Stored, depth: int) -> BaseException | None:
             return make_validation_error(cls, args)
         return make_error(cls, args, attributes)
     except Exception:
-        # A class with fields in C that nobody but its constructor can fill.
+        # The class has fields in C that only its constructor can fill.
         return None
 
 
@@ -336,31 +344,31 @@ def _read_nested(data: Any, depth: int) -> BaseException:
     return _rebuild(msgspec.convert(data, _Stored), "", depth)
 
 
-# --- errors that were stored by their arguments alone -------------------------------------------------------------
+# --- the old form: errors stored by their arguments alone ---------------------------------------------------------
 
-# What the constructors of some classes make of their arguments.
+# The attributes that the constructors of these classes set from their arguments, in order.
 _FIELDS: dict[type[BaseException], tuple[str, ...]] = {
     Cancelled: ("reason",),
     NonRetryable: ("message",),
     RetryAfter: ("delay", "message"),
 }
 _PYTHON_FIELDS: dict[type[BaseException], tuple[str, ...]] = {
-    # The 4th is for Windows.
+    # The 4th argument is used on Windows only.
     OSError: ("errno", "strerror", "filename", "", "filename2"),
     ImportError: ("msg",),
     SyntaxError: ("msg",),
     StopIteration: ("value",),
 }
 
-# What a constructor collects under one name.
+# Parameters that collect several arguments.
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _called(cls: type[BaseException], args: list[Any]) -> BaseException | None:
-    """An error of which only the arguments were stored, as its class made it of them when it was raised first.
+    """An error of which only the arguments were stored, with the attributes that its constructor set from them.
 
-    No constructor runs, whatever the row says. What a constructor of a user does is not known; nearly all of them keep
-    each parameter in an attribute of the same name, and the body has read those when it ran for the first time.
+    No constructor runs, whatever the row says. A constructor of a user could do anything; nearly all of them store each
+    parameter in an attribute of the same name, and those are the attributes that a body has read.
     """
     init = part_of(cls, "__init__")
     names: Sequence[str] = ()
@@ -369,7 +377,7 @@ def _called(cls: type[BaseException], args: list[Any]) -> BaseException | None:
         try:
             call = inspect.signature(init, follow_wrapped=False).bind(None, *args)
         except (TypeError, ValueError):
-            # It could not be called, so `ActivityFailed` was raised in its place.
+            # Calling it would have failed, and `ActivityFailed` was raised instead. Do the same on a replay.
             return None
         call.apply_defaults()
         own = [parameter.name for parameter in call.signature.parameters.values() if parameter.kind not in _VARIABLE]
@@ -379,10 +387,10 @@ def _called(cls: type[BaseException], args: list[Any]) -> BaseException | None:
         names = [field.name for field in attrs.fields(kind) if field.init]
     elif type(fields := part_of(cls, "__dataclass_fields__")) is dict:
         names = [name for name, field in fields.items() if field.init]
-    for base, known in _FIELDS.items():
-        names = known if issubclass(cls, base) else names
-    for base, known in _PYTHON_FIELDS.items():
-        names = known if issubclass(cls, base) and type(init) is not FunctionType else names
+    for base, attribute_names in _FIELDS.items():
+        names = attribute_names if issubclass(cls, base) else names
+    for base, attribute_names in _PYTHON_FIELDS.items():
+        names = attribute_names if issubclass(cls, base) and type(init) is not FunctionType else names
     if names:
         attributes = {name: value for name, value in zip(names, args, strict=False) if name}
     return make_error(cls, args[:2] if names == _PYTHON_FIELDS[OSError] else args, attributes)

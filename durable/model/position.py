@@ -1,13 +1,13 @@
-"""Where an operation stands in a workflow: the one module that builds and parses positions.
+"""The address of an operation in a workflow. Only this module builds and parses positions.
 
-A **position** is a path whose parts are joined by dots. The operations of the root are `0, 1, 2`. Branch `left` of a
-race at 4 has `4.left.0, 4.left.1`; a branch without a name has its number, and so has the round of a loop. Undos stand
-below `u` in the scope that they belong to: the second undo of the root has `u.1.0, u.1.1`.
+A **position** is a path whose parts are joined by dots. The operations of the root are `0, 1, 2`. The operations in
+branch `left` of a race at 4 are `4.left.0, 4.left.1`. A branch without a name uses its number, and so does a round of a
+loop. Undos are below `u` in the scope that they belong to: the operations of the root's second undo are `u.1.0, u.1.1`.
 
-A **place** is a position that no other round of the same workflow shares: `4.left.0` in the first round, `3:4.left.0`
-after three `continue_as`. Ids of children and of pauses are made of places.
+A **place** is a position that is unique across the rounds of a workflow: `4.left.0` in the first round, `3:4.left.0`
+after three `continue_as`. Ids of children and pauses are made from places.
 
-Both are stored, in histories, waits and ids. Change what they look like and old runs diverge; `tests/formats` pins it.
+Both are stored, in histories, waits and ids. If their form changes, old runs diverge. `tests/formats` pins it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from durable.model.ids import ID_LENGTH_MAX, digest
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 _UNDO_MARK = "u"
-# A longer name is cut and keeps a digest of the whole, behind a character that no other label has.
+# A longer name is cut. A digest of the whole follows it, after a character that no other label contains.
 _LABEL_MAX = 64
 _LABEL_KEPT = 40
-# A place as it is stored: the number of the round, unless that is the first, and a position.
+# A place as stored: the number of the round, except for the first, and a position.
 _PLACE = re.compile(r"(?:(\d{1,18}):)?([\w.%~]+)", re.ASCII)
 
 
 class Position(str):
-    """A position, to be asked about. Positions that are only passed on, or are keys of a dict, are plain texts."""
+    """A position with questions to ask of it. Code that only passes positions on, or keys dicts by them, uses `str`."""
 
     __slots__ = ()
 
     @property
     def parent(self) -> Position:
-        """The position without its last part; empty above the root's own operations."""
+        """The position without its last part; empty for the operations of the root."""
         return Position(self.rpartition(".")[0])
 
     @property
@@ -43,34 +43,34 @@ class Position(str):
 
     @property
     def loop(self) -> Position:
-        """The loop that this position records the state of: `loop.round.0` stands below its round."""
+        """The loop whose state is recorded at this position, which has the form `loop.round.0`."""
         return self.parent.parent
 
-    def covers(self, other: str) -> bool:
-        """Whether another position is this one or stands below it."""
-        return other == self or other.startswith(f"{self}.")
+    def covers(self, position: str) -> bool:
+        """Whether another position is this one or below it."""
+        return position == self or position.startswith(f"{self}.")
 
     @property
     def undo_scope(self) -> Position | None:
-        """The scope whose undo this step belongs to: a saga, or the root, which is empty; None outside of undos."""
+        """The scope whose undo this step belongs to: a saga, or the root, which is empty. None for other steps."""
         parts = self.parts
         return Position(".".join(parts[: parts.index(_UNDO_MARK)])) if _UNDO_MARK in parts else None
 
 
 def branch_prefix(group: str, label: str | int) -> str:
-    """What the positions in a branch, or in a round of a loop, begin with; the number of the operation follows."""
+    """The start of all positions in a branch, or in a round of a loop. The number of the operation follows."""
     return f"{group}.{label}."
 
 
 def undo_prefix(scope: str, number: int) -> str:
-    """What the positions of an undo begin with; the scope is a saga's position, or empty for the root."""
+    """The start of all positions in an undo. The scope is the position of a saga, or empty for the root."""
     return f"{scope}.{_UNDO_MARK}.{number}." if scope else f"{_UNDO_MARK}.{number}."
 
 
 def branch_label(key: int | str) -> str:
-    """The part of a position that stands for a branch: its number, or its name, percent-encoded where need be.
+    """The part of a position that names a branch: its number, or its name, percent-encoded where necessary.
 
-    A name must not be taken for a number or the mark of an undo, must not contain a dot, and is kept short.
+    An encoded name never looks like a number or the mark of an undo, contains no dot, and is short.
     """
     if isinstance(key, int):
         return str(key)
@@ -79,7 +79,7 @@ def branch_label(key: int | str) -> str:
         label = f"%{ord(label[0]):02X}{label[1:]}"
     if len(label) <= _LABEL_MAX:
         return label
-    # Not of the name itself, in which a lone surrogate may stand.
+    # The digest of the label and not of the name, which may contain a lone surrogate.
     return f"{label[:_LABEL_KEPT]}~{digest(label)[:16]}"
 
 
@@ -95,7 +95,7 @@ class Place(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Place | None:
-        """A place from its stored text; None if the text is damaged."""
+        """The place in a stored text; None if the text is damaged."""
         match = _PLACE.fullmatch(text)
         return None if match is None else cls(int(match[1] or 0), match[2])
 
@@ -106,10 +106,10 @@ def place(round_number: int, position: str) -> str:
 
 
 def child_id(parent_id: str, round_number: int, position: str) -> str:
-    """The id of the child that a workflow starts at a position; the same on every replay.
+    """The id of the child that a workflow starts at a position. It is the same on every replay.
 
-    Rounds after the first (`continue_as`) reuse positions, so they are named too. A chain of long ids is cut and
-    keeps a digest of the whole.
+    Rounds after the first (`continue_as`) reuse positions, so their number is part of the id. An id that would be too
+    long, in a chain of descendants, is cut and ends with a digest of the whole.
     """
     whole = f"{parent_id}/{place(round_number, position)}"
     if len(whole) <= ID_LENGTH_MAX:

@@ -1,10 +1,10 @@
-"""What is stored of a workflow, as plain values.
+"""The stored parts of a workflow, as plain values.
 
-A record never changes: a decision makes a new one, and `with_status` asks the transition table. Instants are integer
-microseconds (`durable.model.clock`); payloads, results and errors are JSON text that only the codec reads.
+A record never changes: a decision makes a new one, and `with_status` checks the transition table. Instants are integer
+microseconds (`durable.model.clock`). Payloads, results and errors are JSON text that only the codec reads.
 
 One ascending integer, the *serial*, numbers workflows (their `key`), waits and events alike. "Sent after the workflow
-was created" and "the one that has waited longest" are comparisons of serials and do not depend on any clock.
+was created" and "has waited longest" are comparisons of serials, so they do not depend on a clock.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from durable.model.registrations import Registration as Registration
 from durable.model.statuses import ENDS as _ENDS
 from durable.model.statuses import WorkflowStatus as WorkflowStatus
 
-# Which status may follow which. What has ended stays as it is, unless an operator retries it; a child that was
-# cancelled with its parent then begins anew.
+# Which status may follow which. An ended workflow stays ended, unless an operator retries it. A retried parent restarts
+# the children that were cancelled only because it had ended; hence CANCELLED to RUNNING.
 TRANSITIONS: dict[WorkflowStatus, frozenset[WorkflowStatus]] = {
     WorkflowStatus.RUNNING: _ENDS | {WorkflowStatus.SUSPENDED, WorkflowStatus.PARKED},
     WorkflowStatus.SUSPENDED: _ENDS | {WorkflowStatus.RUNNING, WorkflowStatus.PARKED},
@@ -37,7 +37,11 @@ TRANSITIONS: dict[WorkflowStatus, frozenset[WorkflowStatus]] = {
 
 
 class ParkReason(enum.Enum):
-    """Why a workflow is parked."""
+    """Why a workflow is parked.
+
+    DIVERGED: its code asks for something other than its history. UNKNOWN_CODE: no such workflow is registered.
+    UNREADABLE: stored data cannot be read with this code. CRASHED: its body ended the process too often.
+    """
 
     DIVERGED = "diverged"
     UNKNOWN_CODE = "unknown code"
@@ -46,7 +50,7 @@ class ParkReason(enum.Enum):
 
 
 class CancelCause(enum.Enum):
-    """Why a workflow is cancelled. Stored, so that no code ever compares the words of a reason."""
+    """Why a workflow is cancelled. Stored, so that no code has to compare the text of a reason."""
 
     REQUESTED = "requested"
     PARENT_ENDED = "parent_ended"
@@ -54,21 +58,21 @@ class CancelCause(enum.Enum):
 
 
 class OnParentClose(enum.Enum):
-    """What becomes of a spawned child when its parent ends, however it ends."""
+    """What happens to a spawned child when its parent ends, in whatever way."""
 
     KEEP = "keep"
     CANCEL = "cancel"
 
 
-# How positions name the branches of `race` and `first_success`: by number all of them, or by key those that have one.
-# A run keeps the form that it began with: ids of children, pauses and idempotency keys are made of positions.
+# How positions name the branches of `race` and `first_success`: all by number, or those with a key by key. A run keeps
+# the form that it started with, because ids of children, pauses and idempotency keys contain positions.
 BY_NUMBER, BY_KEY = 0, 1
 
 
-# Without slots: a changed copy is then one copied dict, ten times cheaper than `attrs.evolve`.
+# Without slots, because a changed copy is then one copied dict: ten times cheaper than `attrs.evolve`.
 @attrs.frozen(kw_only=True, slots=False)
 class WorkflowRecord:
-    """One workflow by its id: who it is, how it stands, how it ended."""
+    """One workflow: its identity, its status and its end."""
 
     key: int
     id: str
@@ -76,10 +80,10 @@ class WorkflowRecord:
     version: int = 1
     status: WorkflowStatus
     input: str
-    # Name and arguments of the first round, so that a repeated start is known for what it is after a `continue_as`.
+    # Digest of the name and arguments of the first round, so that a repeated start is recognised after a `continue_as`.
     start_digest: str = ""
     created_at: int
-    # When the body starts: `created_at` plus the delay that was asked for. Its first idea of `now()`.
+    # When the body starts: `created_at` plus the delay of the start. The first value of `now()` in the body.
     start_at: int
     # The earliest open deadline (a timer, a retry, a delayed start), or None.
     wake_at: int | None = None
@@ -87,35 +91,39 @@ class WorkflowRecord:
     result: str | None = None
     error: str | None = None
     parent_key: int | None = None
-    # Where in the parent it was called (`ids.place`: the position and, after a `continue_as`, the round).
+    # The place in the parent at which it was started (`position.place`).
     parent_place: str | None = None
-    # None for one that nobody has spawned: a child that its parent awaits is cancelled with it.
+    # None unless it was spawned. A child that its parent awaits is always cancelled with the parent.
     on_parent_close: OnParentClose | None = None
+    # How many ancestors it has.
     depth: int = 0
-    # How often it has continued as something else; positions start anew in each round.
+    # How often it has called `continue_as`. Positions start from 0 again in each round.
     round: int = 0
     tags: tuple[str, ...] = ()
     cancel_requested: bool = False
-    # Asked for while the code was missing: `Cancelled` is raised as soon as the body can be rebuilt.
+    # Requested while the code was missing: `Cancelled` is raised as soon as the body can be rebuilt.
     cancel_pending: bool = False
     cancel_reason: str | None = None
-    # Who asked for it last; None while nobody has.
+    # The cause of the last request; None without a request.
     cancel_cause: CancelCause | None = None
-    # Unclean stops since it last made progress.
+    # Crashes of the process that are blamed on it, since it last made progress.
     crashes: int = 0
     park_reason: ParkReason | None = None
     park_detail: str | None = None
-    # The same as `TakenBroadcast`, as older stores hold it. Moved there when the workflow takes its next broadcast.
+    # The form that older stores have for `TakenBroadcast`: name, key, serial. Converted when it takes a broadcast.
     cursors: tuple[tuple[str, str, int], ...] = ()
-    # Never stored: its row cannot be read, and this is what can be of it.
+    # Not stored: the row cannot be read as a whole, and this record holds the readable part.
     is_damaged: bool = False
-    # Never stored: the same with its end, for one that had ended and whose end can be read.
+    # Not stored: for a damaged row of an ended workflow, the record with its end, if that is readable.
     mended: WorkflowRecord | None = None
-    # `BY_NUMBER` for what older versions have stored.
+    # `BY_NUMBER` in rows of older versions.
     position_format: int = BY_NUMBER
 
     def with_status(self, status: WorkflowStatus, **changes: Any) -> WorkflowRecord:
-        """This record in another status. Raises `InvariantViolated` where the transition table has no such step."""
+        """A copy of this record with another status. Raises `InvariantViolated` if the table has no such transition.
+
+        The same status is always allowed. `changes` are other fields to set in the copy.
+        """
         if status is not self.status and status not in TRANSITIONS.get(self.status, ()):
             raise InvariantViolated(f"workflow {self.id!r} cannot go from {self.status.value} to {status.value}")
         changed = object.__new__(WorkflowRecord)
@@ -124,7 +132,7 @@ class WorkflowRecord:
 
 
 class EntryKind(enum.Enum):
-    """What a history entry tells the workflow."""
+    """What a history entry records. The values are stored."""
 
     ACTIVITY = "activity"
     TIMER = "timer"
@@ -132,30 +140,30 @@ class EntryKind(enum.Enum):
     CHILD = "child"
     PAUSE = "pause"
     CANCEL = "cancel"
-    # What it ended with cannot be stored, and undos are owed: it fails, and they run.
+    # The body returned or raised something that cannot be stored, while undos were pending: it fails, and they run.
     REFUSAL = "refusal"
-    # Of a spawned child: that it was started, how it ended, and that it was told to stop.
+    # A spawned child was started; it ended; it was asked to stop.
     SPAWN = "spawn"
     RESULT = "result"
     CANCEL_CHILD = "cancel child"
-    # It has sent an event itself.
+    # The workflow sent an event.
     SEND = "send"
-    # The state that a round of a loop begins with.
+    # The state at the start of a round of a loop.
     LOOP = "loop"
-    # Looked up, never told: an answer of `patched`, and what operators have done.
+    # Looked up on a replay, and not fed to a wait: answers of `patched`, and the actions of operators.
     PATCH = "patch"
     REPAIRED = "repaired"
     RETRIED = "retried"
     FORKED = "forked"
-    # Never stored: what a body waits for where it has `removed` something.
+    # Not stored: the wait of a body at a step marked as `removed`.
     REMOVED = "removed"
 
-    # As above: a history is looked through for those that are looked up.
+    # As for `WorkflowStatus`: a replay looks up the kind of every entry.
     __hash__ = object.__hash__
 
 
 class EntryStatus(enum.Enum):
-    """How it came out; a RETRY is a failed attempt that the body does not learn of."""
+    """The outcome of an entry. RETRY is a failed attempt that another one follows, so the body does not see it."""
 
     OK = "ok"
     ERROR = "error"
@@ -163,7 +171,10 @@ class EntryStatus(enum.Enum):
 
 
 class HistoryEntry(NamedTuple):
-    """One thing that a workflow learnt, in the order in which it learnt them. A tuple: every step makes one."""
+    """One outcome that a workflow received. `seq` counts them, in the order in which the body received them.
+
+    `outcome` is JSON text: a value, or an error if `status` is not OK. A tuple, because every step makes one.
+    """
 
     seq: int
     position: str
@@ -181,18 +192,18 @@ class HistoryEntry(NamedTuple):
 
     @property
     def value(self) -> Any:
-        """What was recorded, as plain JSON data: a result, a payload, or an error with its `type` and `message`."""
+        """The outcome as plain JSON data: a result, a payload, or an error with its `type` and `message`."""
         return decoded(self.outcome)
 
     @property
     def retry_at(self) -> datetime | None:
-        """When the next attempt was due, for a failed one."""
+        """When the next attempt was due, for a failed attempt; None for any other entry."""
         return None if self.retry_at_us is None else to_datetime(self.retry_at_us)
 
 
 @attrs.frozen(kw_only=True)
 class FailedUndo:
-    """An undo that failed for good: the position and name of the step that stays done, and why."""
+    """An undo whose last attempt failed: the position and name of the step that stays done, and the error."""
 
     position: str
     step: str
@@ -206,16 +217,16 @@ class FailedUndo:
 
 @attrs.frozen
 class WorkflowHistory:
-    """A workflow with everything that it has learnt: what is needed to rebuild its body elsewhere."""
+    """A workflow with its history: all that is needed to rebuild its body in another process."""
 
     record: WorkflowRecord
     entries: tuple[HistoryEntry, ...] = ()
-    # Why some of the entries cannot be read, if so.
+    # Why some of the entries cannot be read; None if all can.
     damage: str | None = None
 
 
 class DeliveryMode(enum.Enum):
-    """Which events a wait may see."""
+    """Which events a wait may take: all, those sent after the workflow was created, or after the wait was opened."""
 
     ALL = "all"
     AFTER_CREATE = "after create"
@@ -223,7 +234,7 @@ class DeliveryMode(enum.Enum):
 
 
 class DeadLetterPolicy(enum.Enum):
-    """What becomes of targeted events that a workflow did not take before it ended."""
+    """What happens to the events in the mailbox of a workflow when it ends."""
 
     MOVE_TO_DEAD_LETTER = "move to dead letter"
     MOVE_TO_BROADCAST = "move to broadcast"
@@ -232,7 +243,7 @@ class DeadLetterPolicy(enum.Enum):
 
 @attrs.frozen
 class Question:
-    """What a pause asks: the prompt as JSON, the type of the answer in words, and until when it can be answered."""
+    """The question of a pause: its prompt as JSON text, the type of the answer in words, and when it expires."""
 
     prompt: str
     expects: str
@@ -241,10 +252,13 @@ class Question:
 
 @attrs.frozen(kw_only=True)
 class EventWait:
-    """A workflow waits at a position for an event. The empty key means: sent without a key.
+    """A workflow waits at a position for an event. An empty key means an event that was sent without a key.
 
-    Under the empty name, which no event can have, stand three other waits: that for the answer to a question, without a
-    key; that for the end of a spawned child, whose key is the event key; and what was asked of another shard.
+    Three other waits are stored as event waits, with the empty name, which no event can have. A wait for an answer has a
+    question and no key. A wait for the end of a spawned child has the key of the child as its event key. A question to
+    another shard says in `asks` what it asks for.
+
+    `serial` orders waits: the oldest matching wait takes an event. `since` is the instant at which it was opened.
     """
 
     workflow_key: int
@@ -267,7 +281,7 @@ class EventWait:
 
     @property
     def kind(self) -> EntryKind:
-        """What is waited for: an event, an answer, the end of a child, or something else in another shard."""
+        """The kind of entry that ends this wait: an event, an answer, a child's end, or what another shard is asked."""
         if self.asks is not None:
             return self.asks
         if self.question is not None:
@@ -277,11 +291,11 @@ class EventWait:
 
 @attrs.frozen(kw_only=True)
 class PendingEvent:
-    """An event that nobody has taken yet.
+    """An event that no workflow has taken yet.
 
-    `target` is the key of the workflow whose mailbox it lies in, None for the untargeted queue. `unstarted` is the id
-    of a workflow that does not exist yet. A broadcast (`consume=False`) stays until it expires; `taken` says that
-    somebody has taken it, so that it no longer counts as pending.
+    `target` is the key of the workflow whose mailbox holds it; None for an untargeted event. `unstarted` is the id of a
+    target that does not exist yet. A broadcast (`consume=False`) stays until it expires; `taken` says that at least one
+    workflow has taken it, so that it no longer counts as pending.
     """
 
     serial: int
@@ -293,7 +307,7 @@ class PendingEvent:
     sent_at: int
     expires_at: int | None = None
     consume: bool = True
-    # From when its retention counts: when it was sent, or became untargeted.
+    # Retention counts from here: the instant when the event was sent, or when it became untargeted.
     since: int = attrs.field(default=attrs.Factory(lambda event: event.sent_at, takes_self=True))
     taken: bool = False
     # In a store with several shards: the mark of the commit that has stored it first, filled in by the store.
@@ -302,7 +316,7 @@ class PendingEvent:
 
 @attrs.frozen(kw_only=True)
 class TakenBroadcast:
-    """The last broadcast of a name and key that a workflow has taken, so that it takes none twice."""
+    """The last broadcast with a name and key that a workflow has taken, so that it takes none twice."""
 
     workflow_key: int
     name: str
@@ -312,10 +326,10 @@ class TakenBroadcast:
 
 @attrs.frozen(kw_only=True)
 class OpenPause:
-    """A question that a workflow has put and that nobody has answered yet.
+    """A question that a workflow has asked and that is not answered yet.
 
-    `number` is its place in the list of all, `name` and `status` are those of the workflow, `prompt` is plain JSON data
-    and `expects` the type of the answer in words.
+    `number` orders the list of pauses and is the cursor of its pages. `name` and `status` are those of the workflow,
+    `prompt` is plain JSON data, and `expects` is the type of the answer in words.
     """
 
     number: int
@@ -330,7 +344,7 @@ class OpenPause:
 
     @classmethod
     def of(cls, wait: EventWait, *, id: str, name: str, round: int, status: WorkflowStatus) -> OpenPause:
-        """The pause of a stored wait and its workflow. Raises `ValueError` for a prompt that is no JSON."""
+        """The pause of a stored wait and its workflow. Raises `ValueError` if the prompt is not JSON."""
         question = wait.question or Question("null", "")
         return cls(
             number=wait.serial,
@@ -346,18 +360,21 @@ class OpenPause:
 
     @property
     def since(self) -> datetime:
-        """When it was put."""
+        """When it was asked."""
         return to_datetime(self.since_us)
 
     @property
     def expires_at(self) -> datetime | None:
-        """Until when it can be answered, if it expires."""
+        """When it expires; None if it does not."""
         return None if self.expires_at_us is None else to_datetime(self.expires_at_us)
 
 
 @attrs.frozen(kw_only=True)
 class SentEvent:
-    """A sender's event id, so that the same event sent twice is one event."""
+    """The event id of a sender, so that an event that is sent twice is accepted once.
+
+    `digest` covers the payload, name, key and target; `reply` is the stored reply for the second call.
+    """
 
     event_id: str
     digest: str
@@ -367,9 +384,9 @@ class SentEvent:
 
 @attrs.frozen(kw_only=True)
 class Progress:
-    """What a workflow has published last: JSON text, and after which entry of which round that was.
+    """The last value that a workflow has published, as JSON text, with the round and entry after which it did so.
 
-    A body that is rebuilt publishes again; by round and entry it is known what is stored already.
+    A rebuilt body publishes everything again. Round and entry tell which of these values are already stored.
     """
 
     workflow_key: int

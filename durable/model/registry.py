@@ -1,7 +1,7 @@
-"""Which function a stored workflow name means.
+"""Maps a stored workflow name and version to the function that runs it.
 
-The decorator enters module-level workflows in `REGISTRY`; an engine copies it when it starts, or takes an explicit
-list. It knows names and versions, not what a workflow is.
+The decorator adds module-level workflows to `REGISTRY`. An engine copies that when it starts, or takes an explicit
+list. A registry knows names and versions; it does not know what a workflow is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from durable.errors import DuplicateWorkflow, UnknownWorkflow
 
 
 class Named(Protocol):
-    """What the registry needs to know of a workflow."""
+    """What the registry needs from a workflow definition. `origin` says where its function is defined."""
 
     @property
     def name(self) -> str: ...
@@ -35,19 +35,19 @@ class Registry(Generic[D]):
             self.add(definition)
 
     def add(self, definition: D) -> None:
-        """Enter a workflow. Raises `DuplicateWorkflow` when another function has its name and version.
+        """Add a workflow. Raises `DuplicateWorkflow` if another function has its name and version.
 
-        The same function defined again (a module that is reloaded) replaces the first.
+        The same function defined again, by a reload of its module, replaces the first.
         """
-        known = self._known.setdefault((definition.name, definition.version), definition)
-        if known is definition:
+        current = self._known.setdefault((definition.name, definition.version), definition)
+        if current is definition:
             return
-        if known.origin != definition.origin:
-            raise DuplicateWorkflow(definition.name, definition.version, known.origin, definition.origin)
+        if current.origin != definition.origin:
+            raise DuplicateWorkflow(definition.name, definition.version, current.origin, definition.origin)
         self._known[definition.name, definition.version] = definition
 
     def get(self, name: str, version: int) -> D:
-        """The workflow of this name and version. Raises `UnknownWorkflow`."""
+        """The workflow with this name and version. Raises `UnknownWorkflow`."""
         try:
             return self._known[name, version]
         except KeyError:

@@ -1,4 +1,4 @@
-"""When a failed activity is tried again: a policy and one pure function over it."""
+"""Whether and when a failed activity is tried again: a policy, and one pure function over it."""
 
 from __future__ import annotations
 
@@ -43,30 +43,30 @@ def _duration(_policy: Any, field: Any, value: Any) -> None:
 
 def _classes(_policy: object, _field: object, value: object) -> None:
     classes = value if isinstance(value, tuple) else (value,)
-    if not classes or not all(isinstance(one, type) and issubclass(one, Exception) for one in classes):
+    if not classes or not all(isinstance(cls, type) and issubclass(cls, Exception) for cls in classes):
         raise WrongType("Retry.retry_on", "must be an exception class or a tuple of them")
 
 
 def _default_cap(policy: Any) -> Duration:
-    """The longest delay where none is given: five minutes, or the first delay if that is longer."""
+    """The default of `max_delay`: five minutes, or the first delay if that is longer."""
     first: Duration = policy.first_delay
     return first if from_duration("Retry.first_delay", first) > _CAP * SECOND else _CAP
 
 
 def _cap(policy: Any, field: Any, value: Any) -> None:
     longest, first = from_duration(f"Retry.{field.name}", value), from_duration("Retry.first_delay", policy.first_delay)
-    # A cap below the first delay of the default policy is no contradiction: only the cap was given.
+    # A cap below the default first delay is not a contradiction: the caller passed only the cap.
     if first > longest and policy.first_delay != _FIRST:
         seconds = f"is {first / SECOND:g} s, longer than max_delay={longest / SECOND:g} s"
-        raise InvalidValue("Retry.first_delay", f"{seconds}: raise max_delay, or leave it out")
+        raise InvalidValue("Retry.first_delay", f"{seconds}: raise max_delay, or omit it")
 
 
 @attrs.frozen(kw_only=True)
 class Retry:
-    """How often and when a failed activity is tried again. `max_attempts` counts the first attempt.
+    """How often and when a failed activity is tried again. `max_attempts` counts the first attempt; None: no limit.
 
-    Delays grow from `first_delay` by `factor` up to `max_delay`. A `first_delay` of more than 300 s lifts the default
-    `max_delay`. What an activity asks for with `RetryAfter` is not capped.
+    Delays grow from `first_delay` by `factor` up to `max_delay`. A `first_delay` of more than 300 s raises the default
+    `max_delay` to it. `max_delay` does not limit a delay that an activity asks for with `RetryAfter`.
     """
 
     max_attempts: int | None = attrs.field(default=3, validator=_attempts)
@@ -78,14 +78,15 @@ class Retry:
 
     @classmethod
     def never(cls) -> Retry:
-        """One attempt and no other."""
+        """A single attempt, without retries."""
         return cls(max_attempts=1)
 
 
 def next_delay(policy: Retry, error: BaseException, attempt: int, place: str) -> int | None:
-    """Microseconds from this failed attempt to the next, or None when the failure is final.
+    """Microseconds from this failed attempt to the next, or None if the failure is final.
 
-    `place` names the workflow and position: the jitter follows from it, so that it is the same for everybody who asks.
+    `place` names the workflow and position. The jitter is derived from it, so the same failure gives the same delay in
+    a decision, in a replay and in a test.
     """
     if policy.max_attempts is not None and attempt >= policy.max_attempts:
         return None
@@ -93,18 +94,18 @@ def next_delay(policy: Retry, error: BaseException, attempt: int, place: str) ->
         try:
             return from_duration("RetryAfter.delay", error.delay)
         except DurableError:
-            # A delay that makes no sense is a mistake of the activity, and no later attempt mends it.
+            # A senseless delay is a mistake in the activity. Another attempt would not fix it.
             return None
     if isinstance(error, NonRetryable) or not isinstance(error, policy.retry_on):
         return None
     longest = from_duration("Retry.max_delay", policy.max_delay)
     first = from_duration("Retry.first_delay", policy.first_delay)
-    # The exponent is bounded, so that attempt 5,000 of an unlimited policy is no overflow.
+    # The exponent is bounded: attempt 5,000 of an unlimited policy must not overflow.
     delay = min(float(longest), first * policy.factor ** min(attempt - 1, 64))
     spread = (seed(place, str(attempt)) % 2_000_001 - SECOND) / SECOND
     return min(longest, round(delay * (1 + policy.jitter * spread)))
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Whether an error is one of ours that no retry can mend, such as a value that cannot be stored."""
+    """Whether an error is one of durable's own that a retry cannot fix, such as a value that cannot be stored."""
     return isinstance(error, DurableError) and isinstance(error, ValueError | TypeError)

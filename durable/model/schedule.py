@@ -1,7 +1,7 @@
-"""A schedule: what is stored of it, and when it ticks.
+"""Schedules: when they tick, and what is stored of them.
 
-A `Plan` is pure: given an instant it says when the next tick comes. It knows cron expressions (through cronsim) and
-time zones, and must not know runs, stores or what the time is now. Instants are integers, as in `durable.model.clock`.
+A `Plan` is pure: for an instant it returns the next tick. It knows cron expressions (through cronsim) and time zones.
+It knows nothing about runs, stores or the current time. Instants are integers, as in `durable.model.clock`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _ALIASES = {
 
 
 class Overlap(enum.Enum):
-    """What becomes of a tick that comes while the schedule's last run is unfinished."""
+    """What happens to a tick that comes while the last run of the schedule is unfinished.
+
+    SKIP counts it and drops it. QUEUE starts a run when the last one has ended. ALLOW starts a run at once.
+    """
 
     SKIP = "skip"
     QUEUE = "queue"
@@ -47,7 +50,10 @@ class Overlap(enum.Enum):
 
 
 class CatchUp(enum.Enum):
-    """What becomes of ticks that were missed, because no engine was running or the clock was set forward."""
+    """What happens to ticks that were missed because no engine was running or the clock was set forward.
+
+    SKIP drops them, LAST starts one run for the last of them, ALL starts a run for each.
+    """
 
     SKIP = "skip"
     LAST = "last"
@@ -59,7 +65,7 @@ class CatchUp(enum.Enum):
 
 @attrs.frozen
 class Plan:
-    """When a schedule ticks: by a cron expression in a time zone, or every so many microseconds from an anchor on."""
+    """When a schedule ticks: by a cron expression in a time zone, or every `every` microseconds after an anchor."""
 
     cron: str | None = None
     every: int | None = None
@@ -67,12 +73,12 @@ class Plan:
 
     @classmethod
     def of(cls, cron: object = None, every: object = None, timezone: object = None) -> Plan:
-        """The plan that a caller asks for; `every` is a duration. Raises `WrongType` or `InvalidValue`."""
+        """The plan for the arguments of a call; `every` is a duration. Raises `WrongType` or `InvalidValue`."""
         if (cron is None) == (every is None):
-            raise InvalidValue("schedule", "needs either cron= or every=, one of them")
+            raise InvalidValue("schedule", "pass either cron= or every=, and not both")
         if every is not None:
             if timezone is not None:
-                raise InvalidValue("schedule: timezone", "goes with cron=; every= is the same in all zones")
+                raise InvalidValue("schedule: timezone", "is for cron= only; every= is the same in all zones")
             micros = from_duration("schedule: every", every)
             if micros < SECOND:
                 raise InvalidValue("schedule: every", f"must be at least one second, not {every}")
@@ -83,20 +89,20 @@ class Plan:
         try:
             CronSim(_ALIASES.get(text, text), to_datetime(0))
         except Exception as error:
-            # It also stumbles over some texts in ways of its own: a ValueError, an AssertionError.
+            # cronsim raises more than its own error for some texts: ValueError, AssertionError.
             raise InvalidValue(
                 "schedule: cron",
-                f"{text!r} is no cron expression ({error}): write minute, hour, day, month and weekday, "
+                f"{text!r} is not a cron expression ({error}): write minute, hour, day, month and weekday, "
                 f"such as '0 3 * * MON-FRI', or one of {', '.join(_ALIASES)}",
             ) from None
         return cls(cron=text, timezone=name)
 
     def zone(self) -> tzinfo:
-        """The time zone it is meant in."""
+        """The time zone of the cron expression."""
         return zone_of(self.timezone)
 
     def ticks(self, after: int, anchor: int) -> Iterator[int]:
-        """Every tick after an instant, in order. It ends with the calendar, or where none comes for fifty years."""
+        """Every tick after an instant, in order. It stops in the year 9999, or after fifty years without a tick."""
         if self.cron is not None:
             yield from _cron_ticks(_ALIASES.get(self.cron, self.cron), self.zone(), after)
             return
@@ -111,42 +117,43 @@ class Plan:
         return next(self.ticks(after, anchor), None)
 
     def last(self, after: int, until: int, anchor: int) -> int | None:
-        """The last tick after one instant and not after another; found by halving, without going through them all."""
+        """The last tick after `after` and not later than `until`, by bisection rather than tick by tick."""
         low, high = self.next(after, anchor), until
         if low is None or low > until:
             return None
         while (following := self.next(low, anchor)) is not None and following <= until:
-            # Never before the following one, or a plan that is uneven in a strange zone could go in a circle.
+            # Not before `following`: a plan with uneven gaps, in an unusual zone, could make the search loop.
             middle = max(following, (following + high) // 2)
-            found = self.next(middle, anchor)
-            if found is not None and found <= until:
-                low = found
+            tick = self.next(middle, anchor)
+            if tick is not None and tick <= until:
+                low = tick
             else:
                 low, high = following, middle
         return low
 
 
 def zone_of(name: str) -> tzinfo:
-    """The time zone of this name. Raises `InvalidValue`."""
+    """The time zone with this name. Raises `InvalidValue`."""
     if name == "UTC":
-        # cronsim takes a short way for this one, and not for the zone of the same name.
+        # cronsim has a fast path for this object, and not for ZoneInfo("UTC").
         return timezone.utc
-    # Not simply tried: for a name that is no file Python imports a package of that name, and names come from the store.
+    # Check before trying: for a name without a file `ZoneInfo` imports a package by that name, and names come from the
+    # store.
     is_file = any(os.path.isfile(os.path.join(folder, name)) for folder in zoneinfo.TZPATH)
     if _ZONE.fullmatch(name) and (is_file or name in _packaged_zones()):
-        # A file may hold something else.
+        # The file may not be a time zone.
         with contextlib.suppress(ValueError, OSError):
             return zoneinfo.ZoneInfo(name)
     raise InvalidValue(
         "schedule: timezone",
-        f"{name!r} is no time zone that this machine knows: use a name such as 'Europe/Berlin'; "
-        "where there are none, pip install tzdata",
+        f"{name!r} is not a time zone on this machine: use a name such as 'Europe/Berlin'; "
+        "if the machine has no time zones, pip install tzdata",
     )
 
 
 @functools.cache
 def _packaged_zones() -> frozenset[str]:
-    """The zones of the package tzdata, for machines that have none of their own."""
+    """The zones of the package tzdata, for machines without a time zone database."""
     try:
         return frozenset(resources.files("tzdata").joinpath("zones").read_text().split())
     except (ModuleNotFoundError, FileNotFoundError):
@@ -157,14 +164,14 @@ def _cron_ticks(expression: str, zone: tzinfo, after: int) -> Iterator[int]:
     last = after
     try:
         for tick in CronSim(expression, to_datetime(after).astimezone(zone)):
-            # Compared as instants: datetimes of one zone are compared by what the clock on the wall shows, and in the
-            # second of the hours that come twice in autumn cronsim begins with ticks of the first.
+            # Compared as instants: Python compares two datetimes of one zone by their wall-clock time, and in the
+            # repeated hour of autumn cronsim starts again with ticks of the first pass.
             instant = from_datetime("tick", tick)
             if instant > last:
                 yield instant
                 last = instant
     except (OverflowError, ValueError):
-        # The end of the calendar.
+        # A tick after the year 9999.
         return
 
 
@@ -173,7 +180,7 @@ def _cron_ticks(expression: str, zone: tzinfo, after: int) -> Iterator[int]:
 
 @attrs.frozen(kw_only=True)
 class Job:
-    """What a caller asks for: which call is started, when, and by which policies."""
+    """What a caller asks for: which call to start, when, and by which policies. `input` is the packed arguments."""
 
     plan: Plan
     workflow: str
@@ -185,32 +192,32 @@ class Job:
 
 @attrs.frozen(kw_only=True)
 class ScheduleRecord:
-    """One schedule: its job, and how far it has come."""
+    """One schedule: its job, and which ticks are done."""
 
-    # Below zero, so that it is no workflow's key: both stand in one line of timers.
+    # Below zero, so that it is never the key of a workflow: both share one queue of timers.
     key: int
     name: str
     job: Job
     created_at: int
-    # What `every` is counted from.
+    # The instant from which `every` counts.
     anchor: int
     is_paused: bool = False
-    # Every tick up to here is done with: started, queued or left out. It never goes back, whatever the clock does.
+    # Every tick up to here is handled: started, queued or skipped. It never goes back, even if the clock does.
     done_until: int
-    # The first tick after that, None when there is none.
+    # The first tick after `done_until`; None if there is none.
     next_at: int | None = None
-    # When the engine looks at it: at its next tick, or at once because the run that a tick waits for has ended. None
-    # while it is paused, or while ticks wait in line.
+    # When the engine handles the schedule next: at its next tick, or at once after the run that a queued tick waits for
+    # has ended. None while the schedule is paused, or while a tick is queued.
     wake_at: int | None = None
     # The tick that waits for the end of the last run.
     queued: int | None = None
-    # Ticks that were left out because the last run was unfinished.
+    # How many ticks were skipped because the last run was unfinished.
     skipped: int = 0
     last_tick: int | None = None
     last_key: int | None = None
     last_id: str | None = None
-    # The ticks that were missed and left out, the last time that there were some: from here, up to the one that came
-    # next.
+    # The most recent gap of missed ticks: the first dropped tick, and the first later tick that was not dropped, or the
+    # instant of the check if there is none.
     missed_from: int | None = None
     missed_until: int | None = None
 
@@ -220,27 +227,27 @@ class ScheduleRecord:
 
 
 def run_id(name: str, tick: int) -> str:
-    """The id of the run that a tick starts; no other tick has it."""
+    """The id of the run that a tick starts. It is unique to the tick, so a tick cannot start two runs."""
     return f"{name}@{to_datetime(tick).isoformat()}"
 
 
 def run_tag(name: str) -> str:
-    """The tag of all runs of a schedule."""
+    """The tag that marks all runs of a schedule."""
     return f"{_TAG}{name}"
 
 
 def schedule_of(tags: tuple[str, ...]) -> str | None:
-    """The name of the schedule whose run has these tags, if it is one."""
+    """The name of the schedule that started the run with these tags; None if none did."""
     return next((tag.removeprefix(_TAG) for tag in tags if tag.startswith(_TAG)), None)
 
 
 def check_name(name: object) -> str:
-    """The name of a schedule. Raises `WrongType` or `InvalidValue`."""
+    """The name of a schedule, checked. Raises `WrongType` or `InvalidValue`."""
     return check_text("schedule: name", name, length_max=NAME_LENGTH_MAX)
 
 
 def check_policies(overlap: object, catch_up: object) -> None:
-    """Raises `WrongType`."""
+    """Check the types of both policies. Raises `WrongType`."""
     if not isinstance(overlap, Overlap):
         raise WrongType("schedule: overlap", f"must be an Overlap, such as Overlap.SKIP, not {overlap!r}")
     if not isinstance(catch_up, CatchUp):

@@ -1,4 +1,7 @@
-"""Where a workflow is in its life. Errors name statuses, and records hold them."""
+"""The statuses of a workflow.
+
+In a file without imports from durable, because errors name statuses and records, which import errors, hold them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,11 @@ import enum
 
 
 class WorkflowStatus(enum.Enum):
-    """Where a workflow is in its life."""
+    """Where a workflow is in its life. The values are stored. `records.TRANSITIONS` says which may follow which.
+
+    RUNNING: an activity is open, or the body has yet to run. SUSPENDED: it waits for time, events, people or children.
+    PARKED: it cannot run until its code or its data fits again. The other three are ends.
+    """
 
     RUNNING = "running"
     SUSPENDED = "suspended"
@@ -15,11 +22,11 @@ class WorkflowStatus(enum.Enum):
     FAILED = "failed"
     CANCELLED = "cancelled"
 
-    # Whether nothing can happen to the workflow any more. Set on each member below: every decision asks, and a property
-    # is a call each time.
+    # Whether the workflow has ended. An attribute of each member, set below: every decision reads it, and a property
+    # would cost a call each time.
     is_terminal: bool
 
-    # By identity, as enums are compared: the hash of their names is computed in Python, at every look into a table.
+    # Enums compare by identity, so they can hash by identity. The default hashes the name in Python, at every lookup.
     __hash__ = object.__hash__
 
 

@@ -1,6 +1,6 @@
-"""What stands for a value and is none: somebody has forgotten to run it, and now wants to store it.
+"""Operations where a value belongs: someone forgot to run one and is now trying to store it.
 
-The room that stores values knows no operations; it only asks a value of this kind what to say.
+The codec knows nothing about operations. Operations derive from `Unfinished`, and the codec asks them for their remedy.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from msgspec.json import encode
 
 
 class Unfinished:
-    """A value of this kind cannot be stored, whatever its annotation says."""
+    """The base of everything that must run before it has a value. It cannot be stored under any annotation."""
 
     __slots__ = ()
 
@@ -22,17 +22,17 @@ class Unfinished:
 
 
 class _NotRun(Exception):
-    """Found one."""
+    """Carries the remedy out of the JSON encoder, which stops at the first unfinished operation."""
 
 
 def remedy_in(value: Any) -> str | None:
-    """What to do about the first thing in a refused value that has not run; None if there is none."""
+    """The remedy of the first unfinished operation in a refused value; None if it contains none."""
     try:
         encode(value, enc_hook=_look)
     except _NotRun as error:
         return str(error)
     except Exception:
-        # It was refused for another reason.
+        # The value was refused for another reason.
         return None
     return None
 

@@ -1,4 +1,4 @@
-"""Which durable this is. A module of its own, because the inner rooms do not import the front door."""
+"""The version of durable. In a separate file, because the inner rooms do not import `durable/__init__.py`."""
 
 from __future__ import annotations
 

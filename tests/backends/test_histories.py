@@ -100,7 +100,7 @@ REFUSED = {
     "a list": ("[]", '"durable": 1'),
     "another format": (damaged(durable=2), '"durable": 1'),
     "no history": (damaged(history=None), "the list"),
-    "no workflow": (damaged(workflow=7), "int and no JSON object"),
+    "no workflow": (damaged(workflow=7), "int, not a JSON object"),
     "no id": (damaged(workflow={"name": "w"}), "the field 'created_at' of workflow is missing"),
     "newer": (damaged(workflow=WORKFLOW | {"mood": "good"}), "newer durable"),
     "an id that is none": (damaged(workflow=WORKFLOW | {"id": ""}), "must not be empty"),

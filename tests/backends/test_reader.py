@@ -146,7 +146,7 @@ def test_store_that_never_stands_still_is_given_up(
             return real(*args, **kwargs)
 
         monkeypatch.setattr(os, "stat", restless)
-        with pytest.raises(StorageUnavailable, match="changes all the time"):
+        with pytest.raises(StorageUnavailable, match="keeps changing"):
             reader.read(1)
     monkeypatch.undo()
 
@@ -216,7 +216,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "empty": (lambda path: path.touch(), StoreUnusable, "schema version 0"),
     "text": (lambda path: path.write_text("hello " * 200), StoreUnusable, "not a database"),
     "stranger": (_stranger, StoreUnusable, "other tables"),
-    "older": (_old, StoreUnusable, "check it with the durable that wrote it"),
+    "older": (_old, StoreUnusable, "read it with the durable that wrote it"),
     "newer": (_new, StoreTooNew, "upgrade durable-engine"),
 }
 
@@ -238,5 +238,5 @@ def test_file_that_goes_away_is_told(backend: SqliteBackend, tmp_path: Path) -> 
     backend.close()
     with StoreReader(tmp_path / "store.db") as reader:
         (tmp_path / "store.db").unlink()
-        with pytest.raises(StoreUnusable, match="cannot be looked at"):
+        with pytest.raises(StoreUnusable, match="cannot be examined"):
             reader.read(1)

@@ -118,7 +118,7 @@ def test_interruption_inside_a_commit(backend: SqliteBackend) -> None:
         ("input = CAST(x'ff' AS TEXT)", "not UTF-8"),
         ("created_at = 9223372036854775807", "created_at 9223372036854775807"),
         ("wake_at = -9223372036854775808", "wake_at -9223372036854775808"),
-        ("round = -1", "round -1 is not a number"),
+        ("round = -1", "round -1 is out of range"),
     ],
 )
 def test_unreadable_workflow(backend: SqliteBackend, caplog: pytest.LogCaptureFixture, change: str, hint: str) -> None:

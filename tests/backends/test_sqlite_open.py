@@ -82,7 +82,7 @@ BAD_FILES: list[tuple[str, Callable[[pathlib.Path], object], type[StorageError],
         StoreUnusable,
         "holds other tables",
     ),
-    ("newer", _newer, StoreTooNew, f"schema version 99, this durable knows up to {schema.SCHEMA_VERSION}"),
+    ("newer", _newer, StoreTooNew, f"schema version 99, this durable supports versions up to {schema.SCHEMA_VERSION}"),
 ]
 
 
@@ -114,7 +114,7 @@ def test_unusable_files_are_left_alone(
         ("file:x.db?mode=memory", "not the path of a file"),
         ("a\0b", "not the path of a file"),
         ("missing/store.db", "does not exist; create it first"),
-        ("x" * 300, "cannot be looked at"),
+        ("x" * 300, "cannot be examined"),
     ],
 )
 def test_unusable_paths(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, path: str, hint: str) -> None:
@@ -159,7 +159,8 @@ def test_newer_schema_that_is_still_in_the_wal(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "hint"), [("DELETE FROM meta", "row of the table meta is missing"), ("DROP TABLE meta", "altered")]
+    ("statement", "hint"),
+    [("DELETE FROM meta", "row of the table meta is missing"), ("DROP TABLE meta", "changed by hand")],
 )
 def test_store_without_its_meta_row(tmp_path: pathlib.Path, statement: str, hint: str) -> None:
     """A store whose book-keeping was removed by hand is refused, and the lock is let go."""

@@ -291,7 +291,7 @@ def test_files_that_cannot_be_used_are_refused(
 ) -> None:
     """A file that is no history, and a folder that cannot be written, end with 2."""
     (tmp_path / "bad.json").write_text("{}")
-    assert "bad.json: is no exported history" in check(FITS, source=tmp_path / "bad.json").err
+    assert "bad.json: is not an exported history" in check(FITS, source=tmp_path / "bad.json").err
     ran = run(capsys, "export-histories", store, tmp_path / "bad.json" / "folder")
     assert ran.code == 2
     assert "Not a directory" in ran.err

@@ -113,7 +113,7 @@ def test_later_stays_in_the_calendar(instant: int, duration: int) -> None:
         assert to_datetime(later("sleep", instant, duration)) <= LAST
         assert later("sleep", instant, duration) == instant + duration
     else:
-        with pytest.raises(InvalidValue, match=r"^sleep: lies after the year 9999"):
+        with pytest.raises(InvalidValue, match=r"^sleep: is after the year 9999"):
             later("sleep", instant, duration)
 
 

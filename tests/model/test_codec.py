@@ -133,7 +133,8 @@ def test_newer_code_older_call() -> None:
 
 
 @pytest.mark.parametrize(("text", "says"), [
-    ("", "JSON"), ("{", "JSON"), ("[]", "no JSON object"), ("5", "no JSON object"), ("{}", "'order' has no default"),
+    ("", "JSON"), ("{", "JSON"), ("[]", "not a JSON object"), ("5", "not a JSON object"),
+    ("{}", "'order' has no default"),
     (f'{{"order":{ORDER_TEXT},"colour":1}}', "no parameter 'colour'"), ('{"order":5}', "parameter 'order'"),
     (f'{{"order":{ORDER_TEXT},"count":"x"}}', "parameter 'count'"), ("\ud800", "JSON"),
 ])  # fmt: skip

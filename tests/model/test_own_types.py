@@ -99,7 +99,7 @@ def test_plain_json_needs_no_class() -> None:
     assert read_own(coder, text, None) == ('{"ok":true,"by":"ann","note":""}', Decision(True, "ann"))
     with pytest.raises(CodecError, match="there: the given 'yes' does not fit Decision"):
         read_own(coder, '"yes"', None)
-    with pytest.raises(CodecError, match="there: the given text 'yes' is no JSON"):
+    with pytest.raises(CodecError, match="there: the given text 'yes' is not JSON"):
         read_own(coder, "yes", None)
 
 

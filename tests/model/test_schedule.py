@@ -209,7 +209,7 @@ def test_last_tick_of_many_years() -> None:
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({}, InvalidValue, "either cron= or every="),
     ({"cron": "@daily", "every": 5}, InvalidValue, "either cron= or every="),
-    ({"every": 5, "timezone": BERLIN}, InvalidValue, "goes with cron="),
+    ({"every": 5, "timezone": BERLIN}, InvalidValue, "is for cron= only"),
     ({"every": 0}, InvalidValue, "at least one second"),
     ({"every": 0.999}, InvalidValue, "at least one second"),
     ({"every": -5}, InvalidValue, "negative"),

@@ -10,7 +10,7 @@ def test_error_of_an_ended_workflow_names_its_status() -> None:
     """The status is a `WorkflowStatus`, and the message names it."""
     error = WorkflowTerminated("w", WorkflowStatus.FAILED)
     assert (error.workflow_id, error.status) == ("w", WorkflowStatus.FAILED)
-    assert str(error) == "workflow 'w' has ended (failed) and takes nothing more"
+    assert str(error) == "workflow 'w' has ended (failed) and accepts nothing more"
 
 
 def test_stored_error_of_an_ended_workflow_is_restored() -> None:

@@ -96,7 +96,7 @@ def test_unknown_zone_is_refused_by_name(key: str) -> None:
         Codec().coder(datetime, "activity charge: parameter 'at'").unpack(f'"2026-07-01T12:00:00+02:00[{key}]"')
     assert str(caught.value).startswith("activity charge: parameter 'at'")
     if key == "Europe/Atlantis":
-        assert "not known on this machine: install the package tzdata" in str(caught.value)
+        assert "install the package tzdata" in str(caught.value)
 
 
 def test_zone_without_a_name_is_refused() -> None:

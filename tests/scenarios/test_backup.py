@@ -176,8 +176,8 @@ async def test_backup_refuses_what_it_would_harm(file: Path) -> None:
         before = names(folder)
         for name, hint in {
             "store.db": "the store itself", "link.db": "the store itself", "folder": "is a directory",
-            "missing/b.db": "create it first", "other.db": "a log lies beside it", "\0": "not the",
-            "store.db-wal": "works with that file", "store.db-owner": "works with that file",
+            "missing/b.db": "create it first", "other.db": "there is a log beside it", "\0": "not the",
+            "store.db-wal": "uses that file", "store.db-owner": "uses that file",
         }.items():  # fmt: skip
             with pytest.raises(StoreUnusable, match=hint):
                 await engine.backup(folder / name, overwrite=True)

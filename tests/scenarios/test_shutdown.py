@@ -244,7 +244,7 @@ async def test_second_engine_on_a_file_is_refused(file: Path) -> None:
     """The second one gets `StoreInUse`, the first one does not notice, and the file is free after it."""
     async with WorkflowEngine(file) as engine:
         await engine.start(wait_for_answer(), id="a")
-        with pytest.raises(StoreInUse, match="one engine per file"):
+        with pytest.raises(StoreInUse, match="only one engine may use a file"):
             async with WorkflowEngine(file):
                 pass
         await engine.send_event(answer, 3, to="a")

@@ -92,7 +92,7 @@ async def test_other_start_under_a_known_id_says_what_differs(what: str) -> None
     async with WorkflowEngine("memory://", workflows=[order, other]) as engine:
         await engine.start(order("tea"), id="w", tags=["eu"], delay=60)
         call, options, expected = OTHER[what]
-        with pytest.raises(WorkflowAlreadyExists, match=f"^workflow 'w' exists already as .*{re.escape(expected)}"):
+        with pytest.raises(WorkflowAlreadyExists, match=f"^workflow 'w' already exists as .*{re.escape(expected)}"):
             await engine.start(call(), id="w", **options)
         assert [(run.id, run.tags) for run in await engine.runs.list()] == [("w", ("eu",))]
 

@@ -100,7 +100,7 @@ async def test_unreadable_workflow_is_not_cancelled(file: Path) -> None:
     before = contents(file)["workflow"]
     async with WorkflowEngine(file) as engine:
         for id in ids:
-            with pytest.raises(WorkflowParked, match="put it right in the store, or terminate the workflow"):
+            with pytest.raises(WorkflowParked, match="repair it in the store, or terminate the workflow"):
                 await engine.cancel(id, "enough")
     assert contents(file)["workflow"] == before
 

@@ -1,6 +1,6 @@
-"""The net changes of one commit, as the engine gathers them and a store applies them.
+"""The net changes of one commit: the engine gathers them, and a store applies them.
 
-Knows records. Must not know who decides them, nor how they are stored.
+Knows records. Knows nothing about who decides them or how they are stored.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from durable.model.schedule import ScheduleRecord
 
 @attrs.define
 class Entries:
-    """New entries of histories, each with the key of its workflow, in the order in which they were decided.
+    """New history entries, each with the key of its workflow, in the order in which they were decided.
 
-    Two lists and no pairs: there is one for every step, and the garbage collector comes by each of them.
+    Two lists instead of a list of pairs: every step adds an entry, and each pair would be one more object for the
+    garbage collector.
     """
 
     _keys: list[int] = attrs.field(factory=list)
     _entries: list[HistoryEntry] = attrs.field(factory=list)
 
     def add(self, key: int, entry: HistoryEntry) -> None:
-        """One more entry."""
+        """Append an entry to the history of the workflow with this key."""
         self._keys.append(key)
         self._entries.append(entry)
 
     def without(self, key: int) -> Entries:
-        """Those of all other workflows."""
+        """The entries of all other workflows."""
         return _entries((owner, entry) for owner, entry in self if owner != key)
 
     def __iter__(self) -> Iterator[tuple[int, HistoryEntry]]:
@@ -67,7 +68,7 @@ class Letter:
 
 @attrs.frozen(order=True)
 class LetterId:
-    """Where a letter lies in its inbox: the mark of the commit that has written it, and its number in that commit."""
+    """The place of a letter in its inbox: the mark of the commit that wrote it, and its number in that commit."""
 
     mark: int
     ordinal: int
@@ -75,67 +76,68 @@ class LetterId:
 
 @attrs.frozen
 class StoredLetter:
-    """A letter in an inbox, with the shard that has written it."""
+    """A letter in an inbox, with the shard that wrote it."""
 
     id: LetterId
     sender: int
     text: str
 
 
-# Nothing is converted when a field is set anew: that would make every assignment a call.
+# Fields are not converted again when they are set: that would make every assignment a call.
 @attrs.define(on_setattr=attrs.setters.NO_OP)
 class Batch:
-    """The net changes of one commit; a store applies what is dropped before what is put.
+    """The net changes of one commit. A store applies the drops before the puts.
 
-    Within a batch nothing is both put and dropped, and the engine reads through it as an overlay over the store.
+    Nothing in a batch is both put and dropped. While a batch is open, the engine reads through it as an overlay over
+    the store. Dicts are keyed by the primary key of their table.
     """
 
     number: int = 0
-    # The highest serial given out so far.
+    # The highest serial used so far.
     serial: int = 0
     workflows_new: dict[int, WorkflowRecord] = attrs.field(factory=dict)
-    # Rows that exist already: everything but key, id, created_at, parent and tags may have changed; name, version,
-    # input, start_digest, start_at, depth and round only together with `restarted`.
+    # Existing rows. Key, id, created_at, parent and tags never change. Name, version, input, start_digest, start_at,
+    # depth and round change only together with `restarted`.
     workflows_changed: dict[int, WorkflowRecord] = attrs.field(factory=dict)
-    # With their history, waits, mailbox, progress and the broadcasts they have taken.
+    # Deleted with their history, waits, mailbox, progress and the broadcasts that they have taken.
     workflows_purged: set[int] = attrs.field(factory=set)
-    # Workflows that begin again (`continue_as`, or a child with its retried parent): their stored history goes, before
-    # the entries below are added, and their code and arguments may be others.
+    # Workflows that start again (`continue_as`, or a child whose parent is retried). Their stored history is deleted
+    # before the entries below are added, and their code and arguments may differ.
     restarted: set[int] = attrs.field(factory=set)
     history: Entries = attrs.field(factory=Entries, converter=_entries)
-    # (workflow, seq): entries that nobody needs any more. They go last: some may be among those above.
+    # (workflow, seq) of entries that are no longer needed. Deleted last: some may be among those above.
     history_trimmed: set[tuple[int, int]] = attrs.field(factory=set)
     waits_put: dict[tuple[int, str], EventWait] = attrs.field(factory=dict)
     waits_dropped: set[tuple[int, str]] = attrs.field(factory=set)
-    # Keyed by serial. A put may replace a stored event (a mailbox that becomes known, a letter that is sent again).
+    # By serial. A put may replace a stored event, when its target starts or when a dead letter is sent again.
     events_put: dict[int, PendingEvent] = attrs.field(factory=dict)
     events_dropped: set[int] = attrs.field(factory=set)
     letters_put: dict[int, DeadLetter] = attrs.field(factory=dict)
     letters_dropped: set[int] = attrs.field(factory=set)
-    # By workflow, name and key; a put replaces what is stored.
+    # By workflow, name and key. A put replaces the stored row.
     taken_put: dict[tuple[int, str, str], TakenBroadcast] = attrs.field(factory=dict)
-    # Workflows that have taken nothing any more, because they start again.
+    # Workflows whose taken broadcasts are forgotten, because they start again.
     taken_cleared: set[int] = attrs.field(factory=set)
-    # By name and key: no broadcast before this serial is kept, so nobody needs to know who has taken one.
+    # By name and key: no broadcast before this serial exists any more, so the rows about them are not needed.
     taken_swept: dict[tuple[str, str], int] = attrs.field(factory=dict)
     sent_put: dict[str, SentEvent] = attrs.field(factory=dict)
     sent_dropped: set[str] = attrs.field(factory=set)
-    # By workflow; a put replaces what is stored.
+    # By workflow. A put replaces the stored row.
     progress_put: dict[int, Progress] = attrs.field(factory=dict)
-    # A put replaces the schedule of the same key, and one of the same name under another key.
+    # A put replaces the schedule with the same key, and one with the same name and another key.
     schedules_put: dict[int, ScheduleRecord] = attrs.field(factory=dict)
     schedules_dropped: set[int] = attrs.field(factory=set)
-    # Workflows that run on trial after an unclean stop, with the crashes that count against each.
+    # Workflows that run on trial after an unclean stop, with the number of crashes that count against each.
     suspects_put: dict[int, int] = attrs.field(factory=dict)
     suspects_dropped: set[int] = attrs.field(factory=set)
     # In a store with several shards: messages to other shards, in the order in which they were sent; letters of this
-    # shard's inbox that were handled, and those that nobody can read, which are set aside.
+    # shard's inbox that were handled, and unreadable ones that are set aside.
     letters: list[Letter] = attrs.field(factory=list)
     letters_handled: set[LetterId] = attrs.field(factory=set)
     letters_set_aside: set[LetterId] = attrs.field(factory=set)
-    # (workflow, shard): where a workflow has started children that end with it. Goes when the workflow is purged.
+    # (workflow, shard): where a workflow has started children that end with it. Dropped when the workflow is purged.
     tied_shards: set[tuple[int, int]] = attrs.field(factory=set)
-    # Said by the last commit of an orderly stop.
+    # Set in the last commit of an orderly stop.
     clean_stop: bool = False
 
     def is_empty(self) -> bool:

@@ -1,10 +1,10 @@
-"""What the engine asks of a store: one atomic `commit(batch)` and a few ways to read.
+"""The interface of a store: one atomic `commit(batch)` and a few ways to read.
 
-A backend stores and loads. It has no policy, no clock and no opinion about statuses. Every method is called from one
-thread, the coordinator's, and is synchronous.
+A backend stores and loads. It has no policy, no clock and no opinion about statuses. Every method is synchronous and is
+called from one thread, the coordinator's, except `FileStore.backup`.
 
 The writer is an *incarnation*: a random id per engine start. Every commit carries the batch number that follows the
-last one of this incarnation, and the store checks both in the same transaction, so a commit whose outcome is unknown is
+last one of this incarnation, and the store checks both in the same transaction. So a commit with an unknown outcome is
 resolved by asking for the last number, and an engine that was superseded cannot write.
 """
 
@@ -24,12 +24,12 @@ from durable.model.records import (
     WorkflowRecord,
 )
 
-# How many cells a mark has at least.
+# The least number of cells in a mark.
 MARK_CELLS = 124
 
 
 class Mark(Protocol):
-    """Cells for a number each, `MARK_CELLS` of them: a list, or a window into memory."""
+    """`MARK_CELLS` or more cells, each for one integer: a list, or a view of memory."""
 
     def __getitem__(self, index: int, /) -> int: ...
     def __setitem__(self, index: int, value: int, /) -> None: ...
@@ -37,17 +37,17 @@ class Mark(Protocol):
 
 @attrs.frozen(kw_only=True)
 class Opened:
-    """What a store says when an engine has taken it."""
+    """What a store reports when an engine has taken it."""
 
-    # The highest serial ever given out, or the number of the shard if there was none.
+    # The highest serial that was ever used, or the number of the shard if there was none.
     serial: int
-    # Whether the last engine stopped in order (also True for a new store).
+    # Whether the last engine stopped in order. True for a new store.
     clean: bool
-    # The workflow whose body ran when the last engine died; 0 if none did, or if the store cannot tell.
+    # The key of the workflow whose body ran when the last engine died; 0 if none ran, or if the store cannot tell.
     marked: int = 0
-    # The engine writes the key of a workflow into the first cell before it runs the body, and 0 when no body runs. The
-    # other cells are its own: what the body is told, and which bodies died before. They outlive the process, not the
-    # machine, and cost no commit.
+    # The engine writes the key of a workflow into the first cell before it runs the body, and 0 when no body runs. It
+    # uses the other cells for the input of the body and for the bodies that died before. The cells survive the end of
+    # the process but not of the machine, and they cost no commit.
     mark: Mark = attrs.field(factory=lambda: [0] * MARK_CELLS, eq=False)
     # Which part of the store it is that was opened.
     shard: Shard = ONLY
@@ -56,64 +56,69 @@ class Opened:
 class Backend(Protocol):
     """A store, or one shard of it.
 
-    `workflow`, `workflow_by_key` and `history` read the rows of every shard, as they were committed last; everything
-    else is about this shard alone. Raises `StorageUnavailable` for what may pass and a repeat may cure, and
-    `StoreFenced` when superseded.
+    `workflow`, `workflow_by_key` and `history` read the committed rows of every shard; everything else concerns this
+    shard alone. Raises `StorageUnavailable` if a repeat may succeed, `StoreFenced` if another engine has taken over.
     """
 
     def open(self, incarnation: str) -> Opened:
-        """Take the store for this incarnation: lock, check, migrate. Raises a `StorageError`; then nothing changed."""
+        """Take the store for this incarnation: lock, check, migrate.
+
+        Raises a `StorageError`; then nothing was changed and no lock is held.
+        """
         ...
 
     def close(self) -> None:
-        """Let go of the store; harmless when repeated or when it was never opened."""
+        """Release the store. May be called twice, or without `open`."""
         ...
 
     def commit(self, batch: Batch) -> None:
-        """Apply the whole batch or nothing, durably."""
+        """Apply the whole batch or nothing. It is durable when this returns. Raises `StorageError`."""
         ...
 
     def last_batch(self) -> int:
-        """The number of this incarnation's last commit, 0 before the first. Raises `StoreFenced`."""
+        """The number of the last commit of this incarnation, 0 before the first. Raises `StoreFenced`."""
         ...
 
     def workflow(self, id: str) -> WorkflowRecord | None:
-        """The workflow with this id."""
+        """The workflow with this id; None if none is stored."""
         ...
 
     def workflow_by_key(self, key: int) -> WorkflowRecord | None:
-        """The workflow with this key."""
+        """The workflow with this key; None if none is stored."""
         ...
 
     def history(self, key: int) -> list[HistoryEntry]:
-        """A workflow's history in the order of `seq`."""
+        """The history of a workflow, ordered by `seq`. Raises `CodecError` if an entry is damaged."""
         ...
 
     def find(self, query: Query[R]) -> Sequence[R]:
-        """The rows that answer a question."""
+        """The rows that answer a question, in its order. Damaged rows are left out."""
         ...
 
     def count(self, query: Workflows | PendingCount | HistoryLength) -> int:
-        """How many rows answer (a limit and a cursor do not count)."""
+        """The number of rows that answer a question. Its limit and its cursor are ignored."""
         ...
 
 
 @runtime_checkable
 class FileStore(Protocol):
-    """What a store in a file offers besides. A backend need not have these methods."""
+    """Further methods of a store in a file. Other backends need not have them."""
 
     def check(self) -> None:
         """Raise `StoreUnusable` if its files were deleted, moved or replaced since it was opened."""
         ...
 
     def shrink(self) -> bool:
-        """Give a little room that is not used back to the file system; whether there is more."""
+        """Return a little unused space to the file system. Returns whether there is more to return."""
         ...
 
     def limit_wait(self, seconds: float) -> None:
-        """Wait no longer than this for somebody else's lock, even if the store is set to wait longer."""
+        """Wait at most this long for a lock of another process, even if the store was configured to wait longer."""
         ...
 
     def backup(self, target: str, *, overwrite: bool, is_stopped: Callable[[], bool]) -> None:
-        """Copy the store to a file, from any thread, until `is_stopped`. Raises a `StorageError` or `EngineClosed`."""
+        """Copy the store to a file. May be called from any thread; stops when `is_stopped` returns True.
+
+        Raises a `StorageError` or `EngineClosed`; then the target is unchanged.
+        """
         ...

@@ -1,4 +1,7 @@
-"""Questions to a store, as values with the type of the rows that answer them."""
+"""Questions to a store, as values. The type parameter of each is the type of its rows.
+
+Cursors are exclusive: `after` is the last row seen. A None filter does not filter. Each docstring names the order.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,14 @@ R = TypeVar("R", covariant=True)
 
 
 class Query(Generic[R]):
-    """A question to the store; R is the type of the rows that answer it."""
+    """A question to the store. R is the type of its rows."""
 
 
 @attrs.frozen(kw_only=True)
 class Workflows(Query[WorkflowRecord]):
     """Workflows by key: ascending, or newest first. `after` is the key of the last row seen; filters are optional.
 
-    `as_shown`: a workflow whose row is damaged has the status that people are shown, PARKED, and not the stored one.
+    `as_shown`: a workflow with a damaged row counts as PARKED, the status that people see, whatever is stored.
     """
 
     statuses: tuple[WorkflowStatus, ...] = ()
@@ -49,14 +52,14 @@ class Workflows(Query[WorkflowRecord]):
 
 @attrs.frozen
 class TakenIds(Query[str]):
-    """Those of some ids that a workflow has, in no order."""
+    """Which of these ids belong to a workflow, in no order."""
 
     ids: tuple[str, ...]
 
 
 @attrs.frozen(kw_only=True)
 class Timers(Query[tuple[int, int]]):
-    """(wake_at, key) of the workflows and schedules that wake first, in that order; `after` is the last one seen."""
+    """(wake_at, key) of the workflows and schedules that wake first, in that order."""
 
     after: tuple[int, int] | None = None
     limit: int
@@ -64,14 +67,14 @@ class Timers(Query[tuple[int, int]]):
 
 @attrs.frozen(kw_only=True)
 class WaitsOf(Query[EventWait]):
-    """All event waits of one workflow."""
+    """All event waits of one workflow, by position."""
 
     workflow_key: int
 
 
 @attrs.frozen(kw_only=True)
 class WaitsFor(Query[EventWait]):
-    """Who waits for an event name and key, the longest wait first."""
+    """The waits for an event name and key, the oldest first."""
 
     name: str
     event_key: str
@@ -81,7 +84,7 @@ class WaitsFor(Query[EventWait]):
 
 @attrs.frozen(kw_only=True)
 class OpenPauses(Query[OpenPause]):
-    """Pauses by number, ascending; `name` is that of the workflow. Filters are optional."""
+    """Open pauses by number, ascending. `name` is that of the workflow. Filters are optional."""
 
     workflow_key: int | None = None
     name: str | None = None
@@ -91,9 +94,10 @@ class OpenPauses(Query[OpenPause]):
 
 @attrs.frozen(kw_only=True)
 class EventsFor(Query[PendingEvent]):
-    """Pending events of one name and key: of a mailbox, or untargeted (`target=None`; never the unstarted), FIFO.
+    """Pending events with a name and key, the oldest first: in a mailbox, or untargeted if `target` is None.
 
-    Either those that one workflow takes, or broadcasts.
+    Events for ids that are not started yet are never included. `consume` chooses between events for one taker and
+    broadcasts.
     """
 
     name: str
@@ -106,9 +110,9 @@ class EventsFor(Query[PendingEvent]):
 
 @attrs.frozen(kw_only=True)
 class PendingEvents(Query[PendingEvent]):
-    """Pending events by serial, ascending, after one; or just the one with this serial. Filters are optional.
+    """Pending events by serial, ascending; or just the event with this serial. Filters are optional.
 
-    With `valid_at` only those that have not expired by then.
+    With `valid_at`, only those that have not expired at that instant.
     """
 
     serial: int | None = None
@@ -122,7 +126,7 @@ class PendingEvents(Query[PendingEvent]):
 
 @attrs.frozen(kw_only=True)
 class Taken(Query[TakenBroadcast]):
-    """Which broadcasts a workflow has taken, in no order; or only the last one of a name and key."""
+    """The last broadcast of each name and key that a workflow has taken, in no order; or that of one name and key."""
 
     workflow_key: int
     name: str | None = None
@@ -131,7 +135,7 @@ class Taken(Query[TakenBroadcast]):
 
 @attrs.frozen(kw_only=True)
 class Mailbox(Query[PendingEvent]):
-    """Everything in a workflow's mailbox (by key), or kept for an id that is not started yet, FIFO."""
+    """All events in the mailbox of a workflow (by key), or for an id that is not started yet, the oldest first."""
 
     target: int | None = None
     unstarted: str | None = None
@@ -140,7 +144,10 @@ class Mailbox(Query[PendingEvent]):
 
 @attrs.frozen(kw_only=True)
 class StaleEvents(Query[PendingEvent]):
-    """Events that expired at or before an instant, and those outside a mailbox that are kept since before another."""
+    """Events that expired at or before `expired_at`, and events outside mailboxes with `since` before `since_before`.
+
+    At most `limit` of them, by serial.
+    """
 
     expired_at: int
     since_before: int
@@ -149,7 +156,7 @@ class StaleEvents(Query[PendingEvent]):
 
 @attrs.frozen(kw_only=True)
 class Letters(Query[DeadLetter]):
-    """Dead letters by id, ascending; just the one with this id; or those that died before an instant, oldest first."""
+    """Dead letters by id, ascending; or the one with this id; or those that died before an instant, oldest first."""
 
     id: int | None = None
     after: int = 0
@@ -159,7 +166,7 @@ class Letters(Query[DeadLetter]):
 
 @attrs.frozen(kw_only=True)
 class Sent(Query[SentEvent]):
-    """The record of one sender's event id, or the records older than an instant."""
+    """The record of one event id of a sender, or the records older than an instant, oldest first."""
 
     event_id: str | None = None
     before: int | None = None
@@ -168,21 +175,21 @@ class Sent(Query[SentEvent]):
 
 @attrs.frozen
 class Children(Query[WorkflowRecord]):
-    """The children of a workflow that end with it and have not ended: all but the spawned ones that are kept."""
+    """The children of a workflow that have not ended and end with it: all except spawned children that are kept."""
 
     parent_key: int
 
 
 @attrs.frozen
 class ProgressOf(Query[Progress]):
-    """What a workflow has published last, if anything."""
+    """The last value that a workflow has published, if any."""
 
     workflow_key: int
 
 
 @attrs.frozen(kw_only=True)
 class Schedules(Query[ScheduleRecord]):
-    """Schedules by name, ascending, after a name; or just the one with this name or this key."""
+    """Schedules by name, ascending; or just the one with this name or this key."""
 
     name: str | None = None
     key: int | None = None
@@ -192,12 +199,12 @@ class Schedules(Query[ScheduleRecord]):
 
 @attrs.frozen
 class Suspects(Query[tuple[int, int]]):
-    """(key, crashes) of the workflows on trial, ascending."""
+    """(key, crashes) of the workflows on trial, by key, ascending."""
 
 
 @attrs.frozen
 class Background:
-    """What is shown of a workflow and does not stand in its own row: its parent's id, and its progress as JSON."""
+    """Shown details of a workflow that are not in its row: the id of its parent, and its progress as JSON text."""
 
     workflow_key: int
     parent_id: str | None
@@ -206,14 +213,14 @@ class Background:
 
 @attrs.frozen
 class Backgrounds(Query[Background]):
-    """The backgrounds of some workflows, in no order. One question for a whole page."""
+    """The backgrounds of these workflows, in no order. One question serves a whole page."""
 
     workflow_keys: tuple[int, ...]
 
 
 @attrs.frozen
 class ChildIds(Query[str]):
-    """The ids of the children of a workflow, whatever has become of them, the newest first."""
+    """The ids of all children of a workflow, ended or not, the newest first."""
 
     parent_key: int
     limit: int
@@ -253,17 +260,17 @@ class TiedShards(Query[int]):
 
 @attrs.frozen
 class HistoryLength:
-    """How many entries the history of a workflow has."""
+    """The number of entries in the history of a workflow. For `count` only."""
 
     workflow_key: int
 
 
 @attrs.frozen(kw_only=True)
 class PendingCount:
-    """How many events are pending: untargeted under a name, in a mailbox, or for an id that is not started yet.
+    """The number of pending events: untargeted with a name, in a mailbox, or for an id that is not started yet.
 
-    Under a name a broadcast that was taken does not count, or, with `taken`, only those do. With nothing given: how
-    many are kept for ids that are not started yet.
+    With a name, broadcasts that were taken do not count; with `taken`, only these count. Without arguments it is the
+    number of events for all ids that are not started yet. For `count` only.
     """
 
     name: str | None = None

@@ -1,7 +1,8 @@
-"""A workflow whose row cannot be read, shown with what can be.
+"""A workflow whose row cannot be read, shown with its readable columns.
 
-It is PARKED as UNREADABLE, and its detail names the columns: so people find it in lists, can look at it and can end it.
-Once the row is put right by hand it is read as it is. Knows rows and records; must not know connections.
+It is shown as PARKED with the reason UNREADABLE, and its detail names the unreadable columns. So people find it in
+lists, can look at it and can end it. When the row has been repaired by hand, it is read as it is. Knows rows and
+records, and nothing about connections.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from durable.backends.sql.tables import Row
 from durable.errors import CodecError
 from durable.model.records import CancelCause, OnParentClose, ParkReason, WorkflowRecord, WorkflowStatus
 
-# What stands in for a column that cannot be read.
+# The values shown in place of columns that cannot be read.
 _STAND_IN = rows.workflow_row(
     WorkflowRecord(key=0, id="?", name="?", status=WorkflowStatus.PARKED, input="{}", created_at=0, start_at=0)
 )
 _COLUMNS = ", ".join(f"{column} = ?" for column in rows.WORKFLOW.columns)
 # Writes a whole row: the parameters of its insert, and the key once more.
 MEND = f"UPDATE workflow SET {_COLUMNS} WHERE key = ?"
-# What tells how a workflow ended, and who may still ask. Where one of them is damaged, nobody knows the end.
+# The columns that say how a workflow ended and which parent may ask. If one of them is damaged, the end is unknown.
 _ENDING = {"status", "finished_at", "result", "error", "parent_key", "parent_place"}
 
 
@@ -43,12 +44,13 @@ _ENUMS = {
     "on_parent_close": OnParentClose,
     "cancel_cause": CancelCause,
 }
-# As we write them. A list of other things between two texts would take too long to find.
+# Finds texts that this version would not write as tags. A JSON list with other values between two texts is not found:
+# that would take too long.
 _TAGS = (
     "tags <> '[]' AND (tags NOT GLOB '[[]\"*\"]' OR instr(tags, '\"\"') OR instr(tags, '\\u') OR NOT json_valid(tags))"
 )
 _SELECT = f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE "
-# Every damaged row that SQL can tell, and a few sound ones: old cursors are read to be sure.
+# Every damaged row that SQL can recognise, and a few sound ones: rows with old cursors are read to be sure.
 _SUSPICIOUS = _SELECT + " OR ".join(
     [
         *rows.WORKFLOW.strange(),
@@ -65,14 +67,14 @@ _KNOWN = f"{_SELECT}key IN (SELECT value FROM json_each(:keys))"
 
 
 class Damage:
-    """The keys of the workflows whose rows cannot be read, as far as anybody has looked."""
+    """The keys of the workflows whose rows could not be read, of the rows that were read so far."""
 
     def __init__(self) -> None:
         self.keys: set[int] = set()
         self._has_looked = False
 
     def record(self, row: Row) -> WorkflowRecord:
-        """The record of a row, damaged or not. Raises `CodecError` if not even its id can be read."""
+        """The record of a row, damaged or not; updates `keys`. Raises `CodecError` if its id or key cannot be read."""
         record = workflow_of(row)
         if record.is_damaged:
             self.keys.add(record.key)
@@ -81,10 +83,10 @@ class Damage:
         return record
 
     def for_query(self, query: object, read: Callable[[str, dict[str, Any]], list[Row]]) -> set[int]:
-        """The keys that matter to a question: none, unless it goes by the status that people are shown.
+        """The keys that affect a question: none, unless it filters by the shown status.
 
-        Rows that were damaged are looked at again, because they may be mended. The first question for what is parked
-        looks at every row. Damage that is done later, and text that is not UTF-8, is found when its row is read for
+        Rows that were damaged are read again, because they may have been repaired. The first question for parked
+        workflows searches the whole table. Later damage, and text that is not UTF-8, is found when the row is read for
         another reason.
         """
         if not is_by_shown_status(query):
@@ -101,28 +103,28 @@ class Damage:
             try:
                 self.record(row)
             except CodecError:
-                # Without an id there is nothing to show; the store logs it when it is read.
+                # Without an id there is nothing to show. The store logs the row when it reads it.
                 continue
         return self.keys
 
 
 def is_by_shown_status(query: object) -> TypeGuard[Workflows]:
-    """Whether a question picks workflows by the status that people are shown."""
+    """Whether a question filters workflows by the status that people see."""
     return isinstance(query, Workflows) and query.as_shown and bool(query.statuses)
 
 
-def fitting(query: Query[R], found: list[R]) -> list[R]:
-    """What was found, without workflows whose damage was found, or mended, only when they were read."""
+def fitting(query: Query[R], records: list[R]) -> list[R]:
+    """The records that fit the question. The damage, or the repair, of some rows is only noticed when they are read."""
     if not is_by_shown_status(query):
-        return found
-    return [one for one in found if isinstance(one, WorkflowRecord) and one.status in query.statuses]
+        return records
+    return [record for record in records if isinstance(record, WorkflowRecord) and record.status in query.statuses]
 
 
 # --- showing one --------------------------------------------------------------------------------------------------
 
 
 def workflow_of(row: Row) -> WorkflowRecord:
-    """The record of a row, also of one that is damaged. Raises `CodecError` if not even its id can be read."""
+    """The record of a row, even if it is damaged. Raises `CodecError` if its id or key cannot be read."""
     try:
         return rows.WORKFLOW.record(row)
     except CodecError as error:
@@ -133,7 +135,7 @@ def _parked(row: Row, error: CodecError) -> WorkflowRecord:
     sound = list(_STAND_IN)
     problems: dict[str, str] = {}
     for place, column in enumerate(rows.WORKFLOW.columns):
-        # Each column by itself, in a row that is sound otherwise.
+        # Test each column alone, in a row that is otherwise sound.
         probe = (*_STAND_IN[:place], row[place], *_STAND_IN[place + 1 :])
         try:
             rows.WORKFLOW.record(probe)
@@ -143,8 +145,8 @@ def _parked(row: Row, error: CodecError) -> WorkflowRecord:
             problems[column] = problem.problem
         else:
             sound[place] = row[place]
-    what = ", ".join(f"{column} ({problem})" for column, problem in problems.items())
-    detail = f"its row cannot be read: {what}; put it right in the store, or terminate the workflow"
+    columns = ", ".join(f"{column} ({problem})" for column, problem in problems.items())
+    detail = f"its row cannot be read: {columns}; repair it in the store, or terminate the workflow"
     legible = rows.WORKFLOW.record(tuple(sound))
     has_ended = legible.status.is_terminal and legible.finished_at is not None and _ENDING.isdisjoint(problems)
     return attrs.evolve(
@@ -152,7 +154,7 @@ def _parked(row: Row, error: CodecError) -> WorkflowRecord:
         status=WorkflowStatus.PARKED,
         park_reason=ParkReason.UNREADABLE,
         park_detail=detail,
-        # Parking takes the deadline away, and what has not ended has no end.
+        # A parked workflow has no deadline, and one that has not ended has no end.
         wake_at=None,
         finished_at=None,
         result=None,

@@ -1,4 +1,4 @@
-"""How dead letters and taken broadcasts lie in rows of SQL; like `rows`, for the tables that few commits touch."""
+"""Dead letters and taken broadcasts as rows. Like `rows`, for the tables that few commits touch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STATUSES = {status.value: status for status in WorkflowStatus}
 
 
 def letter_row(letter: DeadLetter) -> Row:
-    """The row of a dead letter."""
+    """The row of a dead letter, in the order of `LETTER.columns`."""
     return (
         letter.id,
         letter.name,

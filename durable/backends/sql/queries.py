@@ -1,7 +1,9 @@
 """The questions of `backends.base` as SQL.
 
-Knows the tables and which index answers what; `tests/backends/test_plans.py` holds the plans. Must not know
-connections. Every value is a bound parameter; only names and statuses of our own stand in the text.
+Knows the tables, and which index answers which question; `tests/backends/test_plans.py` pins the plans. Knows nothing
+about connections. Every value is a bound parameter; only names and statuses of durable are part of the text.
+
+A cursor is a comparison with the key that orders the rows, so a page costs the same however far down it is.
 """
 
 from __future__ import annotations
@@ -49,17 +51,17 @@ Params = dict[str, Any]
 
 @attrs.frozen
 class Select:
-    """A statement whose `:limit` is bound by whoever runs it, and what its rows are."""
+    """A statement, its parameters and the table of its rows. The store binds `:limit`, -1 for all rows."""
 
     table: Table[Any]
     sql: str
     params: Params
-    # None: all of them.
+    # None: all rows.
     limit: int | None
 
 
 def select(query: Query[R], damaged: Collection[int] = ()) -> Select:
-    """The statement for a question. Raises `InvariantViolated` for one that no store knows.
+    """The statement for a question. Raises `InvariantViolated` for an unknown question.
 
     `damaged` are the keys of workflows that are shown as parked, whatever their rows say.
     """
@@ -72,24 +74,24 @@ def select(query: Query[R], damaged: Collection[int] = ()) -> Select:
 
 
 def count(query: Workflows | PendingCount | HistoryLength, damaged: Collection[int] = ()) -> tuple[str, Params]:
-    """The statement that counts the rows of a question; a limit and a cursor do not count."""
+    """The statement that counts the rows of a question. Its limit and its cursor are ignored."""
     if isinstance(query, HistoryLength):
         return HISTORY_LENGTH_SQL, {"workflow": query.workflow_key}
     if isinstance(query, PendingCount):
         return _pending_count(query)
     source, _, terms, params = _workflow_filter(query)
-    # OR and not IN: SQLite does not see that an IN lies within the condition of the partial index.
+    # OR instead of IN: SQLite does not see that an IN implies the condition of the partial index.
     arms = [[*terms, f"({' OR '.join(map(status_is, query.statuses))})"] if query.statuses else terms]
     if query.statuses and damaged:
         arms = _as_shown(query, arms, terms, damaged, params)
     counts = [f"SELECT count(*) FROM {source}{_where(arm)}" for arm in arms]
-    return counts[0] if len(counts) == 1 else f"SELECT {' + '.join(f'({one})' for one in counts)}", params
+    return counts[0] if len(counts) == 1 else f"SELECT {' + '.join(f'({arm_count})' for arm_count in counts)}", params
 
 
 def _as_shown(
     query: Workflows, arms: list[list[str]], terms: list[str], damaged: Collection[int], params: Params
 ) -> list[list[str]]:
-    """The arms without the damaged workflows, and one more for these where parked ones are asked for."""
+    """The arms without the damaged workflows, and another arm for these if the question includes parked ones."""
     params["damaged"] = encode(sorted(damaged)).decode()
     keys = "(SELECT value FROM json_each(:damaged))"
     shown = [[*arm, f"w.key NOT IN {keys}"] for arm in arms]
@@ -99,7 +101,7 @@ def _as_shown(
 def _pending_count(query: PendingCount) -> tuple[str, Params]:
     params: Params = {}
     if query.name is not None:
-        # The two NULLs are the condition of the index.
+        # `IS NULL` twice is the condition of the index `pending_event_open`.
         term = "name = :name AND taken = :taken AND target IS NULL AND unstarted IS NULL"
         params = {"name": query.name, "taken": int(query.taken)}
     elif query.target is not None:
@@ -116,12 +118,12 @@ def _where(terms: list[str]) -> str:
 
 
 def _workflow_filter(query: Workflows) -> tuple[str, str, list[str], Params]:
-    """Where the rows come from, the column that orders them, and the filters, all but the statuses."""
+    """The source of the rows, the column that orders them, and all filters except the statuses."""
     source, key = "workflow AS w", "w.key"
     terms: list[str] = []
     params: Params = {}
     if query.tag is not None:
-        # CROSS JOIN fixes the order: through the tag's rows, which lie in key order, to their workflows.
+        # CROSS JOIN fixes the order: first the rows of the tag, which are in key order, then their workflows.
         source, key = "workflow_tag AS t CROSS JOIN workflow AS w ON w.key = t.workflow", "t.workflow"
         terms.append("t.tag = :tag")
         params["tag"] = query.tag
@@ -144,10 +146,10 @@ def _workflows(query: Workflows, damaged: Collection[int] = ()) -> Select:
         params["after"] = query.after
     wanted = dict.fromkeys(query.statuses)
     if wanted and wanted.keys() <= set(INDEXED_STATUSES):
-        # One arm per index range; SQLite merges them by key as it goes. An OR would collect and sort them all.
+        # One arm per range of the index, which SQLite merges by key. With an OR it would collect and sort all rows.
         arms = [[*terms, status_is(status)] for status in wanted]
     elif wanted:
-        # One walk in key order. Arms would each search the whole table for their own status.
+        # One scan in key order. Separate arms would each scan the whole table for their status.
         arms = [[*terms, f"({' OR '.join(map(status_is, wanted))})"]]
     else:
         arms = [terms]
@@ -155,14 +157,15 @@ def _workflows(query: Workflows, damaged: Collection[int] = ()) -> Select:
         arms = _as_shown(query, arms, terms, damaged, params)
     columns = rows.WORKFLOW.select("w.")
     sql = " UNION ALL ".join(f"SELECT {columns} FROM {source}{_where(arm)}" for arm in arms)
-    # In a compound the order names a column of the result; alone it must name the table's, to follow its index.
+    # In a compound SELECT the order must name a column of the result. In a simple one it must name the column of the
+    # table, so that SQLite reads in the order of its index.
     order = key if len(arms) == 1 else "key"
     sql += f" ORDER BY {order}{' DESC' if query.newest_first else ''} LIMIT :limit"
     return Select(rows.WORKFLOW, sql, params, query.limit)
 
 
 def _taken_ids(query: TakenIds) -> Select:
-    # CROSS JOIN: for each id one search of the index, and never the other way round.
+    # CROSS JOIN makes SQLite search the index once per id, and never scan the table.
     sql = "SELECT w.id FROM json_each(:ids) AS asked CROSS JOIN workflow AS w ON w.id = asked.value LIMIT :limit"
     return Select(rows.ID, sql, {"ids": encode(query.ids).decode()}, None)
 
@@ -170,7 +173,7 @@ def _taken_ids(query: TakenIds) -> Select:
 def _timers(query: Timers) -> Select:
     terms, params = ["wake_at IS NOT NULL"], {}
     if query.after is not None:
-        # One arm for the rest of that instant, one for the later ones: both begin in the index where they must.
+        # One arm for the same instant and one for later instants, so that each starts at the right place in the index.
         terms = ["wake_at = :wake_at AND key > :key", "wake_at > :wake_at"]
         params = {"wake_at": query.after[0], "key": query.after[1]}
     arms = (f"SELECT wake_at, key FROM {table} WHERE {term}" for table in ("workflow", "schedule") for term in terms)
@@ -196,13 +199,13 @@ def _open_pauses(query: OpenPauses) -> Select:
     terms = ["e.name = ''", "e.event_key = ''", "e.serial > :after"]
     params: Params = {"after": query.after}
     if query.workflow_key is not None:
-        # The unary plus: by its own few rows, and not by those of all pauses.
+        # The unary plus keeps SQLite off the index of all pauses: the workflow has only a few rows.
         terms = ["e.workflow = :workflow", *(f"+{term}" for term in terms)]
         params["workflow"] = query.workflow_key
     if query.name is not None:
         terms.append("w.name = :name")
         params["name"] = query.name
-    # CROSS JOIN fixes the order: through the pauses, which lie in order of their numbers, to their workflows.
+    # CROSS JOIN fixes the order: first the pauses, which are in order of their numbers, then their workflows.
     source = "event_wait AS e CROSS JOIN workflow AS w ON w.key = e.workflow"
     columns = f"{rows.WAIT.select('e.')}, w.id, w.name, w.round, w.status"
     sql = f"SELECT {columns} FROM {source}{_where(terms)} ORDER BY e.serial LIMIT :limit"
@@ -211,7 +214,7 @@ def _open_pauses(query: OpenPauses) -> Select:
 
 def _events_for(query: EventsFor) -> Select:
     sql = (
-        # IS and not =: the untargeted queue has NULL here.
+        # IS instead of =, because `target` is NULL in the untargeted queue.
         f"SELECT {rows.EVENT.select()} FROM pending_event WHERE name = :name AND event_key = :event_key "
         "AND target IS :target AND unstarted IS NULL AND consume = :consume AND serial > :after "
         "ORDER BY serial LIMIT :limit"
@@ -234,7 +237,7 @@ def _pending_events(query: PendingEvents) -> Select:
     params: Params = {column: value for column, value in wanted.items() if value is not None}
     terms = [f"{column} = :{column}" for column in params]
     if "name" in params:
-        # The unary plus: in the order of the page, and not by an index that would have to be sorted.
+        # The unary plus keeps SQLite off the index by name, whose rows it would have to sort for the page.
         terms[-1] = f"+{terms[-1]}"
     terms.append("serial > :after")
     if query.valid_at is not None:
@@ -259,7 +262,7 @@ def _mailbox(query: Mailbox) -> Select:
 
 
 def _stale_events(query: StaleEvents) -> Select:
-    # Each arm takes its own few by its own index; an OR over both would walk the whole table on every sweep.
+    # Each arm takes a few rows by its own index. An OR over both would scan the whole table on every sweep.
     sql = (
         f"SELECT {rows.EVENT.select()} FROM pending_event WHERE serial IN ("
         "SELECT serial FROM (SELECT serial FROM pending_event WHERE expires_at <= :expired_at "
@@ -297,7 +300,7 @@ def _sent(query: Sent) -> Select:
 
 def _children(query: Children) -> Select:
     columns = rows.WORKFLOW.select()
-    # Told which index: the one of all children would lead through those that have ended, too.
+    # INDEXED BY, because the index of all children would also lead through those that have ended.
     source = "workflow INDEXED BY workflow_child"
     sql = f"SELECT {columns} FROM {source} WHERE parent_key = :parent AND {IS_TIED} ORDER BY key LIMIT :limit"
     return Select(rows.WORKFLOW, sql, {"parent": query.parent_key}, None)
@@ -328,7 +331,7 @@ def _suspects(_query: Suspects) -> Select:
     return Select(rows.SUSPECT, f"SELECT {rows.SUSPECT.select()} FROM suspect ORDER BY workflow LIMIT :limit", {}, None)
 
 
-# The key of each row is the type that its function takes; the cast says so once.
+# Each function takes the type that is its key. The type system cannot express that, hence the cast.
 _SELECTS = cast(
     dict[type[Query[Any]], Callable[[Query[Any]], Select]],
     {

@@ -1,7 +1,10 @@
-"""How a record lies in a row of SQL: the columns of each table, and the way there and back.
+"""Records as rows: the columns of each table, and the way there and back.
 
-Knows records and columns. Must not know connections, transactions, or why a row is read. A row that cannot be turned
-back into a record raises `CodecError` naming the table and the row, so that the caller can put just that one aside.
+Knows records and columns. Knows nothing about connections, transactions, or why a row is read. A row that cannot become
+a record raises `CodecError`, which names the table and the row, so that the caller can leave out that row only.
+
+For each table there is a function that makes a row (`event_row`), one that builds a record (`_event`), and a `Table`
+with the columns in the same order (`EVENT`).
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ E = TypeVar("E", bound=enum.Enum)
 
 
 def _by_value(kind: type[E]) -> dict[str, E]:
-    """A dict answers five times faster than calling the enum class."""
+    """The members by value. A lookup in a dict is five times faster than calling the enum class."""
     return {member.value: member for member in kind}
 
 
@@ -60,7 +63,7 @@ def _tags(text: str) -> tuple[str, ...]:
     tags = json.loads(text)
     if not isinstance(tags, list):
         raise ValueError("tags are not a list of texts")
-    # A lone surrogate, which JSON can spell, could never be written back.
+    # JSON can contain a lone surrogate, which could not be written back.
     return tuple(check_text("tag", tag) for tag in tags)
 
 
@@ -91,7 +94,7 @@ def _place(text: str | None) -> str | None:
 
 def workflow_row(record: WorkflowRecord) -> Row:
     """The row of a workflow, in the order of `WORKFLOW.columns`."""
-    # _value_ and not .value: the property costs as much as the rest of the tuple.
+    # `_value_` instead of `.value`: the property costs as much as the rest of the tuple.
     return (
         record.key,
         record.id,
@@ -111,7 +114,7 @@ def workflow_row(record: WorkflowRecord) -> Row:
         record.depth,
         record.round,
         to_json(record.tags) if record.tags else "[]",
-        # 0 nobody has asked, 1 the body has been told, 2 it has not been told yet.
+        # 0: no cancel requested; 1: requested; 2: requested, and `Cancelled` is not raised in the body yet.
         record.cancel_requested + record.cancel_pending,
         record.cancel_reason,
         record.crashes,
@@ -124,7 +127,8 @@ def workflow_row(record: WorkflowRecord) -> Row:
     )
 
 
-# What changes while a workflow lives. The rest is said when it begins, or begins anew with an empty history.
+# The columns that change during the life of a workflow. The others are set when it starts, or starts again with an
+# empty history.
 CHANGING = (
     "status", "wake_at", "finished_at", "result", "error", "cancel_requested", "cancel_reason", "crashes",
     "park_reason", "park_detail", "cursors", "cancel_cause",
@@ -132,7 +136,7 @@ CHANGING = (
 
 
 def change_row(record: WorkflowRecord) -> Row:
-    """What changes of a workflow, in the order of `CHANGING`, and its key."""
+    """The changing columns of a workflow, in the order of `CHANGING`, followed by its key."""
     return (
         record.status._value_,
         record.wake_at,
@@ -154,8 +158,8 @@ def _workflow(row: Row) -> WorkflowRecord:
     reason, on_close, cause = row[21], row[23], row[26]
     return WorkflowRecord(
         key=row[0],
-        # An id that came in by hand is checked like one that comes in by the API: an empty one once made another
-        # product start the same workflow anew for a month.
+        # An id that was edited by hand is checked like one from the API: in another product an empty id once started
+        # the same workflow again and again for a month.
         id=check_text("id", row[1]),
         name=row[2],
         version=row[3],
@@ -202,7 +206,7 @@ WORKFLOW = Table(
 
 
 def history_rows(entries: Iterable[tuple[int, HistoryEntry]]) -> list[Row]:
-    """The rows of some entries, each with its workflow's key; all at once, because these are the hottest of all."""
+    """The rows of entries, each with the key of its workflow. All in one call, because this is the hottest table."""
     return [
         (key, seq, position, kind._value_, name, status._value_, outcome, at, retry_at)
         for key, (seq, position, kind, name, status, outcome, at, retry_at) in entries
@@ -226,14 +230,14 @@ HISTORY = Table(
 
 
 def wait_row(wait: EventWait) -> Row:
-    """The row of an event wait, up to the question that only a pause has."""
+    """The row of an event wait, without the columns of `QUESTION`, which only a pause has."""
     return (wait.workflow_key, wait.position, wait.name, wait.event_key, wait.mode._value_, wait.serial, wait.since)
 
 
 def pause_rows(waits: Iterable[EventWait]) -> list[Row]:
-    """The whole rows of those waits that are pauses."""
-    asked = [(wait, wait.question) for wait in waits if wait.question is not None]
-    return [(*wait_row(wait), one.prompt, one.expects, one.expires_at) for wait, one in asked]
+    """The full rows of those waits that are pauses."""
+    pauses = [(wait, wait.question) for wait in waits if wait.question is not None]
+    return [(*wait_row(wait), question.prompt, question.expects, question.expires_at) for wait, question in pauses]
 
 
 def _wait(row: Row) -> EventWait:
@@ -255,7 +259,7 @@ _WAIT = (
     "prompt:text? expects:text? expires_at:instant?"
 )
 WAIT = Table("event_wait", _WAIT, ("workflow", "position"), _wait)
-# What only a pause has. Columns that nobody fills would still cost a wait for an event a third more.
+# The columns that only a pause has. Writing them as NULL would make other waits a third more expensive.
 QUESTION = ("prompt", "expects", "expires_at")
 
 
@@ -264,14 +268,14 @@ def _pause(row: Row) -> OpenPause:
     return OpenPause.of(_wait(row[:-4]), id=id, name=name, round=round, status=_STATUSES[status])
 
 
-# No table of its own: a wait, and what a person needs to know of its workflow.
+# Not a separate table: a wait, joined with the columns of its workflow that people need.
 PAUSE = Table(
     "event_wait", f"{_WAIT} id:text workflow_name:text round:count status:text", ("workflow", "position"), _pause
 )
 
 
 def event_row(event: PendingEvent) -> Row:
-    """The row of a pending event."""
+    """The row of a pending event, in the order of `EVENT.columns`."""
     return (
         event.serial,
         event.name,
@@ -306,7 +310,7 @@ def _event(row: Row) -> PendingEvent:
 
 EVENT = Table(
     "pending_event",
-    # An expiry may lie beyond the calendar: it means never.
+    # `expires_at` may be after the year 9999. Such an event never expires.
     "serial:count name:text event_key:text target:count? unstarted:text? payload:text sent_at:instant expires_at:int? "
     "consume:int since:instant taken:int",
     ("serial",),
@@ -315,7 +319,7 @@ EVENT = Table(
 
 
 def sent_row(sent: SentEvent) -> Row:
-    """The row of a sender's event id."""
+    """The row of an event id of a sender."""
     return (sent.event_id, sent.digest, sent.reply, sent.at)
 
 
@@ -328,7 +332,7 @@ SENT = Table("sent_event", "event_id:text digest:text reply:text at:instant", ("
 
 
 def progress_row(progress: Progress) -> Row:
-    """The row of what a workflow has published."""
+    """The row of the last value that a workflow has published."""
     return (progress.workflow_key, progress.round, progress.seq, progress.value, progress.at)
 
 
@@ -353,6 +357,6 @@ def _timer(row: Row) -> tuple[int, int]:
     return (wake_at, key)
 
 
-# No tables of their own: the deadlines and the ids that stand in `workflow`, and the next ticks of `schedule`.
+# Not separate tables: the deadlines and ids of `workflow`, and the next ticks of `schedule`.
 TIMER = Table("workflow", "wake_at:instant key:int", ("key",), _timer)
 ID: Table[str] = Table("workflow", "id:text", ("id",), lambda row: row[0])

@@ -1,7 +1,7 @@
-"""How a schedule lies in a row of SQL: its columns, and the way there and back; for the other tables see `rows`.
+"""Schedules as rows: the columns, and the way there and back. For the other tables see `rows`.
 
-A row whose cron expression or time zone is none (any more) is unreadable like one that is damaged, so whoever has a
-schedule in hand can ask for its ticks.
+A row whose cron expression or time zone is not valid, or no longer, counts as damaged. So every `ScheduleRecord` has a
+plan that can be asked for its ticks.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from datetime import timedelta
 from durable.backends.sql.tables import Row, Table
 from durable.model.schedule import CatchUp, Job, Overlap, Plan, ScheduleRecord, check_name
 
-_OVERLAPS = {one.value: one for one in Overlap}
-_CATCH_UPS = {one.value: one for one in CatchUp}
+_OVERLAPS = {member.value: member for member in Overlap}
+_CATCH_UPS = {member.value: member for member in CatchUp}
 
 
 def schedule_row(record: ScheduleRecord) -> Row:
@@ -48,7 +48,7 @@ def schedule_row(record: ScheduleRecord) -> Row:
 def _schedule(row: Row) -> ScheduleRecord:
     key, name, cron, every, timezone = row[:5]
     if key >= 0:
-        raise ValueError(f"key {key} is not a number that belongs here")
+        raise ValueError(f"key {key} is out of range")
     job = Job(
         plan=Plan.of(cron, None if every is None else timedelta(microseconds=every), timezone),
         workflow=row[5],

@@ -1,7 +1,7 @@
-"""A table of SQL whose rows are records: its columns, what each may hold, and the check of a row that was read.
+"""A table in SQL whose rows are records: its columns, the values that each may hold, and the check of a row.
 
-Knows columns and nothing of what they mean. Types and ranges are checked although the tables are STRICT: a damaged page
-can hold anything, and one number that no calendar has must not stop the whole engine later on.
+Knows columns, and nothing about their meaning. Types and ranges are checked although the tables are STRICT: a damaged
+page can hold anything, and one instant outside the calendar must not stop the whole engine later.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from durable.model.clock import EARLIEST, LATEST
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
-# What a column may hold. A count has room to grow: adding one to it must not overflow.
+# The ranges of the kinds of columns. A count must have room to grow: adding one must not overflow.
 _COUNT_MAX = 1 << 62
 _RANGES = {"count": (0, _COUNT_MAX), "instant": (EARLIEST, LATEST)}
 
 
 @attrs.frozen
 class Column:
-    """One column: its name, what it holds, and whether it may be NULL. Written `name:kind` or `name:kind?`."""
+    """One column: its name, its kind, and whether it may be NULL. Written `name:kind` or `name:kind?`.
+
+    The kinds are `text`, `int`, `count` (0 to 2**62) and `instant` (an instant that a datetime can hold).
+    """
 
     name: str
     kind: str
@@ -32,21 +35,25 @@ class Column:
 
     @classmethod
     def of(cls, text: str) -> Column:
-        """The column that a text describes."""
+        """The column that a text such as `wake_at:instant?` describes."""
         name, _, kind = text.partition(":")
         return cls(name, kind.removesuffix("?"), kind.endswith("?"))
 
     def check_type(self, value: object) -> None:
-        """Raises `TypeError`."""
+        """Check the type of a value. Raises `TypeError`."""
         wanted = str if self.kind == "text" else int
         if type(value) is not wanted and not (value is None and self.is_optional):
-            # Bytes are also what the connection hands out for text that is not UTF-8.
-            found = "text that is not UTF-8 or a BLOB" if isinstance(value, bytes) else type(value).__name__
-            raise TypeError(f"{self.name} is {found}")
+            # The connection also returns bytes for text that is not UTF-8.
+            actual = "text that is not UTF-8 or a BLOB" if isinstance(value, bytes) else type(value).__name__
+            raise TypeError(f"{self.name} is {actual}")
 
 
 class Table(Generic[T]):
-    """A table whose rows are records of one type. `labels` are the columns that tell a person which row is meant."""
+    """A table whose rows are records of one type.
+
+    `layout` lists the columns in order, `labels` those that identify a row in messages. `build` makes the record of a
+    row whose types and ranges were checked; it may raise `KeyError`, `ValueError` or `TypeError` for other damage.
+    """
 
     def __init__(self, name: str, layout: str, labels: tuple[str, ...], build: Callable[[Row], T]) -> None:
         self.name = name
@@ -57,11 +64,12 @@ class Table(Generic[T]):
         self._select = ", ".join(self.columns)
         ranged = [(place, column) for place, column in enumerate(self._layout) if column.kind in _RANGES]
         self._ranges = [(place, column.name, *_RANGES[column.kind]) for place, column in ranged]
-        # The types of rows that were found good. They are few, and looking one up costs less than asking every column.
+        # The combinations of types that were checked and accepted. They are few, and one lookup is cheaper than
+        # checking every column.
         self._sound: set[tuple[type, ...]] = set()
 
     def record(self, row: Row) -> T:
-        """The record of a row. Raises `CodecError` when the row does not hold one."""
+        """The record of a row. Raises `CodecError`, which names the table and the row, if the row is damaged."""
         try:
             self._check(row)
             return self._build(row)
@@ -79,28 +87,31 @@ class Table(Generic[T]):
         for place, name, lowest, highest in self._ranges:
             value = row[place]
             if value is not None and not lowest <= value <= highest:
-                raise ValueError(f"{name} {value} is not a number that belongs here")
+                raise ValueError(f"{name} {value} is out of range")
 
     def strange(self) -> list[str]:
-        """SQL for each thing that `record` refuses in a single column. A comparison takes a third of `typeof`."""
+        """SQL conditions that match rows with a value that `record` refuses.
+
+        They use comparisons where they can: a comparison takes a third of the time of `typeof`.
+        """
         # SQLite sorts NULL, numbers, texts and BLOBs in this order.
         texts = [f"{column.name} NOT BETWEEN '' AND x''" for column in self._layout if column.kind == "text"]
         ranges = [f"{name} NOT BETWEEN {lowest} AND {highest}" for _, name, lowest, highest in self._ranges]
         fractions = [f"typeof({name}) = 'real'" for _, name, _, _ in self._ranges]
-        # Not each by itself: SQLite does not even look whether a column is NULL that is declared NOT NULL.
+        # Not `IS NULL` for each column: SQLite does not evaluate that for a column declared NOT NULL.
         missing = " + ".join(f"({column.name} = '')" for column in self._layout if not column.is_optional)
         return [*texts, *ranges, *fractions, f"({missing}) IS NULL"]
 
     def label(self, row: Row) -> str:
-        """The table and what tells the row apart, for messages."""
+        """The table and the identifying columns of a row, for messages."""
         return " ".join([self.name, *(f"{name} {row[self.columns.index(name)]!r}" for name in self._labels)])
 
     def select(self, prefix: str = "") -> str:
-        """The columns as SQL."""
+        """The columns as SQL, each after the prefix, such as `w.`."""
         return ", ".join(prefix + column for column in self.columns) if prefix else self._select
 
     def insert(self, verb: str = "INSERT", *, without: tuple[str, ...] = ()) -> str:
-        """The statement that adds a row, perhaps without some columns."""
+        """The statement that adds a row, without the columns in `without`."""
         columns = [column for column in self.columns if column not in without]
         marks = ", ".join("?" * len(columns))
         return f"{verb} INTO {self.name} ({', '.join(columns)}) VALUES ({marks})"

@@ -1,4 +1,4 @@
-"""What people look at, in SQL: the questions that only views ask."""
+"""The SQL of questions that only views for people ask."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _background(row: Row) -> Background:
 
 
 BACKGROUND = Table("workflow", "key:count id:text? value:text?", ("key",), _background)
-# CROSS JOIN: for each key one search, and never the other way round.
+# CROSS JOIN makes SQLite search the table once per key, and never scan it.
 BACKGROUNDS_SQL = (
     "SELECT w.key, p.id, g.value FROM json_each(:keys) AS asked CROSS JOIN workflow AS w ON w.key = asked.value "
     "LEFT JOIN workflow AS p ON p.key = w.parent_key LEFT JOIN progress AS g ON g.workflow = w.key LIMIT :limit"

@@ -1,6 +1,7 @@
-"""One batch as SQL: what it drops, then what it puts, in the caller's transaction.
+"""One batch as SQL: first its drops, then its puts, in the caller's transaction.
 
-Knows the tables and the fields of a batch. Must not know when a transaction begins or ends, nor what an error means.
+Knows the tables and the fields of a batch. Knows nothing about when a transaction begins or ends, or what an error
+means: SQLite's errors pass through to the store.
 """
 
 from __future__ import annotations
@@ -26,16 +27,18 @@ _PUT_SUSPECT = rows.SUSPECT.insert("INSERT OR REPLACE")
 _PUT_SCHEDULE = schedule_rows.SCHEDULE.insert("INSERT OR REPLACE")
 
 
-# For people who watch a row. Nobody here reads it, so whatever it holds must not make a commit fail.
+# For people who watch a row. No code reads it, so whatever value it holds must not make a commit fail.
 _REVISION = f"revision = (ifnull(revision, 0) + 1) & {(1 << 62) - 1}"
-# A column that is set anew, and stays as it is, still costs its time, and that of its index.
-_CHANGE_WORKFLOW = f"UPDATE workflow SET {', '.join(f'{one} = ?' for one in rows.CHANGING)}, {_REVISION} WHERE key = ?"
+# Only columns that can change: setting a column to the value that it has still costs time, also in its index.
+_CHANGE_WORKFLOW = (
+    f"UPDATE workflow SET {', '.join(f'{name} = ?' for name in rows.CHANGING)}, {_REVISION} WHERE key = ?"
+)
 
 
-# What changes when a workflow begins again, and the key last. Without numbers: to some Pythons ?1 is a name.
+# The columns that change when a workflow starts again, and the key last. Plain `?`: some Pythons read ?1 as a name.
 _KEPT = {"key", "id", "created_at", "parent_key", "parent_place", "on_parent_close", "tags"}
 _RESTARTING = [column for column in rows.WORKFLOW.columns if column not in _KEPT]
-_RESTART_WORKFLOW = f"UPDATE workflow SET {', '.join(f'{one} = ?' for one in _RESTARTING)}, {_REVISION} WHERE key = ?"
+_RESTART_WORKFLOW = f"UPDATE workflow SET {', '.join(f'{name} = ?' for name in _RESTARTING)}, {_REVISION} WHERE key = ?"
 _restart_row = operator.itemgetter(*map(rows.WORKFLOW.columns.index, [*_RESTARTING, "key"]))
 
 _PURGE = (
@@ -51,7 +54,7 @@ _PURGE = (
 
 
 def drop(connection: sqlite3.Connection, batch: Batch) -> None:
-    """Delete what a batch drops; before anything is put."""
+    """Delete what a batch drops. Call it before `put`."""
     run = connection.executemany
     if batch.workflows_purged:
         keys = [(key,) for key in batch.workflows_purged]
@@ -79,7 +82,7 @@ def drop(connection: sqlite3.Connection, batch: Batch) -> None:
 
 
 def put(connection: sqlite3.Connection, batch: Batch, damaged_keys: set[int]) -> None:
-    """Write what a batch puts. Rows of damaged workflows that change are written whole."""
+    """Write what a batch puts. A changed row of a damaged workflow is written whole, which repairs it."""
     run = connection.executemany
     if batch.workflows_new:
         run(_INSERT_WORKFLOW, [rows.workflow_row(record) for record in batch.workflows_new.values()])
@@ -105,23 +108,23 @@ def put(connection: sqlite3.Connection, batch: Batch, damaged_keys: set[int]) ->
     if batch.sent_put:
         run(_PUT_SENT, [rows.sent_row(sent) for sent in batch.sent_put.values()])
     if batch.progress_put:
-        run(_PUT_PROGRESS, [rows.progress_row(one) for one in batch.progress_put.values()])
+        run(_PUT_PROGRESS, [rows.progress_row(progress) for progress in batch.progress_put.values()])
     if batch.schedules_put:
-        run(_PUT_SCHEDULE, [schedule_rows.schedule_row(one) for one in batch.schedules_put.values()])
+        run(_PUT_SCHEDULE, [schedule_rows.schedule_row(schedule) for schedule in batch.schedules_put.values()])
     if batch.suspects_put:
         run(_PUT_SUSPECT, batch.suspects_put.items())
 
 
 def _update_workflows(connection: sqlite3.Connection, batch: Batch, damaged_keys: set[int]) -> None:
     if damaged_keys and not damaged_keys.isdisjoint(batch.workflows_changed):
-        mended = [one for key, one in batch.workflows_changed.items() if key in damaged_keys]
+        mended = [record for key, record in batch.workflows_changed.items() if key in damaged_keys]
         connection.executemany(damaged.MEND, [(*rows.workflow_row(record), record.key) for record in mended])
-    changed, anew = batch.workflows_changed.values(), batch.restarted
-    going_on = [rows.change_row(record) for record in changed if record.key not in anew]
-    count = connection.executemany(_CHANGE_WORKFLOW, going_on).rowcount if going_on else 0
-    if anew:
-        begun = [_restart_row(rows.workflow_row(record)) for record in changed if record.key in anew]
-        count += connection.executemany(_RESTART_WORKFLOW, begun).rowcount if begun else 0
-    # An update of a row that is not there says nothing by itself, and the change would be lost.
+    changed, restarted = batch.workflows_changed.values(), batch.restarted
+    continuing = [rows.change_row(record) for record in changed if record.key not in restarted]
+    count = connection.executemany(_CHANGE_WORKFLOW, continuing).rowcount if continuing else 0
+    if restarted:
+        restarting = [_restart_row(rows.workflow_row(record)) for record in changed if record.key in restarted]
+        count += connection.executemany(_RESTART_WORKFLOW, restarting).rowcount if restarting else 0
+    # An UPDATE of a missing row is not an error in SQL, and the change would be lost.
     if count != len(changed):
         raise InvariantViolated("a batch changes a workflow that is not stored")

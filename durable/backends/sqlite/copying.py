@@ -1,8 +1,8 @@
-"""Backups of a store while its engine works on it.
+"""Backups of a store while its engine is using it.
 
-A backup is a copy through SQLite, made by a connection of its own that only reads, in a thread of the caller's. It
-holds one moment of the store. It is written under another name first, so that a file with the name of the backup is
-always a whole one. Knows SQLite's backup interface and files. Must not know what is stored.
+A backup is a copy that SQLite makes, through a separate read-only connection, in a thread of the caller. It contains
+the store at one moment. It is written under another name first, so that a file with the name of the backup is always
+complete. Knows SQLite's backup interface, and files. Knows nothing about what is stored.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from collections.abc import Callable
 
 from durable.errors import EngineClosed, StorageUnavailable, StoreUnusable
 
-# Between two steps of so many pages the copier asks whether it should stop.
+# The copy checks after each step of this many pages whether it should stop.
 _STEP = 500
-# What lies beside a store while an engine works on it.
+# The suffixes of the files beside an open store.
 _SIDE_FILES = ("-wal", "-shm", "-journal", "-owner", "-step")
 
 
 class Copies:
-    """The backups of one open store: one at a time, and all of them ended before the store is closed."""
+    """The backups of one open store: one at a time, and none when the store is closed."""
 
     def __init__(self, real: str) -> None:
         self._real = real
@@ -33,16 +33,16 @@ class Copies:
         self._is_over = False
 
     def end(self) -> None:
-        """Stop the backup that is being made, if any, and wait until its connection is gone. No other one begins."""
+        """Stop the current backup, if any, and wait until its connection is closed. No other backup can start."""
         self._is_over = True
         with self._lock:
             pass
 
     def make(self, target: str, *, overwrite: bool, is_stopped: Callable[[], bool]) -> None:
-        """Copy the store to a file. From any thread.
+        """Copy the store to a file. May be called from any thread.
 
-        Raises `StoreUnusable` for a target that cannot be written, `StorageUnavailable` if the copy
-        fails, and `EngineClosed` if the store is closed meanwhile. Then the target is as it was.
+        Raises `StoreUnusable` for a target that cannot be written, `StorageUnavailable` if the copy fails, and
+        `EngineClosed` if the store is closed meanwhile. Then the target is unchanged.
         """
         partial = f"{target}-partial"
 
@@ -58,7 +58,7 @@ class Copies:
                 self._copy(partial, check)
                 _check_target(target, self._real, overwrite=overwrite)
                 os.replace(partial, target)
-                # Not every system can sync a directory.
+                # Not every operating system can sync a directory.
                 with contextlib.suppress(OSError):
                     _sync(os.path.dirname(target) or ".")
             except (OSError, sqlite3.Error) as error:
@@ -68,21 +68,21 @@ class Copies:
 
     def _copy(self, partial: str, check: Callable[..., None]) -> None:
         mode = stat.S_IMODE(os.stat(self._real).st_mode)
-        # For nobody else to read while it is being written.
+        # Readable only by its owner while it is being written.
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         uri = f"{pathlib.Path(self._real).as_uri()}?mode=ro"
         with (
             contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as source,
             contextlib.closing(sqlite3.connect(partial, isolation_level=None)) as copy,
         ):
-            # In one transaction, which is one moment: between two of them the engine commits, and SQLite would begin
-            # the copy again each time.
+            # One transaction, so that the copy shows one moment. Without it SQLite would start the copy again after
+            # each commit of the engine.
             source.execute("BEGIN")
             moment = source.execute("SELECT incarnation, batch FROM meta").fetchone()
             copy.execute("PRAGMA synchronous = OFF")
             source.backup(copy, pages=_STEP, progress=check)
             source.execute("COMMIT")
-            # Nothing has crashed in this file: what was at work at that moment must not be blamed for it.
+            # Mark the copy as cleanly stopped: bodies that ran at that moment must not be blamed for a crash.
             copy.execute("UPDATE meta SET incarnation = '', batch = 0, clean = 1")
             copy.execute(f"PRAGMA schema_version = {zlib.crc32(repr(moment).encode()) & 0x7FFFFFFF or 1}")
         os.chmod(partial, mode)
@@ -100,11 +100,11 @@ def _check_target(target: str, store: str, *, overwrite: bool) -> None:
     if os.path.realpath(target) == store or (os.path.exists(target) and os.path.samefile(target, store)):
         raise StoreUnusable(target, "it is the store itself; give the backup another name")
     if os.path.realpath(target) in {store + suffix for suffix in _SIDE_FILES}:
-        raise StoreUnusable(target, "the engine works with that file itself; give the backup another name")
+        raise StoreUnusable(target, "the engine uses that file itself; give the backup another name")
     if os.path.exists(f"{target}-wal"):
-        raise StoreUnusable(target, f"a log lies beside it, {target + '-wal'!r}: a program may be at work on that file")
+        raise StoreUnusable(target, f"there is a log beside it, {target + '-wal'!r}: another program may be using it")
     if os.path.lexists(target) and not overwrite:
-        raise StoreUnusable(target, "it exists already; pass overwrite=True to replace it")
+        raise StoreUnusable(target, "it already exists; pass overwrite=True to replace it")
 
 
 def _remove(partial: str) -> None:

@@ -1,7 +1,7 @@
-"""Whether the files of an open store are still the ones that were opened.
+"""Whether the files of an open store are still the files that were opened.
 
-SQLite keeps writing to a file that was deleted, moved or replaced, and everything it acknowledges then is lost. So the
-engine looks now and then. Knows paths, inodes and the header. Must not know what is stored.
+SQLite keeps writing to a file that was deleted, moved or replaced, and everything that it acknowledges then is lost. So
+the engine checks from time to time. Knows paths, inodes and the header. Knows nothing about what is stored.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ from durable.backends.sqlite import generation
 from durable.backends.sqlite.owner import Identity, Owner
 from durable.errors import StoreUnusable
 
-# The lock file names the salt of the log again after so many restarts of it; it would refuse twice as many.
+# After this many restarts of the log the lock file names its salt again. It would refuse a log after twice as many.
 _NOTE_AFTER = 1024
 _STOP = "The engine has stopped and acknowledges nothing more"
 
 
 class FileWatch:
-    """The files of one open store, as they were when it was opened."""
+    """The files of one open store, as they were when it was opened.
+
+    There are two checks. `look` is cheap and runs with every tenth commit. `check` is complete and runs once a second.
+    """
 
     def __init__(self, path: str, real: str, held: Owner, connection: sqlite3.Connection) -> None:
         self._path = path
@@ -39,54 +42,54 @@ class FileWatch:
         self._note()
 
     def look(self) -> None:
-        """Raise `StoreUnusable` if a name no longer leads to the file that is open. For every tenth commit.
+        """Raise `StoreUnusable` if a name no longer leads to the open file. For every tenth commit.
 
-        The log is not looked at by `stat`, which makes the next fsync of it more expensive; see `wal`.
+        It does not call `stat` on the log, which would make the next fsync of the log more expensive; see `wal`.
         """
         self._compare(self._real, self._held.identity, "it")
         if not os.access(self._log, os.F_OK):
             self._compare(self._log, self._log_identity, f"its log {self._log!r}")
 
     def check(self) -> None:
-        """The same, and also whether somebody has replaced the log or overwritten the database. For once a second."""
+        """Also raise `StoreUnusable` if the log was replaced or cut off, or the database overwritten. Once a second."""
         self.look()
         self._compare(self._log, self._log_identity, f"its log {self._log!r}")
         # The locks on the log are in there: programs that open the store from now on would not see ours.
         self._compare(self._index, self._index_identity, f"its index {self._index!r}")
         if self._is_overwritten():
             fix = "stop the service, restore the backup again, and remove the old log before you start it"
-            raise StoreUnusable(self._path, f"it was overwritten while an engine worked on it. {_STOP}: {fix}")
+            raise StoreUnusable(self._path, f"it was overwritten while an engine was using it. {_STOP}: {fix}")
         if self._is_log_cut():
-            fix = "restart it, or restore a backup: what was not written back to the database by then is lost"
+            fix = "restart it, or restore a backup: what was not yet written back to the database is lost"
             raise StoreUnusable(
-                self._path, f"its log {self._log!r} was cut off while an engine worked on it. {_STOP}; {fix}"
+                self._path, f"its log {self._log!r} was cut off while an engine was using it. {_STOP}; {fix}"
             )
         self._note()
 
     def is_spoilt(self) -> bool:
-        """Whether the log must not be written back: it is not whole, or the file is not the one it was written for."""
+        """Whether the log must not be written back: it is incomplete, or it was not written for this file."""
         return self._is_overwritten() or self._is_log_cut()
 
     def _is_log_cut(self) -> bool:
-        """Whether somebody has emptied the log, as `> store.db-wal` does, and something was written to it since."""
+        """Whether the log was emptied, as by `> store.db-wal`, and was written to since."""
         with contextlib.suppress(OSError):
             return generation.is_log_cut(self._real)
         return False
 
     def _is_overwritten(self) -> bool:
-        """Whether the file has the header of another one, as after `cp backup.db store.db`."""
-        found = generation.read(self._held.file)
-        if found in self._generations:
+        """Whether the file has the header of another file, as after `cp backup.db store.db`."""
+        generation_in_file = generation.read(self._held.file)
+        if generation_in_file in self._generations:
             return False
         with contextlib.suppress(sqlite3.Error):
-            # Somebody may have changed the schema through SQLite, which then knows of it.
+            # The schema may have been changed through SQLite. Then SQLite reports the new number too.
             self._current = generation.version(self._connection)
         self._generations.add(self._current)
-        return found not in self._generations
+        return generation_in_file not in self._generations
 
     @contextlib.contextmanager
     def keeping_log(self) -> Iterator[None]:
-        """While this lasts, closing the connection does not write the log back: a reader is there as well."""
+        """Keeps a second connection open, so that closing the main one does not write the log back."""
         with contextlib.ExitStack() as stack:
             with contextlib.suppress(sqlite3.Error):
                 uri = f"{pathlib.Path(self._real).as_uri()}?mode=ro"
@@ -94,22 +97,22 @@ class FileWatch:
                 generation.version(reader)
             yield
 
-    def _compare(self, name: str, expected: Identity | None, what: str) -> None:
-        found = _identity(name, expected)
-        if found == expected:
+    def _compare(self, name: str, expected: Identity | None, subject: str) -> None:
+        identity = _identity(name, expected)
+        if identity == expected:
             return
-        happened = "deleted or moved" if found is None else "replaced by another file"
-        raise StoreUnusable(self._path, f"{what} was {happened} while an engine worked on it. {_STOP}; restart it")
+        happened = "deleted or moved" if identity is None else "replaced by another file"
+        raise StoreUnusable(self._path, f"{subject} was {happened} while an engine was using it. {_STOP}; restart it")
 
     def _note(self) -> None:
-        """Tell the lock file what the store and its log may be when they are opened next, if that has changed.
+        """Record in the lock file which generations and which log are valid at the next open, if that has changed.
 
-        Once the file has this opening's generation, it can have no other.
+        Once the file has the generation of this open, no other generation is valid.
         """
         try:
             salt = generation.log_salt(self._real)
         except OSError:
-            # No descriptor is left, say. The next look comes in a second.
+            # For example, out of descriptors. The next check comes in a second.
             return
         generations = self._generations
         if generation.read(self._held.file) == self._current:
@@ -122,11 +125,11 @@ class FileWatch:
 
 
 def _identity(name: str, unknown: Identity | None = None) -> Identity | None:
-    """The device and inode behind a name, None if there is none, and `unknown` if that cannot be found out now."""
+    """The device and inode behind a name; None if there is no file; `unknown` if the question fails for now."""
     try:
-        found = os.stat(name)
+        status = os.stat(name)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
         return unknown
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

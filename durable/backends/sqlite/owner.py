@@ -1,14 +1,14 @@
-"""The lock that says which engine owns a store file.
+"""The locks that say which engine owns a store file.
 
-Knows a sidecar file, `<store>-owner`, and the locks of the operating system. Must not know SQLite. The lock belongs
-to the process: the kernel frees it at its death, whatever way it dies, and a fork does not inherit it. The file names
-the holder for the one who is refused.
+Knows a sidecar file, `<store>-owner`, and the locks of the operating system. Knows nothing about SQLite. The locks
+belong to the process: the kernel releases them when it dies, in whatever way, and a fork does not inherit them. The
+sidecar names the holder, so that a refused engine can report it.
 
-There are two locks. The one on the sidecar comes first and is tied to the path. The one on the store itself is tied to
-the file: it keeps out a process that reaches the same file by another path, where another sidecar lies beside it.
+There are two locks. The lock on the sidecar comes first and is tied to the path. The lock on the store itself is tied
+to the file: it keeps out a process that reaches the same file by another path, with another sidecar beside it.
 
-After a release the file stays. Unlinking it would race with the next holder: one process could hold a lock on the
-file that was just unlinked while another creates and locks a new one, and both would think that they are alone.
+After a release the sidecar stays. Unlinking it would race with the next holder: one process could hold a lock on the
+unlinked file while another creates and locks a new one, and each would believe that it is alone.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if sys.platform == "win32":
     import msvcrt
 
     def _lock(descriptor: int) -> None:
-        # Windows locks keep others from reading the range too; a byte far behind the text leaves the holder readable.
+        # On Windows a lock also prevents reading. A byte far after the text keeps the name of the holder readable.
         os.lseek(descriptor, 1 << 30, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
     def _lock_store(descriptor: int) -> None:
-        """Nothing: a lock in the store would keep readers out of that range."""
+        """Does nothing: on Windows a lock in the store would prevent reading."""
 
 else:
     import fcntl
@@ -45,7 +45,7 @@ else:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _lock_store(descriptor: int) -> None:
-        # One byte far behind everything that is ever written or locked there by others.
+        # One byte far after everything that SQLite writes or locks.
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 1 << 62)
 
 
@@ -53,22 +53,22 @@ else:
 Identity = tuple[int, int]
 _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)
-# Enough for what we write into a sidecar, many times over.
+# Many times the length of what is written to a sidecar.
 _NOTE_MAX = 4000
 
-# Which stores this process owns, by path and by identity, with the process id at that time: after a fork the child has
-# a copy of this table but none of the locks. A table is needed at all because the locks are per process: a second
-# engine in this process would get the lock as well, and closing its descriptor would drop the lock of the first.
+# The stores that this process owns, by path and by identity, each with the pid at that time: after a fork the child
+# has a copy of this table but none of the locks. The table exists because locks are per process: a second engine in
+# this process would also get the lock, and closing its descriptor would drop the lock of the first.
 _owned: dict[str | Identity, int] = {}
-# Reentrant, because garbage collection may run `__del__` while it is held.
+# Reentrant, because the garbage collector may run `__del__` while the lock is held.
 _guard = threading.RLock()
 
 
 @attrs.frozen
 class Note:
-    """What the last owner wrote down: the generations that the store may have, and the salt of its log.
+    """What the last owner recorded: the generations that the store may have, and the salt of its log.
 
-    No generations or no salt: any will do. `generation` says what they are.
+    No generations means any generation, and no salt any salt. `generation` explains both.
     """
 
     generations: frozenset[int] = frozenset()
@@ -76,11 +76,11 @@ class Note:
 
 
 class Owner:
-    """The right to use a store file; held until `release`, or until nobody refers to it any more."""
+    """The right to use a store file, held until `release` or until the object is garbage."""
 
     def __init__(self, path: str, sidecar: int, file: int) -> None:
-        # A descriptor of the store itself, for reading. Others must neither close it nor open and close another one:
-        # that would drop the locks that this process has on the file, SQLite's among them.
+        # A descriptor of the store itself, for reading. No other code may close it, or open and close another one: that
+        # would drop all locks that this process has on the file, including SQLite's.
         self.file = file
         self.identity = _identity(os.fstat(file))
         self._path = path
@@ -88,11 +88,11 @@ class Owner:
         self._sidecar: int | None = sidecar
 
     def release(self) -> None:
-        """Let the next one in; harmless when repeated."""
+        """Release the locks. May be called twice."""
         with _guard:
             sidecar, self._sidecar = self._sidecar, None
-            # In a forked child the descriptors are copies and the locks are not ours. Closing the copies would drop
-            # locks that the child may have taken itself since, so they are left open.
+            # In a forked child the descriptors are copies, and the locks belong to the parent. Closing the copies would
+            # drop locks that the child may have taken since, so they stay open.
             if sidecar is not None and self._process == os.getpid():
                 _owned.pop(self._path, None)
                 _owned.pop(self.identity, None)
@@ -100,22 +100,22 @@ class Owner:
                 os.close(sidecar)
 
     def remember(self, generations: Iterable[int], log: int | None) -> None:
-        """Write down durably what the store and its log may be when it is opened next."""
+        """Record durably which generations and which log the store may have when it is opened next."""
         if self._sidecar is not None:
             _write(self._sidecar, Note(frozenset(generations), log))
 
     def __del__(self) -> None:
-        # An engine that was dropped without a close must not block the file for the rest of the process.
+        # An engine that was dropped without `close` must not block the file until the process ends.
         self.release()
 
 
 @contextlib.contextmanager
 def unowned(path: str) -> Iterator[None]:
-    """While this lasts, no engine of this process takes the store at this real path. Raises `StoreInUse` if one has.
+    """Prevents engines of this process from taking the store at this real path. Raises `StoreInUse` if one has it.
 
-    Whoever closes a descriptor of a file drops every POSIX lock that the process has on it. For the sidecar that is
-    our own; for the store it is SQLite's, and then the next reader from outside takes itself for the last one and
-    deletes the WAL under the engine that works on it.
+    Closing a descriptor of a file drops every POSIX lock that the process has on the file. On the sidecar that is the
+    lock of this module. On the store it is SQLite's, and then the next reader in another process believes that it is
+    the last connection, and deletes the log while the engine is using it.
     """
     with _guard:
         try:
@@ -128,16 +128,16 @@ def unowned(path: str) -> Iterator[None]:
 
 
 def take(path: str) -> Owner:
-    """Own the store at this real path; an empty file is created if there is none.
+    """Take the store at this real path. Creates an empty file if there is none.
 
-    Raises `StoreInUse` naming the holder, `StoreUnusable` where locks fail.
+    Raises `StoreInUse`, which names the holder, or `StoreUnusable` if the file system has no locks.
     """
     with unowned(path), contextlib.ExitStack() as opened:
         sidecar = _open_sidecar(path)
         opened.callback(os.close, sidecar)
         _claim(path, sidecar)
         try:
-            # The mode that SQLite gives to a new file, less the umask.
+            # The mode that SQLite gives to a new file, before the umask.
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise _refusal(path, "it", error) from error
@@ -150,7 +150,7 @@ def take(path: str) -> Owner:
 
 
 def remembered(path: str) -> Note:
-    """What the last owner of a store wrote down; nothing if nobody did."""
+    """The note of the last owner of a store; an empty note if there is none."""
     try:
         # A pipe in its place must not keep us waiting for a writer.
         descriptor = os.open(f"{path}-owner", os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
@@ -163,7 +163,9 @@ def remembered(path: str) -> Note:
 
 
 def _open_sidecar(path: str) -> int:
-    """The lock file, open. It must be a plain file of its own: we write to it, and whoever can open it can lock it."""
+    """Open the lock file. It must be a plain file without links: it is written to, and anyone who can open it can
+    lock it.
+    """
     name = f"{path}-owner"
     try:
         if os.path.islink(name):
@@ -171,22 +173,22 @@ def _open_sidecar(path: str) -> int:
         descriptor = os.open(name, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o600)
     except OSError as error:
         raise _refusal(path, f"its lock file {name!r}", error) from error
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(descriptor)
         raise StoreUnusable(path, f"its lock file {name!r} is not a plain file or has hard links; remove it")
-    if found.st_mode & 0o077 and hasattr(os, "fchmod"):
-        # Earlier versions created it for everybody to read. Only its owner may change that.
+    if status.st_mode & 0o077 and hasattr(os, "fchmod"):
+        # Earlier versions made it readable by everyone. Only its owner may change the mode.
         with contextlib.suppress(PermissionError):
             os.fchmod(descriptor, 0o600)
     return descriptor
 
 
-def _refusal(path: str, what: str, error: OSError) -> StorageError:
-    """Too few descriptors are a trouble that passes; anything else is about this path."""
+def _refusal(path: str, subject: str, error: OSError) -> StorageError:
+    """The error for a file that cannot be opened. A lack of descriptors may pass; anything else is about this path."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        return StorageUnavailable(f"{path}: {what} cannot be opened: {error.strerror}")
-    return StoreUnusable(path, f"{what} cannot be opened: {error.strerror}")
+        return StorageUnavailable(f"{path}: {subject} cannot be opened: {error.strerror}")
+    return StoreUnusable(path, f"{subject} cannot be opened: {error.strerror}")
 
 
 def _claim(path: str, sidecar: int) -> None:
@@ -212,8 +214,8 @@ def _claim_store(path: str, file: int) -> None:
 def _write(sidecar: int, note: Note) -> None:
     holder = {"pid": os.getpid(), "host": platform.node()}
     data = json.dumps({**holder, "generations": sorted(note.generations), "log": note.log}).encode()
-    # The lock counts and not the text, so a full disk here is no reason to fail. But no text is better than an old
-    # one: an old one would make the next engine refuse a store that is sound.
+    # Only the lock matters, so a full disk must not cause a failure here. But an empty file is better than an old text,
+    # which would make the next engine refuse a sound store.
     try:
         os.lseek(sidecar, 0, os.SEEK_SET)
         os.write(sidecar, data)
@@ -225,7 +227,7 @@ def _write(sidecar: int, note: Note) -> None:
 
 
 def _read(sidecar: int) -> dict[str, object]:
-    """What the sidecar says; empty if it says nothing that can be read, as just before its holder has written it."""
+    """The content of the sidecar; empty if it cannot be read, as just before its holder has written it."""
     try:
         os.lseek(sidecar, 0, os.SEEK_SET)
         note = json.loads(os.read(sidecar, _NOTE_MAX))
@@ -242,7 +244,7 @@ def _note(text: dict[str, object]) -> Note:
 
 
 def _holder(sidecar: int) -> str:
-    """Who holds the lock, as far as the file says."""
+    """A description of the process that holds the lock, as far as the sidecar says."""
     note = _read(sidecar)
     pid, host = note.get("pid"), note.get("host")
     if not isinstance(pid, int) or pid <= 0 or not isinstance(host, str):
@@ -254,16 +256,16 @@ def _holder(sidecar: int) -> str:
 
 def _is_alive(pid: int) -> bool:
     try:
-        # Signal 0 asks and sends nothing. Not on Windows, where it would end the process.
+        # Signal 0 only checks. Not on Windows, where it would end the process.
         if sys.platform != "win32":
             os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
-        # It belongs to somebody else.
+        # The process exists, but belongs to another user.
         pass
     return True
 
 
-def _identity(found: os.stat_result) -> Identity:
-    return found.st_dev, found.st_ino
+def _identity(status: os.stat_result) -> Identity:
+    return status.st_dev, status.st_ino

@@ -1,7 +1,7 @@
-"""Looks into a store file without opening it as a store: beside a running engine, and without leaving a trace.
+"""Reads a store file without opening it as a store: beside a running engine, and without leaving a trace.
 
-Takes no lock, migrates nothing and writes nothing; a file that needs either is refused. Knows the connection and how
-to read one workflow as it is at one moment. Must not know what its readers are looking for.
+Takes no lock, migrates nothing and writes nothing; a file that needs a migration is refused. Knows the connection, and
+how to read a workflow as it is at one moment. Knows nothing about what its callers look for.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from durable.model.records import WorkflowHistory, WorkflowStatus
 
 _log = logging.getLogger("durable")
 T = TypeVar("T")
-# What tells whether a file is still the same: its number, size and time of change, and whether it has a WAL.
+# Shows whether a file has changed: its inode, size and time of change, and whether it has a log.
 Marks = tuple[int, int, int, bool]
 
-# Few at a time, because the statement that finds them is one look at the store: a long one would keep the engine's WAL
-# from being cut back.
+# Short pages, because each statement reads one moment of the store. A long one would prevent the engine's checkpoints
+# from restarting the log.
 _PAGE = 500
-# How often a closed file may change under our eyes before we give up.
+# How often a closed file may change during a read before the reader gives up.
 _TRIES = 10
-_UNFINISHED = f"({' OR '.join(indexes.status_is(one) for one in WorkflowStatus if not one.is_terminal)})"
+_UNFINISHED = f"({' OR '.join(indexes.status_is(status) for status in WorkflowStatus if not status.is_terminal)})"
 _WORKFLOW = f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE key = ? AND {_UNFINISHED}"
 _HISTORY = f"SELECT {rows.HISTORY.select()} FROM history WHERE workflow = ? ORDER BY seq"
 
@@ -39,8 +39,8 @@ _HISTORY = f"SELECT {rows.HISTORY.select()} FROM history WHERE workflow = ? ORDE
 class StoreReader:
     """The unfinished workflows of a SQLite store. Use it as `with StoreReader("orders.db") as reader`.
 
-    Raises `StoreUnusable` or `StoreTooNew` for a file that is no store of this version, `StorageUnavailable` for one
-    that cannot be read now.
+    Raises `StoreUnusable` or `StoreTooNew` for a file that is not a store of this version, `StorageUnavailable` for a
+    file that cannot be read now. Not thread-safe.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -53,7 +53,7 @@ class StoreReader:
         self._seen: Marks | None = None
 
     def __enter__(self) -> Self:
-        # The first look opens and checks the file.
+        # The first question opens and checks the file.
         self._look(id)
         return self
 
@@ -63,15 +63,15 @@ class StoreReader:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file; harmless when repeated."""
+        """Close the file. May be called twice."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
     def keys(self, name: str | None = None) -> Iterator[int]:
-        """The keys of all unfinished workflows, the oldest first; a page at a time."""
-        more = "" if name is None else " AND name = :name"
-        sql = f"SELECT key FROM workflow WHERE key > :after AND {_UNFINISHED}{more} ORDER BY key LIMIT {_PAGE}"
+        """The keys of all unfinished workflows, the oldest first. Read in pages, so later changes may be seen."""
+        name_term = "" if name is None else " AND name = :name"
+        sql = f"SELECT key FROM workflow WHERE key > :after AND {_UNFINISHED}{name_term} ORDER BY key LIMIT {_PAGE}"
         page: list[tuple[int]] = [(0,)]
         while page:
             params = {"after": page[-1][0], "name": name}
@@ -79,14 +79,14 @@ class StoreReader:
             yield from (key for (key,) in page)
 
     def read(self, key: int) -> WorkflowHistory | None:
-        """A workflow and its history, both of the same moment; None if it has ended meanwhile.
+        """A workflow and its history, both from the same moment; None if it has ended meanwhile.
 
-        Raises `CodecError` if the workflow itself cannot be read.
+        Raises `CodecError` if the row of the workflow is damaged. If an entry is damaged, the result says so instead.
         """
-        found = self._look(functools.partial(_read, key=key))
-        if found is None:
+        rows_read = self._look(functools.partial(_read, key=key))
+        if rows_read is None:
             return None
-        row, entries = found
+        row, entries = rows_read
         record = rows.WORKFLOW.record(row)
         try:
             return WorkflowHistory(record, tuple(map(rows.HISTORY.record, entries)))
@@ -96,11 +96,11 @@ class StoreReader:
     # --- the connection -------------------------------------------------------------------------------------------
 
     def _look(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        """Ask the store something, at one moment of it.
+        """Ask the store a question, at one moment.
 
-        A file that was closed in order has no WAL, and must be opened as immutable: otherwise SQLite would create one.
-        Such a file is read without any lock, so an engine that opens it meanwhile goes unnoticed by SQLite. It is
-        noticed here, and the question is asked again.
+        A file that was closed in order has no log, and must be opened as immutable: otherwise SQLite would create a
+        log. SQLite reads such a file without any lock, so it does not notice an engine that opens the file meanwhile.
+        This method notices, and asks again.
         """
         for _ in range(_TRIES):
             before = self._marks()
@@ -114,22 +114,22 @@ class StoreReader:
             else:
                 if self._is_settled(before):
                     return answer
-        raise StorageUnavailable(f"{self._path}: it changes all the time; try again")
+        raise StorageUnavailable(f"{self._path}: it keeps changing; try again")
 
     def _is_settled(self, before: Marks) -> bool:
-        """Whether an answer holds: nobody can have changed the file while it was given."""
+        """Whether an answer is valid: the file has not changed while SQLite read it without a lock."""
         return not self._is_immutable or self._marks() == before
 
     def _marks(self) -> Marks:
         try:
-            found = os.stat(self._real)
+            status = os.stat(self._real)
         except OSError as error:
-            raise StoreUnusable(self._path, f"it cannot be looked at: {error.strerror}") from error
+            raise StoreUnusable(self._path, f"it cannot be examined: {error.strerror}") from error
         try:
             has_wal = os.stat(f"{self._real}-wal").st_size > 0
         except OSError:
             has_wal = False
-        return found.st_ino, found.st_size, found.st_mtime_ns, has_wal
+        return status.st_ino, status.st_size, status.st_mtime_ns, has_wal
 
     def _connected(self, marks: Marks) -> sqlite3.Connection:
         if self._connection is None:
@@ -150,7 +150,8 @@ class StoreReader:
         return self._connection
 
     def _check_log(self) -> None:
-        # An engine of this process has checked that itself, and would lose its locks if we opened and closed the file.
+        # Skipped if an engine of this process has the store: it has checked the log, and would lose its locks if the
+        # file were opened and closed here.
         with contextlib.suppress(StoreInUse), owner.unowned(self._real):
             generation.check_log(self._path, self._real)
 
@@ -159,7 +160,8 @@ class StoreReader:
         if not schema.is_current(connection):
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             problem = f"it has schema version {version}, this durable reads {schema.SCHEMA_VERSION}"
-            raise StoreUnusable(self._path, f"{problem}; check it with the durable that wrote it, or a migrated copy")
+            fix = "read it with the durable that wrote it, or read a migrated copy"
+            raise StoreUnusable(self._path, f"{problem}; {fix}")
 
 
 def export_histories(
@@ -167,8 +169,8 @@ def export_histories(
 ) -> Iterator[WorkflowHistory]:
     """The unfinished workflows of a store file with their histories, the oldest first, one at a time.
 
-    The file is only read, and an engine may be at work on it. A workflow whose rows are damaged is logged and left
-    out. Raises `StoreUnusable`, `StoreTooNew` or `StorageUnavailable`.
+    The file is only read, and an engine may be using it. A workflow with damaged rows is logged and left out. Raises
+    `StoreUnusable`, `StoreTooNew` or `StorageUnavailable`.
     """
     count = 0
     with StoreReader(path) as reader:
@@ -192,7 +194,7 @@ def _rows(connection: sqlite3.Connection, sql: str, params: dict[str, Any]) -> l
 
 
 def _read(connection: sqlite3.Connection, key: int) -> tuple[Any, list[Any]] | None:
-    # One transaction: between two statements a workflow could continue as something else, with another history.
+    # One transaction: between two statements the workflow could call `continue_as`, and then has another history.
     connection.execute("BEGIN")
     try:
         row = connection.execute(_WORKFLOW, (key,)).fetchone()
@@ -202,7 +204,7 @@ def _read(connection: sqlite3.Connection, key: int) -> tuple[Any, list[Any]] | N
 
 
 def _text_or_bytes(raw: bytes) -> str | bytes:
-    """Damaged text is told from the rest when the row is turned into a record."""
+    """Text as str, damaged text as bytes. `Table.record` then refuses the row with the damaged text only."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""What a durable SQLite file looks like inside: its tables, its indexes, its marks and how it gets them.
+"""The schema of a SQLite store: its tables, its indexes, the marks of the file, and the migrations.
 
-Knows DDL and migrations. Must not know records or what the tables are read for. A new version of the schema is one
-more function in `_migrations`, and `SCHEMA_VERSION` one higher; a migration that was released is never edited.
+Knows DDL and migrations. Knows nothing about records or about why tables are read. To change the schema, add a function
+to `_migrations` and raise `SCHEMA_VERSION` by one. Never edit a migration that was released: stores have run it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 from durable.backends.sql.indexes import INDEXED_STATUSES, IS_TIED, status_is
 
 SCHEMA_VERSION = 8
-# "Durb": tells our files from any other SQLite file, also for `file(1)`.
+# "Durb": distinguishes a durable store from any other SQLite file, also for `file(1)`.
 APPLICATION_ID = 0x44757262
 _TABLES = (
     """
@@ -127,14 +127,14 @@ _TABLES = (
     ) STRICT, WITHOUT ROWID
     """,
 )
-# An index of a table with an integer primary key ends in that key without naming it: (wake_at) is (wake_at, key).
+# In a table with an integer primary key, every index ends with that key without naming it: (wake_at) is (wake_at, key).
 _INDEXES = (
     "CREATE INDEX workflow_wake ON workflow (wake_at) WHERE wake_at IS NOT NULL",
     f"CREATE INDEX workflow_live ON workflow (status) WHERE {' OR '.join(map(status_is, INDEXED_STATUSES))}",
     "CREATE INDEX workflow_name ON workflow (name)",
     "CREATE INDEX workflow_tag_workflow ON workflow_tag (workflow)",
     "CREATE INDEX event_wait_event ON event_wait (name, event_key, serial)",
-    # One index for both queues, the untargeted one (both NULL) and a mailbox's, and for counting a name.
+    # One index for the untargeted queue (both NULL), for mailboxes, and for counting by name.
     "CREATE INDEX pending_event_queue ON pending_event (name, event_key, target, unstarted)",
     "CREATE INDEX pending_event_target ON pending_event (target) WHERE target IS NOT NULL",
     "CREATE INDEX pending_event_unstarted ON pending_event (unstarted) WHERE unstarted IS NOT NULL",
@@ -172,7 +172,7 @@ _SCHEDULES = (
     """,
     "CREATE INDEX schedule_wake ON schedule (wake_at) WHERE wake_at IS NOT NULL",
 )
-# Children that are spawned, and what workflows publish.
+# Spawned children, and the progress that workflows publish.
 _SPAWNING = (
     "ALTER TABLE workflow ADD COLUMN on_parent_close TEXT",
     f"CREATE INDEX workflow_child ON workflow (parent_key) WHERE parent_key IS NOT NULL AND {IS_TIED}",
@@ -186,18 +186,18 @@ _SPAWNING = (
     ) STRICT
     """,
 )
-# How long an event is kept counts from `since`. A broadcast that was taken no longer counts as pending. Dead letters
-# say why they died, and may have no workflow. Which broadcasts a workflow has taken stands in rows of their own.
+# The retention of an event counts from `since`. A broadcast that was taken no longer counts as pending. Dead letters
+# have a reason, and may have no workflow. The broadcasts that workflows have taken get their own table.
 _MAIL = (
     "ALTER TABLE pending_event ADD COLUMN since INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE pending_event ADD COLUMN taken INTEGER NOT NULL DEFAULT 0",
-    # Whether an old broadcast was taken is unknown. It must not keep senders out.
+    # It is unknown whether an old broadcast was taken. Count it as taken, so that it does not block senders.
     "UPDATE pending_event SET since = sent_at, taken = 1 - consume",
     "DROP INDEX pending_event_sent",
     "DROP INDEX pending_event_queue",
     "CREATE INDEX pending_event_since ON pending_event (since) WHERE target IS NULL",
     "CREATE INDEX pending_event_queue ON pending_event (name, target, unstarted, event_key, consume)",
-    # The last two columns are always NULL. With them, a count reads nothing but the index.
+    # The last two columns are always NULL. With them in the index, a count does not read the table.
     "CREATE INDEX pending_event_open ON pending_event (name, taken, target, unstarted) "
     "WHERE target IS NULL AND unstarted IS NULL",
     """
@@ -230,7 +230,7 @@ _MAIL = (
     """,
     "CREATE INDEX broadcast_taken_event ON broadcast_taken (name, event_key, serial)",
 )
-# Who runs on trial after an unclean stop. Usually empty.
+# The workflows that run on trial after an unclean stop. Usually empty.
 _SUSPECTS = "CREATE TABLE suspect (workflow INTEGER PRIMARY KEY, crashes INTEGER NOT NULL) STRICT"
 _CANCEL_CAUSES = """
     UPDATE workflow SET cancel_cause = CASE
@@ -243,7 +243,7 @@ _CANCEL_CAUSES = """
 
 def _migrations() -> Migrations:
     """All migrations, in order."""
-    # sqlite-utils takes 139 ms to import; only a file whose schema is not current pays for it.
+    # Importing sqlite-utils takes 139 ms, so only a file that needs a migration pays for it.
     from sqlite_utils import Migrations
 
     migrations = Migrations("durable")
@@ -255,7 +255,7 @@ def _migrations() -> Migrations:
 
     @migrations()
     def m002_pauses(db: Database) -> None:
-        # A pause is a wait with a question. It stands under the empty name, so the index by name lists the pauses.
+        # A pause is a wait with a question. Its name is empty, so the index by name also lists the pauses.
         for column in ("prompt TEXT", "expects TEXT", "expires_at INTEGER"):
             db.execute(f"ALTER TABLE event_wait ADD COLUMN {column}")
 
@@ -280,13 +280,13 @@ def _migrations() -> Migrations:
 
     @migrations()
     def m007_views_and_positions(db: Database) -> None:
-        # All children of a workflow, for people; the index above has those that end with it only.
+        # All children of a workflow, for views. The index `workflow_child` has only those that end with their parent.
         db.execute("CREATE INDEX workflow_parent ON workflow (parent_key) WHERE parent_key IS NOT NULL")
         db.execute("ALTER TABLE workflow ADD COLUMN position_format INTEGER NOT NULL DEFAULT 0")
 
     @migrations()
     def m008_cancel_cause(db: Database) -> None:
-        # Until then the words of the reason said it.
+        # Earlier versions stored the cause only as the text of the reason.
         db.execute("ALTER TABLE workflow ADD COLUMN cancel_cause TEXT")
         db.execute(_CANCEL_CAUSES)
 
@@ -297,29 +297,29 @@ def migrate(connection: sqlite3.Connection) -> None:
     """Bring the schema up to date, inside the caller's transaction.
 
     The caller must hold BEGIN IMMEDIATE: without it, processes that migrate at the same time fail on each other's
-    tables. Each migration is then a savepoint, and all of them with their marks are kept or none.
+    tables. Each migration is then a savepoint, and either all of them are kept, with their marks, or none.
     """
     from sqlite_utils import Database
 
     if not connection.in_transaction:
         raise RuntimeError("migrate needs an open transaction")
-    # Plugins of sqlite-utils are for its command line; they have no business on this connection.
+    # Plugins of sqlite-utils are for its command line, and must not change this connection.
     _migrations().apply(Database(connection, recursive_triggers=False, execute_plugins=False))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def is_current(connection: sqlite3.Connection) -> bool:
-    """Whether the file needs no migration."""
+    """Whether the file has the current schema, and needs no migration."""
     return _marks(connection) == (APPLICATION_ID, SCHEMA_VERSION)
 
 
 def check(connection: sqlite3.Connection, store: str) -> None:
-    """Raise `StoreUnusable` for a database of somebody else, `StoreTooNew` for one of a later durable. Reads only."""
+    """Raise `StoreUnusable` for a database of another program, `StoreTooNew` for a newer durable's. Only reads."""
     application, version = _marks(connection)
-    strangers = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if application != APPLICATION_ID and strangers:
-        raise StoreUnusable(store, "it is an SQLite database that holds other tables; give durable a file of its own")
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if application != APPLICATION_ID and tables:
+        raise StoreUnusable(store, "it is an SQLite database that holds other tables; give durable a separate file")
     if version > SCHEMA_VERSION:
         raise StoreTooNew(store, version, SCHEMA_VERSION)
 

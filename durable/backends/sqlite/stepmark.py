@@ -1,12 +1,12 @@
-"""Which body runs right now, in a file that outlives the process.
+"""Which body runs right now, in a file that survives the process.
 
-Knows one small file beside the store, `<store>-step`, and the numbers in it. The first is the key of the workflow whose
-body the engine runs, 0 while none runs. The others belong to the engine. It writes before every step, through a memory
-map: some tens of nanoseconds a number, no system call, no commit. When the process dies the kernel still has the page,
-so the next engine reads who ran. After a power cut the numbers may be old or lost, and that is fine: no body cuts the
-power.
+Knows one small file beside the store, `<store>-step`, and the numbers in it. The first number is the key of the
+workflow whose body is running, 0 while none is. The others belong to the engine. The engine writes before every step,
+through a memory map: some tens of nanoseconds per number, without a system call or a commit. When the process dies, the
+kernel still has the page, so the next engine reads which body ran. After a power cut the numbers may be old or lost.
+That does not matter: a body cannot cause a power cut.
 
-Must not know what a workflow is. A file that cannot be created costs the evidence, never the start of the engine.
+Knows nothing about workflows. If the file cannot be created, the evidence is lost, but the engine starts.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import stat
 from durable.backends.base import MARK_CELLS, Mark
 
 _log = logging.getLogger("durable")
-# A whole page, written at once: a map over a hole in a file could hit a full disk in the middle of a step.
+# A whole page, written in advance: writing through a map to a hole in a file fails if the disk is full.
 _SIZE = mmap.PAGESIZE
 
 
 class StepMark:
-    """The mark of one open store: `left` is what the last engine left there, `cell` is ours to write."""
+    """The mark of one open store: `left` is the key that the last engine left, `cell` the cells to write."""
 
     def __init__(self, store: str) -> None:
         self.left = 0
@@ -43,10 +43,10 @@ class StepMark:
         try:
             opened = os.fstat(descriptor)
             if not stat.S_ISREG(opened.st_mode) or opened.st_nlink > 1:
-                # Somebody else's file, which must not be written to.
-                raise ValueError(f"{path} is not a plain file of its own")
+                # Not a file that durable has made, so it must not be written to.
+                raise ValueError(f"{path} is not a plain file, or has hard links")
             if opened.st_mode & 0o077 and hasattr(os, "fchmod"):
-                # Whoever can write to it can blame a workflow. Only its owner may change that.
+                # Anyone who can write to it can blame a workflow. Only its owner may change the mode.
                 with contextlib.suppress(PermissionError):
                     os.fchmod(descriptor, 0o600)
             if opened.st_size < _SIZE:
@@ -58,7 +58,7 @@ class StepMark:
         self.left = max(0, self.cell[0])
 
     def close(self) -> None:
-        """Let go of the file. Nobody writes the cell any more."""
+        """Close the file. The engine must not write to the cells any more."""
         if self._map is not None:
             assert isinstance(self.cell, memoryview)
             self.cell.release()

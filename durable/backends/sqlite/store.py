@@ -1,12 +1,11 @@
-"""The store in a SQLite file, for one engine on one machine.
+"""`SqliteBackend`: the store in a SQLite file, for one engine on one machine.
 
-Knows the connection: how it is opened, what one transaction holds and what SQLite's errors mean. Must not know why
-anything is stored or read; it has no clock and no policy. The SQL of reads is in `queries`, the shape of rows in
-`rows`, the tables in `schema`, the checks of the file in `storefile`, its lock in `owner`.
+Knows the connection: how it is opened, what a transaction contains and what SQLite's errors mean. Knows nothing about
+why rows are stored or read; it has no clock and no policy. The essay of this folder lists the modules that it uses.
 
-SQLite before 3.51.3 can corrupt a WAL file when two connections write or checkpoint at the same moment ("WAL-reset"),
-and common Pythons bundle such versions. So exactly one connection writes and checkpoints, this one; whoever else looks
-at the file must open it with mode=ro.
+SQLite before 3.51.3 can corrupt a WAL file if two connections write or checkpoint at the same moment ("WAL-reset"),
+and common Pythons bundle such versions. So exactly one connection writes and checkpoints, the one in this module. Any
+other connection to the file must be opened with mode=ro.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ from durable.model.records import HistoryEntry, WorkflowRecord
 
 _log = logging.getLogger("durable")
 T = TypeVar("T")
-# Every so many commits the backend looks whether its files are still there.
+# After this many commits the backend checks whether its files are still there.
 _LOOK_EVERY = 10
 
-# What a commit can meet only through a bug of ours: a key that exists, a value that no column takes.
+# Errors that only a bug in durable can cause: a key that exists already, a value that no column accepts.
 _BUGS = (
     sqlite3.IntegrityError,
     sqlite3.ProgrammingError,
@@ -57,15 +56,15 @@ _BUGS = (
     UnicodeEncodeError,
 )
 
-# The number must follow the last one of this incarnation. The serial never goes back: a key given out twice would mix
-# up two workflows.
 _BY = {column: f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE {column} = ?" for column in ("id", "key")}
 _HISTORY = f"SELECT {rows.HISTORY.select()} FROM history WHERE workflow = ? ORDER BY seq"
+# The batch number must follow the last one of this incarnation. The serial never goes back: a key that is used twice
+# would mix up two workflows.
 _FENCE = "UPDATE meta SET batch = ?, serial = max(serial, ?), clean = ? WHERE id = 1 AND incarnation = ? AND batch = ?"
 
 
 def _check_options(path: object, synchronous: object, busy_timeout: float) -> None:
-    """Raises `WrongType` or `InvalidValue`."""
+    """Check the arguments of `SqliteBackend`. Raises `WrongType` or `InvalidValue`."""
     if not isinstance(path, (str, os.PathLike)):
         raise WrongType("path", f"must be a path, not {type(path).__name__}")
     if synchronous not in ("FULL", "NORMAL"):
@@ -75,9 +74,11 @@ def _check_options(path: object, synchronous: object, busy_timeout: float) -> No
 
 
 class SqliteBackend:
-    """A store in one SQLite file. `synchronous="FULL"` survives a power cut, "NORMAL" only the end of the process.
+    """A store in one SQLite file.
 
-    `vacuum=True` rewrites a file of an earlier version when it is opened, so that it can become smaller again.
+    With `synchronous="FULL"` a commit survives a power cut, with "NORMAL" only the end of the process. `busy_timeout`
+    is how many seconds to wait for a lock of another process. `vacuum=True` rewrites a file of an earlier version when
+    it is opened, so that the file can shrink.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class SqliteBackend:
         self._copies: Copies | None = None
         self._shrinking = Shrinking()
         self._commits = 0
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._damage = damaged.Damage()
 
     def __repr__(self) -> str:
@@ -131,13 +132,13 @@ class SqliteBackend:
         return attrs.evolve(opened, marked=self._mark.left, mark=self._mark.cell)
 
     def _connect(self, real: str) -> sqlite3.Connection:
-        """The one connection. A method, so that tests of power loss can put a disk that forgets under it."""
+        """The only connection that writes. A method, so that tests of power loss can simulate the disk under it."""
         return sqlite3.connect(
             real, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False, cached_statements=256
         )
 
     def _take(self, connection: sqlite3.Connection, incarnation: str) -> Opened:
-        # Again, now that nobody else can change it: the first look was before the lock.
+        # Check again, now that the lock is held: the first check was before it.
         schema.check(connection, self._path)
         opening.prepare(connection, self._path, self._synchronous)
         assert self._owner is not None
@@ -149,12 +150,12 @@ class SqliteBackend:
             schema.migrate(connection)
         row = connection.execute("SELECT serial, clean FROM meta WHERE id = 1").fetchone()
         if row is None:
-            raise StoreUnusable(self._path, "it was altered by hand: the row of the table meta is missing")
-        # Not clean from the first moment on: an engine may die of what it loads before it commits anything.
+            raise StoreUnusable(self._path, "it was changed by hand: the row of the table meta is missing")
+        # Mark it as not clean from the start: a body that is loaded may kill the engine before its first commit.
         connection.execute("UPDATE meta SET incarnation = ?, batch = 0, clean = 0 WHERE id = 1", (incarnation,))
         connection.execute(f"PRAGMA schema_version = {number}")
         connection.execute("COMMIT")
-        # Now, so that the file itself has the new generation.
+        # Checkpoint now, so that the file itself has the new generation.
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return Opened(serial=row[0], clean=bool(row[1]))
 
@@ -167,7 +168,7 @@ class SqliteBackend:
             opening.close(connection, watch)
         if self._mark is not None:
             self._mark.close()
-        # Last, so that the next owner finds no connection of ours at work.
+        # Last, so that this connection is closed before another engine can take the store.
         held, self._owner = self._owner, None
         if held is not None:
             held.release()
@@ -189,7 +190,7 @@ class SqliteBackend:
             if not self._commits % _LOOK_EVERY and self._watch is not None:
                 self._watch.look()
         except BaseException:
-            # Only what goes wrong goes through there: the way in and out takes longer than many a statement.
+            # Only failures enter the context manager: entering and leaving it takes longer than many a statement.
             with self._translated():
                 raise
 
@@ -235,11 +236,11 @@ class SqliteBackend:
             return self._readable(select.table, self._rows(select.sql, {**select.params, "limit": -1}))
         fetch = select.limit
         while True:
-            found = self._rows(select.sql, {**select.params, "limit": fetch})
-            good = damaged.fitting(query, self._readable(select.table, found))
-            if len(good) >= select.limit or len(found) < fetch:
-                return good[: select.limit]
-            # Rows were left out. A page must not come out short for that: its reader would take it for the last.
+            fetched = self._rows(select.sql, {**select.params, "limit": fetch})
+            records = damaged.fitting(query, self._readable(select.table, fetched))
+            if len(records) >= select.limit or len(fetched) < fetch:
+                return records[: select.limit]
+            # Rows were left out. Fetch more: the caller would take a short page for the last one.
             fetch *= 2
 
     def count(self, query: Workflows | PendingCount | HistoryLength) -> int:
@@ -247,12 +248,12 @@ class SqliteBackend:
         return cast(int, self._rows(sql, params)[0][0])
 
     def _workflow(self, column: str, value: str | int) -> WorkflowRecord | None:
-        found = self._rows(_BY[column], (value,))
-        return self._record(rows.WORKFLOW, found[0]) if found else None
+        fetched = self._rows(_BY[column], (value,))
+        return self._record(rows.WORKFLOW, fetched[0]) if fetched else None
 
     def _rows(self, sql: str, params: queries.Params | Row) -> list[Row]:
         if self._connection is not None:
-            # The short way first: what goes wrong is asked once more below, where errors are told in our words.
+            # The fast path. A statement that fails runs again below, where its errors are translated.
             try:
                 return self._connection.execute(sql, params).fetchall()
             except sqlite3.Error:
@@ -263,45 +264,45 @@ class SqliteBackend:
             except sqlite3.OperationalError as error:
                 if "decode to UTF-8" not in str(error):
                     raise
-            # Damaged text in one row must not hide the others, nor look like a store that may come back.
+            # Damaged text in one row must not hide the other rows, or look like a store that is unavailable for now.
             connection.text_factory = _text_or_bytes
             try:
                 return connection.execute(sql, params).fetchall()
             finally:
                 connection.text_factory = str
 
-    def _readable(self, table: Table[T], found: Iterable[Row]) -> list[T]:
-        """The records of the rows that hold one. The others stay where they are and are logged, each once."""
+    def _readable(self, table: Table[T], fetched: Iterable[Row]) -> list[T]:
+        """The records of the sound rows. Damaged rows stay in the store; each is logged once."""
         records: list[T] = []
-        for row in found:
+        for row in fetched:
             try:
                 records.append(self._record(table, row))
             except CodecError as error:
-                self._tell("a row cannot be read and is left out", error.where, error.problem)
+                self._log_once("a row cannot be read and is left out", error.where, error.problem)
         return records
 
     def _record(self, table: Table[T], row: Row) -> T:
-        """The record of a row; of a workflow also one that is damaged. Raises `CodecError`."""
+        """The record of a row. A damaged workflow is shown as parked. Raises `CodecError` for other damaged rows."""
         if table is not rows.WORKFLOW:
             return table.record(row)
         record = self._damage.record(row)
         if record.is_damaged:
-            self._tell("a workflow is parked", f"{table.name} {record.id}", record.park_detail)
+            self._log_once("a workflow is parked", f"{table.name} {record.id}", record.park_detail)
         return cast(T, record)
 
-    def _tell(self, what: str, where: str, problem: object) -> None:
-        if where not in self._told:
-            self._told.add(where)
-            _log.error("%s: %s: %s: %s", self._path, what, where, problem)
+    def _log_once(self, subject: str, where: str, problem: object) -> None:
+        if where not in self._logged:
+            self._logged.add(where)
+            _log.error("%s: %s: %s: %s", self._path, subject, where, problem)
 
     def _taken(self) -> sqlite3.Connection:
         if self._connection is None:
-            raise InvariantViolated(f"{self!r} is used while it is not open")
+            raise InvariantViolated(f"{self!r} is used but is not open")
         return self._connection
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[sqlite3.Connection]:
-        """The connection; no transaction and no bare error of SQLite gets out of this block."""
+        """The connection. After an error no transaction is open, and the error is one of durable."""
         connection = self._taken()
         try:
             yield connection

@@ -1,24 +1,25 @@
-"""The write-ahead log, made longer ahead of what SQLite will write to it.
+"""The write-ahead log, lengthened before SQLite writes to it.
 
-A commit that makes a file longer has the file system write down the new length too, in a commit of its own: on ext4
-half the time of an fsync. SQLite writes its log over and over from the start once it has been checkpointed, so a
-service that has run for a while pays this no more; with zeros behind the log's end a young one hardly does. Whoever
-reads a log stops at the first frame with a wrong checksum, so the zeros say nothing.
+When a commit makes a file longer, the file system must also record the new length, in a commit of its journal. On ext4
+that is half the time of an fsync. After a checkpoint SQLite overwrites its log from the start, so a service that has
+run for a while no longer pays this. Zeros after the end of the log spare a young service most of it. A reader of a log
+stops at the first frame with a wrong checksum, so the zeros have no effect.
 
-Knows one file and its length. Must not know what is in it.
+Knows one file and its length. Knows nothing about its content.
 """
 
 from __future__ import annotations
 
 import os
 
-# A log is checkpointed after so many frames, each a page of 4 KiB with its header; some room for the last batch.
+# A log is checkpointed after this many frames, each a page of 4 KiB with a header of 24 bytes. `_ENOUGH` adds room for
+# the last batch.
 CHECKPOINT_FRAMES = 4000
 _FULL = CHECKPOINT_FRAMES * (4096 + 24)
 _ENOUGH = _FULL + 200 * (4096 + 24)
-# It doubles, so that a store with little to do has a small log, and a busy one is soon done.
+# The length doubles, so that an idle store has a small log and a busy one soon needs no more.
 _LEAST = 1 << 17
-# Looking takes three calls of the system, so not every commit looks: a few that are slow are cheaper than that.
+# A look takes three system calls. A few slow commits are cheaper than a look at every commit.
 _LOOK_EVERY = 8
 
 
@@ -27,16 +28,16 @@ class Log:
 
     def __init__(self, database: str) -> None:
         self._path = f"{database}-wal"
-        # Up to here it was long enough the last time that anybody looked, and how many times nobody did since.
+        # The length at the last look, and the number of commits since then.
         self._length = 0
         self._unseen = _LOOK_EVERY
 
     def lay_out(self) -> None:
-        """Make it longer, if it has been used up to its end.
+        """Lengthen the log, if it has been used up to its end. It never fails.
 
-        Only inside a transaction that may write: nobody else adds to the log then. Zeros are only ever appended.
+        Call it only inside a write transaction: nothing else adds to the log then. Zeros are only appended.
         """
-        # A log that holds all that comes between two checkpoints is looked at no more.
+        # The log has room for everything between two checkpoints.
         if self._length >= _FULL:
             return
         self._unseen += 1
@@ -51,14 +52,14 @@ class Log:
             if self._length > length:
                 self._append(length, self._length - length)
         except OSError:
-            # A full disk, a limit on the size of files: the log then grows as it always did, or a commit tells why not.
+            # A full disk, or a limit on file sizes. The log then grows with each commit, or the commit reports why not.
             self._length = _ENOUGH
 
     def _look(self) -> int:
-        """How long it is now.
+        """The length of the log now.
 
-        Not by `stat`, which asks for the file's times too: since Linux 6.13 the next write then notes its time exactly,
-        and the fsync of that commit has one block more to write. Otherwise that happens once in some milliseconds.
+        Not by `stat`, which also asks for the times of the file. Since Linux 6.13 the next write then records its exact
+        time, so the fsync of that commit must write one more block. Otherwise that happens every few milliseconds.
         """
         file = os.open(self._path, os.O_RDONLY)
         try:
@@ -67,7 +68,7 @@ class Log:
             os.close(file)
 
     def _append(self, length: int, count: int) -> None:
-        """So many zeros behind what is there. A method, so that tests of power loss see it."""
+        """Append zeros. A method, so that the tests of power loss see it."""
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND)
         try:
             os.write(file, bytes(count))

@@ -1,7 +1,7 @@
-"""Classes by their dotted names, and their parts, without running code of anybody.
+"""Classes by their dotted names, and the parts of classes, without running any code of theirs.
 
-Only what is loaded already is looked at, and only past every `__getattr__`, property and metaclass: a stored name may
-be anything. Knows Python's object model and nothing of durable.
+A stored name may be anything. So only loaded modules are searched, and every `__getattr__`, property and metaclass is
+bypassed. Knows Python's object model, and nothing about durable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Slots = dict[str, MemberDescriptorType | GetSetDescriptorType]
 
 
 def loaded_class(name: str) -> type | None:
-    """The class of this dotted name, if it is loaded."""
+    """The class with this dotted name; None if it is not loaded."""
     if len(name) > NAME_LENGTH_MAX:
         return None
     parts = name.split(".")
@@ -33,7 +33,7 @@ def loaded_class(name: str) -> type | None:
 
 
 def _walk(module: Any, path: list[str]) -> type | None:
-    # `isinstance` and plain attribute access ask the object itself, and lazy modules and proxies then run code.
+    # `isinstance` and plain attribute access ask the object, and then lazy modules and proxies run code.
     if not issubclass(type(module), ModuleType):
         return None
     value = object.__getattribute__(module, "__dict__").get(path[0])
@@ -50,18 +50,18 @@ def class_name(cls: type) -> str:
 
 
 def mro_of(cls: type) -> tuple[type, ...]:
-    """The class and its bases, in the order in which Python looks into them."""
+    """The class and its bases, in the order in which Python searches them."""
     order: tuple[type, ...] = _MRO.__get__(cls)
     return order
 
 
 def is_static(cls: type) -> bool:
-    """Whether a class is written in C and part of Python itself or of an extension, and not made at run time."""
+    """Whether a class is defined statically in C, by Python or an extension, rather than created at run time."""
     return not _FLAGS.__get__(cls) & _IS_HEAP_TYPE
 
 
 def part_of(cls: type, name: str) -> Any:
-    """What a class or one of its bases has under this name, as it lies there; `ABSENT` if there is nothing."""
+    """The raw attribute of a class or its first base that has this name; `ABSENT` if none has. No descriptor runs."""
     for base in mro_of(cls):
         names = _NAMES.__get__(base)
         if name in names:
@@ -70,7 +70,7 @@ def part_of(cls: type, name: str) -> Any:
 
 
 def slots_of(cls: type, below: type) -> Slots:
-    """The fields outside of `__dict__` that a class and its bases before `below` have: slots, and fields of C."""
+    """The fields outside of `__dict__` of a class and its bases before `below`: slots, and fields in C."""
     slots: Slots = {}
     for base in mro_of(cls):
         if base is below:
@@ -83,7 +83,7 @@ def slots_of(cls: type, below: type) -> Slots:
 
 
 def fill(instance: object, cls: type, slots: Slots, values: dict[str, Any]) -> None:
-    """Set attributes of an instance past any `__setattr__`. Those that it cannot have are left out."""
+    """Set attributes of an instance, bypassing any `__setattr__`. Those that it cannot have are skipped."""
     plain = {name: value for name, value in values.items() if name not in slots}
     holder = part_of(cls, "__dict__")
     if plain and type(holder) is GetSetDescriptorType:
@@ -92,5 +92,5 @@ def fill(instance: object, cls: type, slots: Slots, values: dict[str, Any]) -> N
         try:
             slots[name].__set__(instance, values[name])
         except (AttributeError, TypeError, ValueError, OverflowError):
-            # A field of C that takes no such value, or none at all.
+            # A field in C that does not accept this value, or is read-only.
             continue

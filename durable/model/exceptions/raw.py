@@ -1,7 +1,7 @@
-"""Exceptions as they lie in memory: taken apart and put together again without running a constructor.
+"""Exceptions as they are in memory: taken apart and rebuilt without their constructor.
 
-No `__init__`, `__new__`, `__setattr__` or property of any class runs, whatever a stored text says: only the code of
-Python's own exceptions. Knows exceptions and nothing of durable.
+No `__init__`, `__new__`, `__setattr__` or property of a user's class runs, whatever a stored text says. Only the code
+of Python's own exceptions does. Knows exceptions, and nothing about durable.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _ARGS = BaseException.__dict__["args"]
 _DICT = BaseException.__dict__["__dict__"]
 _MEMBERS = BaseExceptionGroup.__dict__["exceptions"]
 _GROUP_MESSAGE = BaseExceptionGroup.__dict__["message"]
-# What Python's constructors would set. An AttributeError holds on to the object that lacks the attribute; the fields
-# of a UnicodeError are read by C code that trusts them, so they are set by C code that checks them.
+# Fields that are not copied. `obj` of an AttributeError is the object that lacks the attribute, and could be anything.
+# The fields of a UnicodeError are read by C code that trusts them, so only C code that checks them sets them.
 _LEFT_OUT = ("obj", "characters_written")
 _UNICODE: tuple[tuple[type[UnicodeError], type], ...] = (
     (UnicodeEncodeError, str),
@@ -29,19 +29,19 @@ _UNICODE: tuple[tuple[type[UnicodeError], type], ...] = (
 
 
 def args_of(error: BaseException) -> tuple[Any, ...]:
-    """The arguments of an error, past any property of that name."""
+    """The arguments of an error, bypassing any property of that name."""
     args: tuple[Any, ...] = _ARGS.__get__(error)
     return args
 
 
 def dict_of(error: BaseException) -> dict[str, Any]:
-    """The attributes that lie in the error's own dict, and not in slots."""
+    """The `__dict__` of an error itself: its attributes except those in slots. Changing it changes the error."""
     attributes: dict[str, Any] = _DICT.__get__(error)
     return attributes
 
 
 def error_slots(cls: type[BaseException]) -> Slots:
-    """The fields of a class of errors that lie outside of its dict and that may be set as they are."""
+    """The fields of an error class that are outside of its dict and are safe to set."""
     return _slots(cls)  # type: ignore[arg-type]  # mypy takes a class for unhashable
 
 
@@ -57,13 +57,13 @@ def _slots(cls: type[BaseException]) -> Slots:
 
 
 def attributes_of(error: BaseException) -> dict[str, Any]:
-    """Everything that was set on an error: its dict, its slots and the fields of Python's own errors."""
+    """All attributes of an error: its dict, its slots, and the fields of Python's own errors that are not None."""
     attributes = dict(dict_of(error))
     for name, slot in error_slots(type(error)).items():
         try:
             value = slot.__get__(error)
         except AttributeError:
-            # A slot that nothing was put into.
+            # An empty slot.
             continue
         if value is not None or not is_static(slot.__objclass__):
             attributes[name] = value
@@ -71,12 +71,12 @@ def attributes_of(error: BaseException) -> dict[str, Any]:
 
 
 def members_of(error: BaseException) -> tuple[str, tuple[BaseException, ...]]:
-    """The message of a group and what it holds."""
+    """The message of an exception group, and its members."""
     return _GROUP_MESSAGE.__get__(error), _MEMBERS.__get__(error)
 
 
 def leaves_of(group: BaseException, most: int) -> tuple[BaseException, ...]:
-    """The first errors anywhere in a group that are not groups themselves."""
+    """The first `most` errors in a group, at any depth, that are not groups."""
     leaves: list[BaseException] = []
     open_ends = [group]
     while open_ends and len(leaves) < most:
@@ -89,7 +89,7 @@ def leaves_of(group: BaseException, most: int) -> tuple[BaseException, ...]:
 
 
 def make_error(cls: type[BaseException], args: Sequence[Any], attributes: dict[str, Any]) -> BaseException:
-    """An error of this class that has these arguments and attributes. Raises `TypeError` if there can be none."""
+    """An error of this class with these arguments and attributes. Raises `TypeError` if it cannot be made."""
     error = _blank(cls)
     _ARGS.__set__(error, tuple(args))
     if issubclass(cls, UnicodeError):
@@ -101,7 +101,7 @@ def make_error(cls: type[BaseException], args: Sequence[Any], attributes: dict[s
 def make_group(
     cls: type[BaseException], message: object, members: Sequence[BaseException], attributes: dict[str, Any]
 ) -> BaseException:
-    """A group of this class. Raises `TypeError` or `ValueError` if there can be none."""
+    """A group of this class. Raises `TypeError` or `ValueError` if it cannot be made."""
     error = _blank(cls, message, members)
     fill(error, cls, error_slots(cls), attributes)
     return error
@@ -116,7 +116,7 @@ def _blank(cls: type[BaseException], *args: object) -> BaseException:
         if not is_static(base) or type(new) is not BuiltinFunctionType:
             continue
         try:
-            # Python refuses, before it does anything, if this class has fields that another base must prepare.
+            # Python refuses first if the class has fields that `__new__` of another base must initialise.
             error: BaseException = new(cls, *args)
         except TypeError as refusal:
             problem = refusal
@@ -133,7 +133,7 @@ def _set_unicode(error: BaseException, args: tuple[Any, ...]) -> None:
         text, start, end = args[has_encoding : has_encoding + 3] if len(args) == 4 + has_encoding else (None, 0, 0)
         if type(text) is not kind or type(start) is not int or type(end) is not int:
             continue
-        # Where the constructor only trusts, C code would later read past the text.
+        # The constructor does not check the range, and C code would later read past the end of the text.
         if 0 <= start <= end <= len(text):  # type: ignore[arg-type]  # it is a str or bytes
             with contextlib.suppress(TypeError):
                 base.__init__(error, *args)  # pyright: ignore[reportArgumentType]  # it is a UnicodeError

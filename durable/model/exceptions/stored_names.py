@@ -1,12 +1,11 @@
 """The names under which durable's own classes are stored.
 
-A workflow may catch an error of ours today and be replayed in a year, so the name in the row is a format: it must not
-change when a class moves to another module. A class of ours is stored as `durable.` and its public name. Classes of
-users are stored under their dotted path, which is theirs to keep.
+A workflow may catch an error of durable today and be replayed in a year. So the name in the row is a format: it must
+not change when a class moves to another module. A class of durable is stored as `durable.` and its public name. A class
+of a user is stored under its dotted path, which the user must keep.
 
-Stores up to schema version 7 have the dotted paths of that time instead. They are read for as long as there are stores,
-so no name in `_FIRST_HOMES` ever changes its place. A new class is added to both tables. One that moves changes its
-place in `_HOMES` only.
+Stores up to schema version 7 contain the dotted paths of that time instead. They must remain readable, so an entry in
+`_FIRST_HOMES` never changes. Add a new class to both tables. When a class moves, change `_HOMES` only.
 `tests/formats/test_names.py` pins both.
 """
 
@@ -16,7 +15,7 @@ from collections.abc import Mapping
 
 from durable.model.exceptions.classes import class_name, loaded_class
 
-# Where each class was defined when it was stored for the first time.
+# The module that defined each class when it was first stored.
 _FIRST_HOMES: Mapping[str, tuple[str, ...]] = {
     "durable.errors": (
         "ActivityFailed", "ActivityTimedOut", "Cancelled", "ChildDepthExceeded", "ChildWorkflowCancelled",
@@ -44,7 +43,7 @@ _FIRST_HOMES: Mapping[str, tuple[str, ...]] = {
     "durable.schedule": ("CatchUp", "Overlap"),
     "durable.statuses": ("WorkflowStatus",),
 }  # fmt: skip
-# Where each class is defined today.
+# The module that defines each class today.
 _HOMES: Mapping[str, tuple[str, ...]] = {
     "durable.errors.activities": ("ActivityFailed", "ActivityTimedOut", "NonRetryable", "RetryAfter"),
     "durable.errors.base": ("DurableError", "InvariantViolated"),
@@ -80,7 +79,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "durable.runner.combinators": ("AllFailed",),
 }  # fmt: skip
 
-# From the paths of earlier stores to names, from names to the paths of today, and back.
+# From the paths in old stores to stored names; from stored names to today's paths, and back.
 _EARLIER = {f"{module}.{name}": f"durable.{name}" for module, names in _FIRST_HOMES.items() for name in names}
 _PATHS = {f"durable.{name}": f"{module}.{name}" for module, names in _HOMES.items() for name in names}
 _NAMES = {path: name for name, path in _PATHS.items()}
@@ -93,11 +92,11 @@ def stored_name(cls: type) -> str:
 
 
 def own_class(name: str) -> type | None:
-    """The class of ours that is stored under a name, and never one of a user: for names from other processes."""
+    """The class of durable with this stored name; never a class of a user. For names from other processes."""
     return loaded_class(_PATHS[name]) if name in _PATHS else None
 
 
 def stored_class(name: str) -> type | None:
-    """The class that is stored under a name, if it is loaded."""
+    """The class with this stored name, of durable or of a user; None if it is not loaded."""
     name = _EARLIER.get(name, name)
     return loaded_class(_PATHS.get(name, name))

@@ -1,8 +1,9 @@
-"""The values inside an error as JSON data and back: its arguments and its attributes.
+"""The values inside an error, its arguments and attributes, as JSON data and back.
 
-JSON stands as it is; anything else is `{"$": kind, "v": data}`. All of it is bounded, and what cannot be stored becomes
-its text. Reading runs no constructor and imports nothing; what no longer fits the code at hand comes back as the plain
-data. Knows values and JSON data, and not what an error is: those inside an error are handed to whoever knows.
+JSON values are written as they are, anything else as `{"$": kind, "v": data}`. Everything is bounded. A value that
+cannot be stored becomes its text. Reading runs no constructor and imports nothing; data that no longer fits the loaded
+code is returned as plain data. Knows values and JSON data, but not the form of an error: the caller passes a function
+for errors inside an error.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from durable.model.shapes.zones import read_datetime, read_time, write_datetime,
 VALUES_LENGTH_MAX = 48_000
 TEXT_LENGTH_MAX = 16_000
 DEPTH_MAX = 16
-# A tag takes up to three levels.
+# A tagged value takes up to three levels of JSON.
 READ_DEPTH_MAX = 3 * DEPTH_MAX
 ITEMS_MAX = 1_000
-# How much of a value that cannot be stored is shown, at least.
+# The least number of characters to keep of a value that cannot be stored.
 _SHOWN_MIN = 20
 _INT_BITS_MAX = 4_000
 _TAG, _VALUE = "$", "v"
@@ -39,7 +40,10 @@ _PATH = type(Path())
 
 
 class ValueWriter:
-    """Writes the values of one error. `lost` names what had to be replaced by its text."""
+    """Writes the values of one error. `lost` names those that were replaced by their text.
+
+    `nested` writes an error inside the error. All values share one budget of `VALUES_LENGTH_MAX` characters.
+    """
 
     def __init__(self, nested: Callable[[BaseException, int], Any]) -> None:
         self.lost: list[str] = []
@@ -47,7 +51,7 @@ class ValueWriter:
         self._nested = nested
 
     def write(self, value: Any, where: str, depth: int = 0) -> Any:
-        """A value as JSON data. It never fails, whatever the value does when it is asked."""
+        """A value as JSON data. It never raises, whatever the code of the value does."""
         self._left -= 4
         try:
             data = self._write(value, where, depth)
@@ -56,7 +60,7 @@ class ValueWriter:
         return self.lose(value, where) if data is ABSENT else data
 
     def lose(self, value: Any, where: str) -> str:
-        """The text of a value that cannot be stored."""
+        """The text of a value that cannot be stored. Adds it to `lost`."""
         if len(self.lost) < ITEMS_MAX:
             self.lost.append(f"{where} ({type(value).__name__})")
         try:
@@ -135,12 +139,12 @@ class ValueWriter:
         names = _field_names(kind)
         if names is None or part_of(kind, "__del__") is not ABSENT:
             return ABSENT
-        fields = {one: getattr(value, one) for one in names if hasattr(value, one)}
+        fields = {field: getattr(value, field) for field in names if hasattr(value, field)}
         return _tagged("object", [name, self._dict(fields, where, depth)])
 
 
 def read_value(data: Any, nested: Callable[[Any, int], BaseException], depth: int = 0) -> Any:
-    """The value of JSON data that `ValueWriter` wrote; the data itself where it no longer fits."""
+    """The value in JSON data from `ValueWriter`; the data itself if it no longer fits the code."""
     if depth > READ_DEPTH_MAX:
         return data
     if type(data) is list:
@@ -160,13 +164,13 @@ def read_value(data: Any, nested: Callable[[Any, int], BaseException], depth: in
             return _member(*value)
         return _CONTAINERS[kind](read_value(value, nested, depth + 1))
     except Exception:
-        # The class has changed since, or somebody has been at the row.
+        # The class has changed since, or the row was edited.
         return value
 
 
 def storable(text: str, length_max: int) -> str:
-    """A text that can be stored: no lone surrogates, and the middle cut out if it is too long."""
-    # Called on the class, because a message may be of a subclass of str with an `encode` of its own.
+    """A text that can be stored: without lone surrogates, and with its middle cut out if it is too long."""
+    # Called on `str`, because a message may be of a subclass that overrides `encode`.
     text = str.encode(text, "utf-8", "backslashreplace").decode()
     if len(text) <= length_max:
         return text
@@ -190,7 +194,7 @@ _NAMED_TEXTS: dict[str, Callable[[Any], Any]] = {
     "float": float,
     **{name: read for name, _, read in _TEXTS.values()},
 }
-# Whose hash runs no code of the user.
+# Classes whose `__hash__` runs no code of a user, so that they are safe as keys and in sets.
 _PLAIN = frozenset({type(None), bool, int, float, str, *_TEXTS})
 
 
@@ -208,14 +212,14 @@ def _plainly(make: Callable[[Any], Any], items: list[Any], keys: Iterable[Any]) 
 
 
 def _member(name: str, member: str) -> Any:
-    """A member of a loaded enum; its name as text where there is none."""
+    """A member of a loaded enum; its name as text if there is none."""
     cls = stored_class(name)
     members = part_of(cls, "_member_map_") if cls is not None and issubclass(cls, Enum) else {}
     return members.get(member, f"{name}.{member}")
 
 
 def _object(data: list[Any]) -> Any:
-    """An instance of a loaded class of attrs or dataclasses, with its fields; only the fields where there is none."""
+    """An instance of a loaded attrs class or dataclass; only its fields, as a dict, if it cannot be made."""
     name, fields = data
     cls = stored_class(name)
     names = None if cls is None else _field_names(cls)
@@ -225,15 +229,15 @@ def _object(data: list[Any]) -> Any:
         instance: object = object.__new__(cls)
     except TypeError:
         return fields
-    fill(instance, cls, slots_of(cls, object), {one: fields[one] for one in names if one in fields})
+    fill(instance, cls, slots_of(cls, object), {field: fields[field] for field in names if field in fields})
     return instance
 
 
 def _field_names(cls: type) -> tuple[str, ...] | None:
-    """The fields of a class of attrs or dataclasses, as it lies there; None for any other."""
+    """The fields of an attrs class or dataclass, read without running code; None for any other class."""
     fields = part_of(cls, "__attrs_attrs__")
     if issubclass(type(fields), tuple):
-        return tuple(one.name for one in fields)
+        return tuple(field.name for field in fields)
     fields = part_of(cls, "__dataclass_fields__")
     return tuple(fields) if type(fields) is dict else None
 

@@ -1,9 +1,9 @@
 """How a value becomes JSON data by its annotation, and comes back.
 
-`make_converter` is a cattrs converter. cattrs knows attrs classes, dataclasses, TypedDicts, enums, Literal, NewType and
-Annotated; the hooks here add the rest, exactly or not at all, and what nobody knows is left to pydantic, if it is
-loaded. This room knows types and JSON data. It must not know JSON text that is stored, functions, workflows or errors
-of durable: whatever goes wrong here is an ordinary exception that the codec turns into a `CodecError`.
+`make_converter` makes a cattrs converter. cattrs handles attrs classes, dataclasses, TypedDicts, enums, Literal,
+NewType and Annotated. The hooks here handle the other types, exactly or not at all. A type that neither handles is left
+to pydantic, if that is loaded. This module knows types and JSON data. It knows nothing about stored text, functions,
+workflows or errors of durable: a failure is an ordinary exception, which the codec turns into a `CodecError`.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ STORABLE = "use JSON types, a dataclass, an attrs class, an enum or a pydantic m
 
 
 class Misfit(TypeError):
-    """A value does not have the type of its annotation; the text is for people."""
+    """A value does not have the type of its annotation. The message is for people, so the codec shows it."""
 
 
 _MICROSECOND = timedelta(microseconds=1)
 _LISTS = frozenset({list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable})
 _DICTS = frozenset({dict, abc.Mapping, abc.MutableMapping})
 _SETS = frozenset({set, frozenset, abc.Set, abc.MutableSet})
-# What JSON form each scalar may be read from.
+# The JSON classes from which each scalar may be read.
 _READABLE: dict[type, frozenset[type]] = {
     bool: frozenset({bool}),
     int: frozenset({int, bool}),
@@ -71,7 +71,7 @@ _READABLE: dict[type, frozenset[type]] = {
 
 
 def unwrap(annotation: Any) -> Any:
-    """The type that a NewType, an Annotated or an alias stands for."""
+    """The type behind a NewType, an Annotated or an alias."""
     while True:
         if is_alias(annotation):
             annotation = resolve(annotation)
@@ -84,7 +84,7 @@ def unwrap(annotation: Any) -> Any:
 
 
 def is_open(annotation: Any) -> bool:
-    """Whether an annotation says nothing about the value: then it must be JSON as it is."""
+    """Whether an annotation says nothing about the value. Then the value must already be plain JSON."""
     return annotation in (Any, object, NoReturn, Never) or isinstance(annotation, TypeVar)
 
 
@@ -103,26 +103,26 @@ def _is_union(annotation: Any) -> bool:
 
 
 def _is_origin(origins: Iterable[Any]) -> Callable[[Any], bool]:
-    known = frozenset(origins)
-    return lambda annotation: (get_origin(annotation) or annotation) in known
+    wanted = frozenset(origins)
+    return lambda annotation: (get_origin(annotation) or annotation) in wanted
 
 
 def _is_namedtuple(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields")
 
 
-# --- shapes: how to write and read a value of one annotation ------------------------------------------------------
+# --- shapes: how to write and read values of an annotation --------------------------------------------------------
 
 
 _AS_IT_IS: Shape = (lambda value: value, lambda data: data)
 
 
 def _member(annotation: Any, converter: Converter) -> Shape:
-    """The shape of something inside another shape."""
+    """The shape of a part inside another shape."""
     try:
         write, hook = converter.get_unstructure_hook(annotation), converter.get_structure_hook(annotation)
     except RecursionError:
-        # A class that contains itself is just being built, so its hooks are looked up when they are used.
+        # A class that contains itself: its hooks are still being built, so look them up when they are used.
         return (
             lambda value: converter.unstructure(value, unstructure_as=annotation),
             lambda data: converter.structure(data, annotation),
@@ -138,7 +138,7 @@ def _of(kind: type, data: Any) -> Any:
 
 def _list_shape(annotation: Any, converter: Converter) -> Shape:
     write, read = _member((*get_args(annotation), Any)[0], converter)
-    return lambda value: [write(one) for one in value], lambda data: [read(one) for one in _of(list, data)]
+    return lambda value: [write(item) for item in value], lambda data: [read(item) for item in _of(list, data)]
 
 
 def _set_shape(annotation: Any, converter: Converter) -> Shape:
@@ -146,8 +146,8 @@ def _set_shape(annotation: Any, converter: Converter) -> Shape:
     make = frozenset if (get_origin(annotation) or annotation) is frozenset else set
     # Sorted by their text, so that equal sets give equal texts.
     return (
-        lambda value: sorted([write(one) for one in value], key=msgspec.json.encode),
-        lambda data: make([read(one) for one in _of(list, data)]),
+        lambda value: sorted([write(item) for item in value], key=msgspec.json.encode),
+        lambda data: make([read(item) for item in _of(list, data)]),
     )
 
 
@@ -166,10 +166,10 @@ def _namedtuple_shape(annotation: Any, converter: Converter) -> Shape:
 
 
 def _fixed_shape(args: Iterable[Any], make: Callable[[list[Any]], Any], converter: Converter) -> Shape:
-    shapes = [_member(one, converter) for one in args]
+    shapes = [_member(item, converter) for item in args]
     return (
-        lambda value: [write(one) for (write, _), one in zip(shapes, value, strict=True)],
-        lambda data: make([read(one) for (_, read), one in zip(shapes, _of(list, data), strict=True)]),
+        lambda value: [write(item) for (write, _), item in zip(shapes, value, strict=True)],
+        lambda data: make([read(item) for (_, read), item in zip(shapes, _of(list, data), strict=True)]),
     )
 
 
@@ -178,48 +178,48 @@ def _dict_shape(annotation: Any, converter: Converter) -> Shape:
     write_key, read_key = _member(key, converter)
     write, read = _member(value, converter)
     if not _is_text(unwrap(key)):
-        # JSON has only text as keys, so the key is written as JSON text itself: 5 is "5", (1, "a") is "[1,\"a\"]".
+        # JSON keys are text, so any other key becomes its JSON text: 5 is "5", (1, "a") is "[1,\"a\"]".
         plain_write, plain_read = write_key, read_key
-        write_key = lambda one: msgspec.json.encode(plain_write(one)).decode()  # noqa: E731
+        write_key = lambda item: msgspec.json.encode(plain_write(item)).decode()  # noqa: E731
         read_key = lambda text: plain_read(msgspec.json.decode(text))  # noqa: E731
     return (
-        lambda given: {write_key(one): write(other) for one, other in given.items()},
-        lambda data: {read_key(one): read(other) for one, other in _of(dict, data).items()},
+        lambda mapping: {write_key(name): write(item) for name, item in mapping.items()},
+        lambda data: {read_key(name): read(item) for name, item in _of(dict, data).items()},
     )
 
 
 def _typeddict_shape(annotation: Any, converter: Converter) -> Shape:
     origin = get_origin(annotation) or annotation
     shapes = {name: _member(hint, converter) for name, hint in get_type_hints(origin).items()}
-    # `__required_keys__` does not see through annotations that are kept as text.
+    # `__required_keys__` is wrong for `NotRequired` in annotations that are text.
     extras = get_type_hints(origin, include_extras=True)
     required = {name for name in origin.__required_keys__ if get_origin(extras[name]) is not NotRequired}
 
     def read(data: Any) -> Any:
         if not required <= _of(dict, data).keys():
             raise Misfit(f"the key {min(required - data.keys())!r} is missing")
-        return {name: shapes.get(name, _AS_IT_IS)[1](one) for name, one in data.items()}
+        return {name: shapes.get(name, _AS_IT_IS)[1](item) for name, item in data.items()}
 
-    return lambda value: {name: shapes.get(name, _AS_IT_IS)[0](one) for name, one in value.items()}, read
+    return lambda value: {name: shapes.get(name, _AS_IT_IS)[0](item) for name, item in value.items()}, read
 
 
 def _is_text(key: Any) -> bool:
     """Whether values of this type are always written as a JSON string."""
     if get_origin(key) is Literal:
-        return all(type(one) is str for one in get_args(key))
+        return all(type(value) is str for value in get_args(key))
     if isinstance(key, type) and issubclass(key, Enum):
-        return all(type(one.value) is str for one in key)
+        return all(type(value.value) is str for value in key)
     return is_open(key) or key in (str, bytes, UUID, Decimal, datetime, date, time)
 
 
 def _union_shape(annotation: Any, converter: Converter) -> Shape:
-    """Scalars as they are; any other member as {"$type": its name, "value": ...}, by a table of this union alone."""
+    """Scalars as they are, other members as {"$type": its name, "value": ...}. Names are unique in this union only."""
     members = list(dict.fromkeys(_members(annotation)))
     if any(map(is_open, members)):
         return _AS_IT_IS
-    others = [one for one in members if one not in SCALARS and not _is_scalar_literal(one)]
-    if len(others) == 1 and len(members) == 2 and NoneType in members:
-        write, read = _member(others[0], converter)
+    tagged = [member for member in members if member not in SCALARS and not _is_scalar_literal(member)]
+    if len(tagged) == 1 and len(members) == 2 and NoneType in members:
+        write, read = _member(tagged[0], converter)
         return (
             lambda value: None if value is None else write(value),
             lambda data: None if data is None else read(data),
@@ -227,11 +227,11 @@ def _union_shape(annotation: Any, converter: Converter) -> Shape:
     is_raw = _raw_test(members)
     writers: dict[type, tuple[str, Write]] = {}
     readers: dict[str, Read] = {}
-    for one in others:
-        kind, name = _runtime_class(one), _runtime_class(one).__name__
+    for member in tagged:
+        kind, name = _runtime_class(member), _runtime_class(member).__name__
         if kind in writers or name in readers:
             raise TypeError(f"two members of the union are a {name} and cannot be told apart when stored")
-        write, readers[name] = _member(one, converter)
+        write, readers[name] = _member(member, converter)
         writers[kind] = (name, write)
 
     def write_union(value: Any) -> Any:
@@ -249,26 +249,26 @@ def _union_shape(annotation: Any, converter: Converter) -> Shape:
 
 
 def _members(union: Any) -> Iterator[Any]:
-    """The members of a union. One that is an alias of a union stands for all of its members."""
-    for one in map(unwrap, get_args(union)):
-        if _is_union(one):
-            yield from _members(one)
+    """The members of a union. An alias of a union counts as all of its members."""
+    for member in map(unwrap, get_args(union)):
+        if _is_union(member):
+            yield from _members(member)
         else:
-            yield one
+            yield member
 
 
 def _is_scalar_literal(annotation: Any) -> bool:
-    return get_origin(annotation) is Literal and all(type(one) in SCALARS for one in get_args(annotation))
+    return get_origin(annotation) is Literal and all(type(value) in SCALARS for value in get_args(annotation))
 
 
 def _raw_test(members: list[Any]) -> Callable[[Any], bool]:
-    kinds = frozenset[type]().union(*(_READABLE[one] for one in members if one in SCALARS))
-    literals = {(type(value), value) for one in members if _is_scalar_literal(one) for value in get_args(one)}
+    kinds = frozenset[type]().union(*(_READABLE[member] for member in members if member in SCALARS))
+    literals = {(type(value), value) for member in members if _is_scalar_literal(member) for value in get_args(member)}
     return lambda value: type(value) in kinds or (type(value) in SCALARS and (type(value), value) in literals)
 
 
 def _runtime_class(annotation: Any) -> type:
-    """The class that values of a union's member have."""
+    """The class of the values of a member of a union. Raises `TypeError` if they have no single class."""
     origin = get_origin(annotation) or annotation
     for kind, family in ((list, _LISTS), (dict, _DICTS)):
         if origin in family or (kind is dict and is_typeddict(origin)):
@@ -287,9 +287,9 @@ def _secret_shape(_annotation: Any, _converter: Converter) -> Shape:
 
 def _alias_shape(building: set[Any], annotation: Any, converter: Converter) -> Shape:
     if annotation in building:
-        # An alias that contains itself: by the time that a value comes, all of it is there.
+        # An alias that contains itself. Its shape is complete by the time a value is written or read.
         shape = functools.cache(lambda: _member(resolve(annotation), converter))
-        return lambda value: shape()[0](value), lambda data: shape()[1](data)  # noqa: PLW0108  # not before it is used
+        return lambda value: shape()[0](value), lambda data: shape()[1](data)  # noqa: PLW0108  # looked up when used
     building.add(annotation)
     try:
         return _member(resolve(annotation), converter)
@@ -324,7 +324,7 @@ _TEXTS: tuple[tuple[type, Write, Read], ...] = (
 
 
 def make_converter(*, detailed_validation: bool = False) -> Converter:
-    """A converter with every hook that durable needs. Register your own on it and give it to `Codec`."""
+    """A converter with every hook that durable needs. Register your own hooks on it and pass it to `Codec`."""
     converter = Converter(
         detailed_validation=detailed_validation,
         unstructure_fallback_factory=_unknown_write,
@@ -342,13 +342,13 @@ def make_converter(*, detailed_validation: bool = False) -> Converter:
 
 
 def _unknown_write(annotation: Any) -> Write:
-    """How to write a type that has no hook."""
+    """The hook for writing a type that has none: pydantic's, or the value as it is."""
     shape = None if annotation in SCALARS else adapter_shape(annotation)
     return (shape or _AS_IT_IS)[0]
 
 
 def _unknown_read(annotation: Any) -> Callable[[Any, Any], Any]:
-    """How to read a type that has no hook. Raises `TypeError`."""
+    """The hook for reading a type that has none. Raises `TypeError` if pydantic cannot read it either."""
     shape = adapter_shape(annotation)
     if shape is None:
         name = annotation.__name__ if isinstance(annotation, type) else annotation
@@ -374,7 +374,7 @@ def _scalar_reader(kind: type) -> Callable[[Any, Any], Any]:
         if type(data) not in readable:
             hint = " (NaN and Infinity cannot be stored)" if kind is float and data is None else ""
             raise Misfit(f"expected {kind.__name__}, got {show(data)} ({type(data).__name__}){hint}")
-        # cattrs asks here for subclasses too, an IntEnum for example.
+        # cattrs also uses this hook for subclasses, such as an IntEnum.
         return annotation(data)
 
     return read

@@ -1,11 +1,11 @@
-"""Values written by their own types, and read by the type that somebody else asks for.
+"""Values written by their own class on one side, and read by an annotation on the other.
 
-Who answers a pause or repairs a result has a value, and perhaps not the code that asks for it. So the value is written
-as its own class says, on the caller's side, and travels as JSON text with the name of that class. Where the code is,
-the text is read by the annotation, and written again in the form in which everything of that annotation is stored.
+A caller that answers a pause or repairs a result has a value, but may not have the code that asks for it. So the caller
+writes the value by its own class and sends the JSON text with the name of that class. The side that has the code reads
+the text by the annotation, and writes it again in the stored form of that annotation.
 
-The name is only compared, never looked up. It keeps a `dict` from passing as the class whose fields it happens to have,
-and tells the members of a union apart. Plain JSON, from people and other programs, comes without a name.
+The name is only compared, never looked up. It prevents a `dict` from passing as a class that happens to have the same
+fields, and it tells the members of a union apart. Plain JSON from people and other programs comes without a name.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from durable.errors import CodecError
 from durable.model.codec import Codec, Coder, decoded
 from durable.model.shapes.converter import TAG, VALUE
 
-# As in `sameness`: a narrower number may stand where a wider one is asked for.
+# As in `sameness`: a narrower number is accepted for a wider annotation.
 _PROMOTIONS = frozenset({("bool", "int"), ("bool", "float"), ("int", "float")})
 
 
 def write_own(codec: Codec, value: Any, where: str) -> str:
-    """The JSON text of a value by its own class; of a collection, by the classes of what is in it.
+    """The JSON text of a value, written by its own class; for a collection, by the classes of its members.
 
     Raises `CodecError` for a value that cannot be stored.
     """
@@ -46,17 +46,20 @@ def _write(codec: Codec, value: Any, where: str) -> str:
 
 
 def _key(codec: Codec, key: Any, where: str) -> str:
-    """JSON has only text as keys. A key of another kind is its JSON text, as in `converter`."""
+    """The key of a JSON object. JSON keys are text, so any other key becomes its JSON text, as in `converter`."""
     text = _write(codec, key, where)
     return text if text.startswith('"') else encode(text).decode()
 
 
 def read_own(coder: Coder, text: str, written_as: str | None) -> tuple[str, Any]:
-    """The stored form and the value of a text that was written elsewhere. Raises `CodecError`."""
+    """The stored form and the value of a text from `write_own`, or of plain JSON if `written_as` is None.
+
+    Raises `CodecError` if the text does not fit the annotation.
+    """
     data = decoded(coder.where, text, "given")
     value = _read(coder, data, written_as)
     if written_as is not None and not _is_same_class(value, data, written_as):
-        problem = f"expected {coder.expects}, got {text:.200} ({written_as}); pass what the annotation says"
+        problem = f"expected {coder.expects}, got {text:.200} ({written_as}); pass a value of the annotated type"
         raise CodecError(coder.where, problem)
     return coder.pack(value)
 
@@ -68,7 +71,7 @@ def _read(coder: Coder, data: Any, written_as: str | None) -> Any:
         if written_as is None:
             raise
         try:
-            # In the stored form of a union the member has a name. Its own class does not know of the union.
+            # The stored form of a union names the member. The class of the value does not know about the union.
             return coder.read({TAG: written_as, VALUE: data})
         except CodecError:
             raise misfit from None

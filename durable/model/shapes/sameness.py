@@ -1,6 +1,6 @@
-"""Whether a value came back the same, and how to show one that did not.
+"""Whether a value came back unchanged, and how to show one that did not.
 
-Stricter than `==`: 1, 1.0 and True are three values here, at any depth. Also copies of values that nobody can store.
+Stricter than `==`: 1, 1.0 and True are three values here, at any depth. Also copies defaults that cannot be stored.
 Knows Python values only.
 """
 
@@ -23,50 +23,51 @@ from durable.model.shapes.zones import is_nameless, write_datetime, write_time, 
 
 NoneType = type(None)
 SCALARS: frozenset[type] = frozenset({bool, int, float, str, NoneType})
-# How deep a value of pydantic is searched for time zones.
+# How deeply a value of pydantic is searched for time zones.
 _ZONE_DEPTH = 16
-# The typing rules let a narrower number stand where a wider one is asked for.
+# The typing rules accept a narrower number for a wider annotation: (class of the value, class that was read).
 _PROMOTIONS = frozenset({(bool, int), (bool, float), (int, float)})
 
 
-def difference(given: Any, back: Any) -> str | None:
-    """What became of the first part of a value that did not come back the same; None when all did."""
-    kind = type(given)
+def difference(value: Any, back: Any) -> str | None:
+    """The first part of a value that changed, and what it became, in words; None if all came back unchanged."""
+    kind = type(value)
     if kind is not type(back):
-        return None if (kind, type(back)) in _PROMOTIONS and given == back else _became(given, back)
+        return None if (kind, type(back)) in _PROMOTIONS and value == back else _became(value, back)
     if kind in SCALARS:
-        return None if given == back else _became(given, back)
+        return None if value == back else _became(value, back)
     names = field_names(kind)  # type: ignore[arg-type]  # mypy takes a class for unhashable
     pairs: Iterable[tuple[Any, Any]]
     if names is not None:
-        pairs = [(getattr(given, name), getattr(back, name)) for name in names]
+        pairs = [(getattr(value, name), getattr(back, name)) for name in names]
     elif issubclass(kind, list | tuple | dict | set | frozenset):
-        if len(given) != len(back):
-            return _became(given, back)
-        pairs = _pairs(kind, given, back)
+        if len(value) != len(back):
+            return _became(value, back)
+        pairs = _pairs(kind, value, back)
     else:
-        return None if _is_same(kind, given, back) else _became(given, back)
-    for one, other in pairs:
-        problem = difference(one, other)
+        return None if _is_same(kind, value, back) else _became(value, back)
+    for part, part_back in pairs:
+        problem = difference(part, part_back)
         if problem is not None:
             return problem
     return None
 
 
-def _is_same(kind: type, given: Any, back: Any) -> bool:
-    if kind in (datetime, time) and is_nameless(given):
+def _is_same(kind: type, value: Any, back: Any) -> bool:
+    if kind in (datetime, time) and is_nameless(value):
         return False
     if kind is datetime:
-        # Two zones may have one offset, and an hour that the clocks repeat equals nothing outside its zone.
-        return write_datetime(given) == write_datetime(back)
+        # Compare the texts: two zones may share an offset, and a time in a repeated hour never equals one in another
+        # zone.
+        return write_datetime(value) == write_datetime(back)
     if kind is time:
-        return write_time(given) == write_time(back)
+        return write_time(value) == write_time(back)
     is_model = hasattr(kind, "__pydantic_fields__")
-    return bool(given == back) and (not is_model or zones_in(given) == zones_in(back))
+    return bool(value == back) and (not is_model or zones_in(value) == zones_in(back))
 
 
 def zones_in(value: Any, depth: int = 0) -> list[str]:
-    """The times with a named zone in a value of pydantic, as text: `==` of two models does not see the zone."""
+    """The times with a named zone in a value of pydantic, as text, because `==` of two models ignores the zone."""
     kind = type(value)
     if kind in (datetime, time):
         if zone_key(value) is None:
@@ -86,36 +87,39 @@ def zones_in(value: Any, depth: int = 0) -> list[str]:
     return [zone for part in parts for zone in zones_in(part, depth + 1)]
 
 
-def _pairs(kind: type, given: Any, back: Any) -> Iterable[tuple[Any, Any]]:
+def _pairs(kind: type, value: Any, back: Any) -> Iterable[tuple[Any, Any]]:
     if issubclass(kind, dict):
-        return chain(zip(given, back, strict=True), zip(given.values(), back.values(), strict=True))
+        return chain(zip(value, back, strict=True), zip(value.values(), back.values(), strict=True))
     if issubclass(kind, set | frozenset):
-        twins = {one: one for one in back}
-        return ((one, twins.get(one)) for one in given)
-    return zip(given, back, strict=True)
+        twins = {item: item for item in back}
+        return ((item, twins.get(item)) for item in value)
+    return zip(value, back, strict=True)
 
 
 @functools.lru_cache(maxsize=10_000)
 def field_names(kind: type) -> tuple[str, ...] | None:
-    """The fields of an attrs class or a dataclass; those that are neither arguments nor compared are caches."""
+    """The fields of an attrs class or a dataclass; None for any other class.
+
+    Fields that are neither arguments nor compared are left out: they are caches.
+    """
     if attrs.has(kind):
-        return tuple(one.name for one in attrs.fields(kind) if one.init or one.eq)
+        return tuple(field.name for field in attrs.fields(kind) if field.init or field.eq)
     if dataclasses.is_dataclass(kind):
-        return tuple(one.name for one in dataclasses.fields(kind) if one.init or one.compare)
+        return tuple(field.name for field in dataclasses.fields(kind) if field.init or field.compare)
     return None
 
 
-def _became(given: Any, back: Any) -> str:
-    hint = "; JSON has no NaN and no Infinity" if type(given) is float and not math.isfinite(given) else ""
-    return f"{show(given)} ({type(given).__name__}) came back as {show(back)} ({type(back).__name__}){hint}"
+def _became(value: Any, back: Any) -> str:
+    hint = "; JSON has no NaN and no Infinity" if type(value) is float and not math.isfinite(value) else ""
+    return f"{show(value)} ({type(value).__name__}) came back as {show(back)} ({type(back).__name__}){hint}"
 
 
-# What can change and is only data. Anything else, a marker or a client, is what it is and stays the same object.
+# Mutable containers of data. A default of any other class, such as a marker or a client, must stay the same object.
 _CONTAINERS = (list, dict, set, frozenset, tuple, bytearray, deque)
 
 
 def fresh(default: Any) -> Any:
-    """A copy of a default that nobody can store; the default itself where it is not data, or holds what has no copy."""
+    """A copy of a default that cannot be stored; the default itself if it is not data or cannot be copied."""
     kind = type(default)
     if not issubclass(kind, _CONTAINERS) and field_names(kind) is None:  # type: ignore[arg-type]  # takes it for unhashable
         return default
@@ -133,7 +137,7 @@ SHOWN_MAX = 200
 
 
 def show(value: Any) -> str:
-    """A short text of any value at all."""
+    """A short text for any value, whatever its `repr` does."""
     try:
         text = _SHORT.repr(value)
     except Exception:

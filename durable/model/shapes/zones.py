@@ -1,6 +1,6 @@
 """Times with a zone as text and back, in the form of RFC 9557: `2026-03-28T12:00:00+01:00[Europe/Berlin]`.
 
-The zone is what makes "the same time tomorrow" right across a change of the clocks; an offset alone cannot. Times
+Only the zone makes "the same time tomorrow" correct across a change of the clocks; an offset is not enough. Times
 without a zone, with a fixed offset or in UTC have the plain ISO form. Knows times and zones only.
 """
 
@@ -10,26 +10,26 @@ import re
 from datetime import datetime, time, tzinfo
 from zoneinfo import ZoneInfo
 
-# The second of two equal times, where the text does not say so by its offset. RFC 9557 leaves names with an
-# underscore to whoever writes them.
+# Marks the second of two equal wall-clock times, if the offset in the text does not. RFC 9557 reserves names with an
+# underscore for private use.
 _FOLD = "[_fold=1]"
-# A key names a file below the folder of zones. Nothing else gets that far.
+# A key becomes the path of a file below the folder of zones, so it is checked before it gets there.
 _KEY = re.compile(r"[A-Za-z0-9_+-]{1,64}(/[A-Za-z0-9_+-]{1,64}){0,3}", re.ASCII)
 
 
 def zone_key(value: datetime | time) -> str | None:
-    """The name of the zone that a time carries; None if it has none, or one that its offset says as well."""
+    """The name of the zone of a time; None if it has no zone, or one that its offset fully describes."""
     zone = value.tzinfo
     return zone.key if isinstance(zone, ZoneInfo) and zone.key not in (None, "UTC") else None
 
 
 def is_nameless(value: datetime | time) -> bool:
-    """Whether a time carries a zone that has no name, and so cannot be stored."""
+    """Whether a time has a zone without a name, which cannot be stored."""
     return isinstance(value.tzinfo, ZoneInfo) and value.tzinfo.key is None
 
 
 def write_datetime(value: datetime) -> str:
-    """The text of a datetime."""
+    """The text of a datetime, in the form of RFC 9557 if it has a named zone."""
     text = value.isoformat()
     if not value.fold and not isinstance(value.tzinfo, ZoneInfo):
         return text
@@ -41,7 +41,7 @@ def write_datetime(value: datetime) -> str:
 
 
 def read_datetime(text: str) -> datetime:
-    """The datetime of a text. Raises `ValueError`, also for a zone that this machine does not have."""
+    """The datetime in a text. Raises `ValueError`, also for a zone that this machine does not have."""
     plain, is_folded, zone = _split(text)
     value = datetime.fromisoformat(plain)
     if zone is None:
@@ -50,7 +50,7 @@ def read_datetime(text: str) -> datetime:
     for fold in (1,) if is_folded else (0, 1):
         if wall.replace(fold=fold).utcoffset() == value.utcoffset():
             return wall.replace(fold=fold)
-    # The rules of the zone have changed since: the instant stays, the clock on the wall moves.
+    # The rules of the zone have changed since it was written. Keep the instant and change the wall-clock time.
     return value.astimezone(zone)
 
 
@@ -64,7 +64,7 @@ def write_time(value: time) -> str:
 
 
 def read_time(text: str) -> time:
-    """The time of day of a text. Raises `ValueError`, also for a zone that this machine does not have."""
+    """The time of day in a text. Raises `ValueError`, also for a zone that this machine does not have."""
     plain, is_folded, zone = _split(text)
     value = time.fromisoformat(plain)
     value = value if zone is None else value.replace(tzinfo=zone)
@@ -82,5 +82,5 @@ def _split(text: str) -> tuple[str, bool, tzinfo | None]:
     try:
         return plain, is_folded, ZoneInfo(key)
     except (LookupError, OSError, ValueError) as error:
-        problem = f"the time zone {key!r} is not known on this machine: install the package tzdata, or update it"
+        problem = f"this machine does not have the time zone {key!r}: install the package tzdata, or update it"
         raise ValueError(problem) from error
