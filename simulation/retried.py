@@ -6,6 +6,7 @@ What has ended stays as it is; here is what an accepted retry changes. Asked lik
 from __future__ import annotations
 
 from durable.backends.base import Batch
+from durable.engine.operations.messages import RetryChild
 from durable.model.records import EntryKind, EntryStatus, HistoryEntry, WorkflowStatus
 from durable.runner.past import Retried
 from simulation.ledger import NOTES, Ledger, Life
@@ -33,7 +34,9 @@ def is_restarted(ledger: Ledger, batch: Batch, key: int) -> bool:
     parent = record.parent_key
     if parent is None or key not in batch.restarted or record.id in ledger.axed:
         return False
-    return _is_wanted(ledger, parent) and ledger.lives[parent].has_ended
+    asked = (letter.message for letter in ledger.post.handled if isinstance(letter.message, RetryChild))
+    is_asked = any(message.child_id == record.id for message in asked)
+    return _is_wanted(ledger, parent) and (is_asked or ledger.lives[parent].has_ended)
 
 
 def _is_wanted(ledger: Ledger, key: int | None) -> bool:

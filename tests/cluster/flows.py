@@ -12,6 +12,7 @@ from durable import (
     TimedOut,
     WorkflowNotFound,
     activity,
+    gather,
     race,
     sleep,
     spawn,
@@ -57,6 +58,12 @@ def caller(child_id: str, kind: str = "child") -> Durable[Any]:
     if kind == "failing":
         return (yield from failing().with_id(child_id))
     return (yield from (child() if kind == "child" else instant()).with_id(child_id))
+
+
+@workflow(name="cluster.broken")
+def broken(child_id: str) -> Durable[Any]:
+    """Waits for a child and for an activity, whichever fails first."""
+    return list((yield from gather(child().with_id(child_id), work(1))))
 
 
 @workflow(name="cluster.impatient")
@@ -124,5 +131,5 @@ def sender(key: str, to: str | None = None) -> Durable[str]:
 
 
 EVERY: tuple[WorkflowDef[Any, Any], ...] = (
-    child, instant, failing, caller, impatient, spawner, stopper, waiter, timid, fickle, twice, sender,
+    child, instant, failing, caller, broken, impatient, spawner, stopper, waiter, timid, fickle, twice, sender,
 )  # fmt: skip

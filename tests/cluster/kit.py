@@ -10,17 +10,19 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from durable.backends.base import StoredLetter
+from durable.backends.base import LetterId, StoredLetter
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.coordinator.inbox import Envelope
 from durable.engine.decide.router import home_of_operation
-from durable.engine.operations.letters import read_message
+from durable.engine.operations.letters import read_message, write_message
 from durable.engine.operations.messages import Message
+from durable.errors import NonRetryable
 from durable.model.codec import Codec
-from durable.model.homes import event_home, workflow_home
+from durable.model.error_codec import pack_error
+from durable.model.homes import event_home, schedule_home, workflow_home
 from durable.model.records import WorkflowRecord, WorkflowStatus
 from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowCall, WorkflowDef
@@ -41,6 +43,12 @@ def id_at(shard: int, shards: int, prefix: str = "w") -> str:
 def key_at(name: str, shard: int, shards: int) -> str:
     """A key under which events of this name meet in this shard."""
     return next(key for key in map(str, itertools.count()) if event_home(name, key, shards) == shard)
+
+
+def schedule_at(shard: int, shards: int) -> str:
+    """The name of a schedule whose home is this shard."""
+    names = (f"s{n}" for n in itertools.count())
+    return next(name for name in names if schedule_home(name, shards) == shard)
 
 
 class Cluster:
@@ -144,6 +152,28 @@ class Cluster:
         home = workflow_home(id, self.count)
         self.coordinators[home].submit(answer)
         self.work(home)
+
+    def fail(self, id: str) -> None:
+        """The activity of a workflow fails for good."""
+        effect = next(one for one in self.running if one.workflow_id == id)
+        self.running.remove(effect)
+        error = NonRetryable("broken")
+        answer = ops.RecordActivity(effect.key, effect.round, effect.position, effect.attempt, pack_error(error))
+        answer.error = error
+        home = workflow_home(id, self.count)
+        self.coordinators[home].submit(answer)
+        self.work(home)
+
+    def deliver(self, shard: int, message: Message) -> None:
+        """A letter that no shard has written arrives, and is handled."""
+        self.deliver_text(shard, write_message(message))
+
+    def deliver_text(self, shard: int, text: str) -> None:
+        """The same, as it is stored."""
+        letterbox = self.stores[shard].letterbox
+        id = LetterId(letterbox.draw(), 0)
+        letterbox.inbox(shard)[id] = StoredLetter(id, 1 - shard, text)
+        self.work(shard)
 
     # --- what is stored -------------------------------------------------------------------------------------------
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from durable import WorkflowStatus
-from durable.engine.operations.messages import CancelChild, ChildEnded, StartChild
+from durable.engine.operations import RetryWorkflow
+from durable.engine.operations.messages import CancelChild, ChildEnded, StartChild, WaitId
+from durable.errors import CannotRetry
 from durable.model.error_codec import error_summary
-from tests.cluster.flows import EVERY, caller, impatient, spawner, stopper
+from durable.model.records import EntryStatus
+from tests.cluster.flows import EVERY, broken, caller, impatient, spawner, stopper
 from tests.cluster.kit import Cluster, id_at
 
 PARENT, CHILD = id_at(0, 2, "parent"), id_at(1, 2, "child")
@@ -127,5 +130,63 @@ def test_answer_for_a_parked_parent_is_kept() -> None:
     assert cluster.status(PARENT) is WorkflowStatus.PARKED
     assert cluster.letters(0) == []
     cluster.open(0)
+    cluster.settle()
+    assert cluster.result(PARENT) == 5
+
+
+# --- retried parents --------------------------------------------------------------------------------------------------
+
+
+def _failed(cluster: Cluster) -> None:
+    """A parent that has failed because its child has, in another shard."""
+    cluster.start(caller(CHILD), PARENT)
+    cluster.settle()
+    cluster.fail(CHILD)
+    cluster.settle()
+    assert cluster.status(PARENT) is cluster.status(CHILD) is WorkflowStatus.FAILED
+
+
+@pytest.mark.parametrize("restart", [(), (0, 1)], ids=str)
+def test_retry_takes_a_failed_child_along(restart: tuple[int, ...]) -> None:
+    """The child continues where it has failed, and the parent hears of its new end, not of the old one."""
+    cluster = Cluster(*EVERY)
+    _failed(cluster)
+    assert cluster.ask(RetryWorkflow(PARENT)) is None
+    for shard in restart:
+        cluster.open(shard)
+    cluster.settle()
+    assert cluster.status(CHILD) is WorkflowStatus.RUNNING
+    cluster.finish(CHILD, 5)
+    cluster.settle()
+    assert cluster.result(PARENT) == 5
+
+
+def test_retry_while_a_cancel_is_on_its_way_is_refused() -> None:
+    """What the child will have come to is not known yet, so nothing is changed."""
+    cluster = Cluster(*EVERY)
+    cluster.start(broken(CHILD), PARENT)
+    cluster.settle()
+    cluster.fail(PARENT)
+    assert cluster.status(PARENT) is WorkflowStatus.FAILED
+    assert isinstance(cluster.ask(RetryWorkflow(PARENT)), CannotRetry)
+    cluster.settle()
+    assert cluster.status(CHILD) is WorkflowStatus.CANCELLED
+    assert cluster.ask(RetryWorkflow(PARENT)) is None
+    cluster.settle()
+    assert cluster.status(CHILD) is WorkflowStatus.RUNNING
+
+
+def test_answer_to_an_old_question_is_ignored() -> None:
+    """The end of a child that comes twice, or comes for a wait that is over, changes nothing."""
+    cluster = Cluster(*EVERY)
+    _failed(cluster)
+    old = cluster.record(PARENT).key
+    cluster.ask(RetryWorkflow(PARENT))
+    cluster.settle()
+    (row,) = cluster.stores[0].waits[old].values()
+    late = ChildEnded(WaitId(old, row.position, row.serial - 2), EntryStatus.OK, "6")
+    cluster.deliver(0, late)
+    assert cluster.status(PARENT) is WorkflowStatus.SUSPENDED
+    cluster.finish(CHILD, 5)
     cluster.settle()
     assert cluster.result(PARENT) == 5

@@ -26,6 +26,7 @@ from durable.engine.operations.messages import (
     Message,
     Misfit,
     ParentEnded,
+    RetryChild,
     SendAnswered,
     StartChild,
     WaitId,
@@ -44,6 +45,7 @@ EVENT = PendingEvent(
 EXAMPLES: tuple[Message, ...] = (
     StartChild(WAIT, "c", "1:4.left.0", "ship", 2, '{"order":1}', OnParentClose.CANCEL, 3),
     AwaitChild(WAIT, "c", ("a", "b")),
+    RetryChild(None, "c", 7, ("ship", 2, '{"order":1}')),
     CancelChild("c", 7, "p", "4.left.0", CancelCause.NOT_AWAITED),
     CancelChild("c", 7, "p", None, CancelCause.REQUESTED, "enough", WAIT),
     ParentEnded(7, "p"),

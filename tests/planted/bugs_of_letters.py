@@ -149,9 +149,9 @@ def wait_is_not_registered_again(planter: Planter) -> None:
     """A wait that could not take what it was offered stands in line again."""
     register = guests.register_wait
 
-    def register_wait(turn: Turn, record: WorkflowRecord, row: EventWait | None) -> None:
+    def register_wait(turn: Turn, record: WorkflowRecord, row: EventWait) -> None:
         # Only for the first time: it has no rank yet.
-        if row is not None and row.unregistered is not None and row.unregistered.rank is None:
+        if row.unregistered is not None and row.unregistered.rank is None:
             register(turn, record, row)
 
     planter.replace(guests, register_wait)

@@ -71,6 +71,7 @@ from durable.engine.operations.messages import (
     LookAgain,
     Message,
     ParentEnded,
+    RetryChild,
     SendAnswered,
     StartChild,
     WaitRegistered,
@@ -210,6 +211,7 @@ _HANDLERS: dict[type[Message], Callable[[Turn, Any], object]] = {
     # Only from other shards.
     StartChild: children_elsewhere.start_child,
     AwaitChild: children_elsewhere.await_child,
+    RetryChild: retry.retry_child,
     ParentEnded: children_elsewhere.end_with_parent,
     ChildStarted: hear,
     ChildRefused: hear,

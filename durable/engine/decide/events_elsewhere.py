@@ -75,8 +75,9 @@ def take_offer(turn: Turn, message: EventOffered) -> None:
     has_expired = is_expired(turn, event) and event.expires_at != event.sent_at
     is_known = not event.consume and event.serial <= turn.state.archive.seen(record, event.name, event.event_key)
     if has_expired or is_known:
-        change_row(turn, attrs.evolve(row, unregistered=message.registration))
-        register_wait(turn, record, row_of(turn, message.wait))
+        row = attrs.evolve(row, unregistered=message.registration)
+        change_row(turn, row)
+        register_wait(turn, record, row)
         return
     loaded = None if record.status is WorkflowStatus.PARKED else load(turn, record)
     # Under new code it may wait for something else by now.

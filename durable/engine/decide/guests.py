@@ -45,11 +45,11 @@ def is_home(turn: Turn, name: str, event_key: str) -> bool:
     return shard.count == 1 or event_home(name, event_key, shard.count) == shard.number
 
 
-def register_wait(turn: Turn, record: WorkflowRecord, row: EventWait | None) -> None:
+def register_wait(turn: Turn, record: WorkflowRecord, row: EventWait) -> None:
     """Register a wait in the home of its event, if it is not, and if its workflow could take an event."""
-    if row is None or row.unregistered is None or record.status is WorkflowStatus.PARKED:
-        return
     registration = row.unregistered
+    if registration is None or record.status is WorkflowStatus.PARKED:
+        return
     if registration.created_mark is None and row.mode is DeliveryMode.AFTER_CREATE:
         registration = attrs.evolve(registration, created_mark=turn.state.outbox.created_mark(record.key))
     message = WaitRegistered(

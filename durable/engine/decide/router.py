@@ -31,6 +31,7 @@ from durable.engine.operations.messages import (
     EventReturned,
     EventSubmitted,
     Message,
+    RetryChild,
     SendAnswered,
     StartChild,
     WaitRegistered,
@@ -59,7 +60,7 @@ def send_to(turn: Turn, home: int, message: Message) -> None:
 def home_of(message: Message, shards: int) -> int:
     """The shard in which the addressee of a message lives."""
     match message:
-        case StartChild() | AwaitChild() | CancelChild():
+        case StartChild() | AwaitChild() | RetryChild() | CancelChild():
             return workflow_home(message.child_id, shards)
         case EventMoved() | EventReturned():
             return event_home(message.event.name, message.event.event_key, shards)

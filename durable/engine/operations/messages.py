@@ -122,6 +122,19 @@ class AwaitChild(NamedTuple):
     fork_sources: tuple[str, ...]
 
 
+class RetryChild(NamedTuple):
+    """A workflow was retried: its child here continues if it has failed, and starts again if it has ended with it.
+
+    It arrives behind whatever has cancelled the child. With a `wait` its end is the answer, or the end that it has come
+    to if it cannot go on. `call` is its name, version and arguments, where the code may call it in another way by now.
+    """
+
+    wait: WaitId | None
+    child_id: str
+    parent_key: int
+    call: tuple[str, int, str] | None
+
+
 class ParentEnded(NamedTuple):
     """A workflow has ended: its children here end with it, but for those that are kept."""
 
@@ -223,14 +236,14 @@ AtWait: TypeAlias = LookAgain | EventSent | CancelSpawned
 Answer: TypeAlias = ChildStarted | ChildRefused | ChildEnded | CancelAnswered | SendAnswered
 # What only ever comes as a letter: the only message of its decision, so its place in the order does not matter.
 Arriving: TypeAlias = (
-    StartChild | AwaitChild | ParentEnded | EventSubmitted | WaitRegistered | EventOffered | EventReturned
+    StartChild | AwaitChild | RetryChild | ParentEnded | EventSubmitted | WaitRegistered | EventOffered | EventReturned
     | WaitWithdrawn | Answer
 )  # fmt: skip
 Message: TypeAlias = AtWait | FireTimers | CancelChild | EventMoved | Arriving
 M = TypeVar("M", LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved)
 ORDER: tuple[type[Message], ...] = (
     LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved,
-    StartChild, AwaitChild, ParentEnded, ChildStarted, ChildRefused, ChildEnded, CancelAnswered,
+    StartChild, AwaitChild, RetryChild, ParentEnded, ChildStarted, ChildRefused, ChildEnded, CancelAnswered,
     EventSubmitted, SendAnswered, WaitRegistered, EventOffered, EventReturned, WaitWithdrawn,
 )  # fmt: skip
 

@@ -12,19 +12,24 @@ from typing import Any
 
 import attrs
 
+from durable.engine.decide import router
 from durable.engine.decide.body import last_seq, load
 from durable.engine.decide.dry_run import Misfit, try_out
+from durable.engine.decide.elsewhere import note_question
 from durable.engine.decide.endings import child_id_of
-from durable.engine.decide.kinship import is_kept
+from durable.engine.decide.kinship import is_kept, tell_or_note
 from durable.engine.decide.long_decisions import put_off_one
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Follow, ResumeWorkflow, RetryWorkflow
-from durable.engine.operations.messages import LookAgain
+from durable.engine.operations.messages import ChildRefused, LookAgain, RetryChild
 from durable.errors import (
     CannotRetry,
+    CodecError,
     DurableError,
+    WorkflowNotFound,
 )
 from durable.model.error_codec import error_summary, pack_error
+from durable.model.homes import key_home
 from durable.model.position import Place, Position, place
 from durable.model.records import (
     CancelCause,
@@ -49,6 +54,8 @@ class _Plan:
     retried: list[_Plan] = attrs.field(factory=list)
     # Each with its call, if the code calls it in another way by now.
     restarted: list[tuple[WorkflowRecord, dict[str, Any]]] = attrs.field(factory=list)
+    # Children of other shards, each with its call: they are asked to go on by letter.
+    elsewhere: list[tuple[WorkflowRecord, dict[str, Any]]] = attrs.field(factory=list)
 
 
 def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
@@ -135,14 +142,24 @@ def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, n
 def _plan_tied(turn: Turn, plan: _Plan, entry: HistoryEntry) -> DurableError | None:
     """A child that was spawned to end with its parent begins anew with it, if it has ended for that."""
     child = turn.state.find(json.loads(entry.outcome)) if entry.status is EntryStatus.OK else None
-    if child is None or child.parent_key != plan.record.key or child.cancel_cause is not CancelCause.PARENT_ENDED:
+    if child is None or child.parent_key != plan.record.key:
+        return None
+    if (refusal := _hears_of_it_yet(turn, plan, child)) is not None:
+        return refusal
+    if child.cancel_cause is not CancelCause.PARENT_ENDED:
         return None
     if not child.status.is_terminal:
         return _still_ending(plan, child)
-    if not turn.state.shard.owns_key(child.key):
-        return _lives_elsewhere(plan, child)
-    plan.restarted.append((child, {}))
+    _restart(turn, plan, child, {})
     return None
+
+
+def _restart(turn: Turn, plan: _Plan, child: WorkflowRecord, call: dict[str, Any]) -> None:
+    """A child that has ended with its parent starts again with it."""
+    if turn.state.shard.owns_key(child.key):
+        plan.restarted.append((child, call))
+    else:
+        plan.elsewhere.append((child, call))
 
 
 def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | None:
@@ -151,8 +168,11 @@ def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | 
     child = _awaited(turn, parent, wait)
     if child is None or child.status is WorkflowStatus.SUCCEEDED:
         return None
-    if child.status.is_terminal and not turn.state.shard.owns_key(child.key):
-        return _lives_elsewhere(plan, child)
+    if (refusal := _hears_of_it_yet(turn, plan, child)) is not None:
+        return refusal
+    if child.status is WorkflowStatus.FAILED and not turn.state.shard.owns_key(child.key):
+        plan.elsewhere.append((child, {}))
+        return None
     if child.status is WorkflowStatus.FAILED:
         inner = _plan(turn, child)
         if isinstance(inner, DurableError):
@@ -161,7 +181,7 @@ def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | 
         return None
     if not child.status.is_terminal:
         return _still_ending(plan, child) if child.cancel_requested else None
-    if any(restarted.key == child.key for restarted, _ in plan.restarted):
+    if any(restarted.key == child.key for restarted, _ in (*plan.restarted, *plan.elsewhere)):
         return None
     if wait.kind is EntryKind.CHILD and child.cancel_cause is not CancelCause.REQUESTED:
         definition = wait.op.definition  # type: ignore[attr-defined]  # it is the call of a child
@@ -170,7 +190,7 @@ def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | 
         except DurableError as error:
             return CannotRetry(parent.id, str(error))
         call = {"name": definition.name, "version": definition.version, "input": wait.input}
-        plan.restarted.append((child, call))
+        _restart(turn, plan, child, call)
         return None
     where = Place.parse(child.parent_place or "")
     position = where.position if where is not None else "?"
@@ -193,9 +213,12 @@ def _still_ending(plan: _Plan, child: WorkflowRecord) -> CannotRetry:
     return CannotRetry(plan.record.id, f"child {child.id!r} is being cancelled; retry when it has ended")
 
 
-def _lives_elsewhere(plan: _Plan, child: WorkflowRecord) -> CannotRetry:
-    problem = f"child {child.id!r} would have to go on with it and lives in another shard, which does not work yet"
-    return CannotRetry(plan.record.id, problem)
+def _hears_of_it_yet(turn: Turn, plan: _Plan, child: WorkflowRecord) -> CannotRetry | None:
+    """Why a child of another shard cannot be judged: a letter that cancels it may be on its way."""
+    shard = turn.state.shard
+    if is_kept(child) or shard.owns_key(child.key) or turn.state.outbox.is_delivered(key_home(child.key, shard.count)):
+        return None
+    return CannotRetry(plan.record.id, f"child {child.id!r} has not heard of its end yet; retry in a moment")
 
 
 def _carry_out(turn: Turn, plan: _Plan) -> None:
@@ -208,4 +231,41 @@ def _carry_out(turn: Turn, plan: _Plan) -> None:
         turn.effects.append(Follow(ResumeWorkflow(child.key)))
     again = state.workflows.retry_workflow(record)
     state.chronicle.add(record.key, [plan.note])
-    load(turn, again)
+    loaded = load(turn, again)
+    # It may have ended at once, under code that waits for none of them.
+    for child, call in plan.elsewhere if loaded is not None else ():
+        assert loaded is not None, "it was asked"
+        wait = next((wait for wait in loaded.session.waits.values() if _awaited_id(again, wait) == child.id), None)
+        question = None if wait is None else note_question(turn, loaded, wait, child.id)
+        code = (call["name"], call["version"], call["input"]) if call else None
+        router.send(turn, RetryChild(question, child.id, record.key, code))
+
+
+def _awaited_id(parent: WorkflowRecord, wait: WaitCondition) -> str | None:
+    """The id of the child whose end a wait is for."""
+    if wait.kind is EntryKind.CHILD:
+        return child_id_of(parent, wait.op, wait.position)
+    return wait.name if wait.kind is EntryKind.RESULT else None
+
+
+def retry_child(turn: Turn, message: RetryChild) -> None:
+    """The parent of a child of this shard was retried in another: let the child go on, or say how it has ended."""
+    state, wait = turn.state, message.wait
+    try:
+        child = state.find(message.child_id)
+    except CodecError:
+        child = None
+    if child is None or child.parent_key != message.parent_key:
+        if wait is not None:
+            router.send(turn, ChildRefused(wait, pack_error(WorkflowNotFound(message.child_id))))
+        return
+    if child.status is WorkflowStatus.FAILED:
+        plan = _plan(turn, child)
+        if isinstance(plan, _Plan):
+            _carry_out(turn, plan)
+    elif child.status is WorkflowStatus.CANCELLED and child.cancel_cause is not CancelCause.REQUESTED:
+        call = dict(zip(("name", "version", "input"), message.call or (), strict=False))
+        state.workflows.restart_workflow(child, turn.now, **call)
+        turn.effects.append(Follow(ResumeWorkflow(child.key)))
+    if wait is not None:
+        tell_or_note(turn, wait, state.by_key(child.key) or child)

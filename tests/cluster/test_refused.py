@@ -1,0 +1,105 @@
+"""What does not work across shards yet, and what was sent to the wrong one: refused with an error that says so."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from durable import WorkflowEngine
+from durable.backends.base import Inbox, Letters, StoredLetter
+from durable.backends.memory import MemoryBackend, MemoryStore
+from durable.engine import operations as ops
+from durable.engine.coordinator.inbox import Envelope
+from durable.engine.operations.messages import ParentEnded
+from durable.errors import NotAcrossShards, WrongShard
+from durable.model.schedule import Job, Plan
+from tests.cluster.flows import EVERY, child, waiter
+from tests.cluster.kit import Cluster, id_at, key_at, schedule_at
+from tests.engine.desk import call_of
+
+HERE, ELSEWHERE = id_at(0, 2), id_at(1, 2)
+SCHEDULE = schedule_at(1, 2)
+JOB = Job(plan=Plan.of(None, 60), workflow="cluster.child", input="{}")
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        call_of(child(), ELSEWHERE),
+        ops.CancelWorkflow(ELSEWHERE),
+        ops.FindWorkflow(ELSEWHERE),
+        ops.ResumePause(ELSEWHERE, "0", "1"),
+        ops.SendEvent(name="go", payload="1", to=ELSEWHERE),
+        ops.SendEvent(name="go", event_key=key_at("go", 1, 2), payload="1"),
+        ops.ForkWorkflow(HERE, "0", ELSEWHERE),
+        ops.RemoveEvent(7),
+        ops.RemoveLetter(7),
+        ops.PauseSchedule(SCHEDULE),
+    ],
+    ids=lambda operation: type(operation).__name__,
+)
+def test_operation_for_another_shard(operation: ops.Operation[object]) -> None:
+    """Nothing is decided about what lives elsewhere; the error names the shard that does."""
+    cluster = Cluster(*EVERY)
+    answered: list[Envelope] = []
+    envelope = Envelope(operation, lambda: answered.append(envelope))
+    cluster.coordinators[0].submit(envelope)
+    cluster.work(0)
+    assert isinstance(envelope.error, WrongShard)
+    assert (envelope.error.home, envelope.error.shard) == (1, 0)
+
+
+def test_schedule() -> None:
+    """Its runs would live in other shards."""
+    cluster = Cluster(*EVERY)
+    with pytest.raises(NotAcrossShards):
+        cluster.ask(ops.CreateSchedule(name=schedule_at(0, 2), job=JOB, definition=child))
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_fork_of_a_workflow_elsewhere(is_here: bool) -> None:
+    """A fork lives where its id says, and needs all that its source has."""
+    cluster = Cluster(*EVERY)
+    cluster.start(child(), HERE)
+    cluster.finish(HERE, 5)
+    fork = ops.ForkWorkflow(HERE, "0", id_at(0 if is_here else 1, 2, "fork"))
+    if is_here:
+        assert cluster.ask(fork) is None
+    else:
+        with pytest.raises(NotAcrossShards):
+            cluster.ask(fork)
+
+
+def test_dead_letter_that_is_sent_elsewhere() -> None:
+    """It stays where it is; sent to somebody here it arrives."""
+    cluster = Cluster(*EVERY)
+    cluster.start(waiter("k"), HERE)
+    cluster.ask(ops.SendEvent(name="other", payload="1", to=HERE))
+    cluster.cancel(HERE)
+    (letter,) = cluster.coordinators[0].state.backend.find(Letters(limit=9))
+    with pytest.raises(NotAcrossShards):
+        cluster.ask(ops.ReplayLetter(letter.id, ELSEWHERE))
+    other = id_at(0, 2, "other")
+    cluster.start(waiter("k"), other)
+    assert cluster.ask(ops.ReplayLetter(letter.id, other)) == ops.Queued()
+
+
+@pytest.mark.anyio
+async def test_engine_on_one_shard_of_several() -> None:
+    """An engine takes a whole store, and lets go of one that it cannot use."""
+    store = MemoryStore.sharded(2)[0]
+    with pytest.raises(NotAcrossShards):
+        async with WorkflowEngine(MemoryBackend(store), workflows=[]):
+            raise AssertionError("it was opened")
+
+
+def test_letter_that_nobody_can_read_is_set_aside() -> None:
+    """Those behind it are handled, and it is kept for whoever looks for it."""
+    cluster = Cluster(*EVERY)
+    backend = cluster.coordinators[0].state.backend
+    cluster.deliver_text(0, json.dumps({"message": "newer", "fields": {}}))
+    cluster.deliver(0, ParentEnded(3, "p"))
+    assert cluster.inbox(0) == []
+    aside = backend.find(Inbox(set_aside=True, limit=9))
+    assert [type(letter) for letter in aside] == [StoredLetter]
