@@ -254,9 +254,9 @@ class Question:
 class EventWait:
     """A workflow waits at a position for an event. An empty key means an event that was sent without a key.
 
-    Three other waits are stored as event waits, with the empty name, which no event can have. A wait for an answer has a
-    question and no key. A wait for the end of a spawned child has the key of the child as its event key. A question to
-    another shard says in `asks` what it asks for.
+    Three other waits are stored as event waits, with the empty name, which no event can have. A wait for an answer has
+    a question and no key. A wait for the end of a spawned child has the key of the child as its event key. A question
+    to another shard says in `asks` what it asks for.
 
     `serial` orders waits: the oldest matching wait takes an event. `since` is the instant at which it was opened.
     """
