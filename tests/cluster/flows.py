@@ -80,6 +80,21 @@ def spawner(child_id: str, closes: str = "keep", waits: bool = True) -> Durable[
     return (yield from handle.result()) if waits else handle.id
 
 
+@workflow(name="cluster.hasty")
+def hasty(child_id: str, closes: str = "keep") -> Durable[Any]:
+    """Spawns a child, and does not wait for its end for long; then it works."""
+    handle = yield from spawn(child(), child_id, OnParentClose(closes))
+    ended = yield from handle.result().within(10).or_default(-1)
+    return [ended, (yield from work(2))]
+
+
+@workflow(name="cluster.shy")
+def shy(child_id: str) -> Durable[Any]:
+    """Spawns a child, but gives up if that takes long."""
+    won = yield from race(spawn(child(), child_id), sleep(1))
+    return won.key
+
+
 @workflow(name="cluster.stopper")
 def stopper(child_id: str) -> Durable[bool]:
     """Spawns a child, sleeps, and tells it to stop."""
@@ -131,5 +146,6 @@ def sender(key: str, to: str | None = None) -> Durable[str]:
 
 
 EVERY: tuple[WorkflowDef[Any, Any], ...] = (
-    child, instant, failing, caller, broken, impatient, spawner, stopper, waiter, timid, fickle, twice, sender,
+    child, instant, failing, caller, broken, impatient, hasty, shy, spawner, stopper, waiter, timid, fickle, twice,
+    sender,
 )  # fmt: skip

@@ -123,11 +123,13 @@ def test_expired_offer_to_a_parked_workflow() -> None:
     key = key_at("brief", 1, 2)
     cluster.start(waiter(key, "brief"), W)
     cluster.settle()
-    cluster.send(brief, 5, key=key)
-    cluster.kill(0)
-    cluster.clock.advance(61)
     cluster.open(0, workflows=())
+    cluster.send(brief, 4, to=W, key=key)
+    assert cluster.status(W) is WorkflowStatus.PARKED
+    cluster.send(brief, 5, key=key)
+    cluster.clock.advance(61)
     cluster.settle()
+    assert cluster.guests(1) == 0
     cluster.open(0)
     cluster.settle()
     cluster.send(brief, 6, key=key)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from durable import WorkflowStatus
 from durable.engine.operations import RetryWorkflow
-from durable.engine.operations.messages import CancelChild, ChildEnded, StartChild, WaitId
+from durable.engine.operations.messages import CancelChild, ChildEnded, RetryChild, StartChild, WaitId
 from durable.errors import CannotRetry
 from durable.model.error_codec import error_summary
-from durable.model.records import EntryStatus
-from tests.cluster.flows import EVERY, broken, caller, impatient, spawner, stopper
+from durable.model.records import CancelCause, EntryStatus
+from tests.cluster.flows import EVERY, broken, caller, hasty, impatient, shy, spawner, stopper
 from tests.cluster.kit import Cluster, id_at
 
 PARENT, CHILD = id_at(0, 2, "parent"), id_at(1, 2, "child")
@@ -190,3 +191,133 @@ def test_answer_to_an_old_question_is_ignored() -> None:
     cluster.finish(CHILD, 5)
     cluster.settle()
     assert cluster.result(PARENT) == 5
+
+
+def test_retry_asks_a_failed_child_that_was_spawned() -> None:
+    """A wait for the end of a spawned child takes it along like a call."""
+    cluster = Cluster(*EVERY)
+    cluster.start(spawner(CHILD), PARENT)
+    cluster.settle()
+    cluster.advance(6)
+    cluster.fail(CHILD)
+    cluster.settle()
+    assert cluster.status(PARENT) is WorkflowStatus.FAILED
+    assert cluster.ask(RetryWorkflow(PARENT)) is None
+    cluster.settle()
+    cluster.finish(CHILD, 5)
+    cluster.settle()
+    assert cluster.result(PARENT) == 5
+
+
+def test_retry_starts_tied_children_again() -> None:
+    """A child that was spawned to end with its parent starts again with it, once it is known to have ended."""
+    cluster = Cluster(*EVERY)
+    cluster.start(hasty(CHILD, "cancel"), PARENT)
+    cluster.settle()
+    cluster.advance(11)
+    cluster.fail(PARENT)
+    assert isinstance(cluster.ask(RetryWorkflow(PARENT)), CannotRetry)
+    cluster.settle()
+    assert cluster.status(CHILD) is WorkflowStatus.CANCELLED
+    assert cluster.ask(RetryWorkflow(PARENT)) is None
+    cluster.settle()
+    assert cluster.status(CHILD) is WorkflowStatus.RUNNING
+
+
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_retry_of_a_child_that_is_gone(is_damaged: bool) -> None:
+    """Who waits for it is told so; if nobody does, nothing happens."""
+    cluster = Cluster(*EVERY)
+    _failed(cluster)
+    store = cluster.stores[1]
+    key = store.keys[CHILD]
+    assert cluster.ask(RetryWorkflow(PARENT)) is None
+    changes = {"is_damaged": True} if is_damaged else {"parent_key": 77}
+    store.workflows[key] = attrs.evolve(store.workflows[key], **changes)
+    cluster.open(1)
+    cluster.deliver(1, RetryChild(None, CHILD, cluster.record(PARENT).key, None))
+    cluster.settle()
+    assert cluster.status(PARENT) is WorkflowStatus.FAILED
+    assert error_summary(cluster.record(PARENT).error or "")[0] == "durable.WorkflowNotFound"
+
+
+def test_retry_of_a_child_that_cannot_continue() -> None:
+    """It stays as it is, and its parent hears of its end once more."""
+    cluster = Cluster(*EVERY)
+    _failed(cluster)
+    assert cluster.ask(RetryWorkflow(PARENT)) is None
+    cluster.open(1, workflows=())
+    cluster.settle()
+    assert cluster.status(CHILD) is cluster.status(PARENT) is WorkflowStatus.FAILED
+
+
+def test_retry_of_a_child_that_goes_on_already() -> None:
+    """An operator was faster: its parent waits for it."""
+    cluster = Cluster(*EVERY)
+    _failed(cluster)
+    cluster.ask(RetryWorkflow(PARENT))
+    cluster.ask(RetryWorkflow(CHILD))
+    cluster.settle()
+    cluster.finish(CHILD, 5)
+    cluster.settle()
+    assert cluster.result(PARENT) == 5
+
+
+# --- waits that are given up ------------------------------------------------------------------------------------------
+
+
+def test_child_here_that_is_given_up() -> None:
+    """In its own shard it is cancelled in the decision that gives it up, without a letter."""
+    cluster = Cluster(*EVERY)
+    here = id_at(0, 2, "here")
+    cluster.start(impatient(here), PARENT)
+    cluster.advance(11, 0)
+    assert cluster.result(PARENT) == -1
+    assert cluster.status(here) is WorkflowStatus.CANCELLED
+    assert cluster.letters(1) == []
+
+
+def test_wait_for_the_end_that_is_given_up() -> None:
+    """The child goes on, and its shard forgets who has asked."""
+    cluster = Cluster(*EVERY)
+    cluster.start(hasty(CHILD), PARENT)
+    cluster.settle()
+    assert cluster.guests(1) == 1
+    cluster.advance(11)
+    assert cluster.guests(1) == 0
+    assert cluster.status(CHILD) is WorkflowStatus.RUNNING
+
+
+def test_spawn_that_is_given_up() -> None:
+    """A child that nobody has a handle of is cancelled."""
+    cluster = Cluster(*EVERY)
+    cluster.start(shy(CHILD), PARENT)
+    cluster.advance(2, 0)
+    assert cluster.result(PARENT) == 1
+    cluster.settle()
+    assert cluster.status(CHILD) is WorkflowStatus.CANCELLED
+
+
+def test_cancel_and_retry_that_find_nothing_to_do() -> None:
+    """A child that is cancelled already is not cancelled again; one that runs goes on as it is."""
+    cluster = Cluster(*EVERY)
+    cluster.start(caller(CHILD), PARENT)
+    cluster.settle()
+    key = cluster.record(PARENT).key
+    cluster.deliver(1, RetryChild(None, CHILD, key, None))
+    assert cluster.status(CHILD) is WorkflowStatus.RUNNING
+    cancel = CancelChild(CHILD, key, PARENT, "0", CancelCause.NOT_AWAITED)
+    cluster.deliver(1, cancel)
+    cluster.deliver(1, cancel)
+    assert cluster.status(CHILD) is WorkflowStatus.CANCELLED
+
+
+def test_wait_that_was_forgotten_in_the_same_batch() -> None:
+    """What the open batch has dropped is not found in the store."""
+    cluster = Cluster(*EVERY)
+    cluster.start(caller(CHILD), PARENT)
+    cluster.settle()
+    waits, key = cluster.coordinators[1].state.waits, cluster.record(PARENT).key
+    assert waits.at(key, "0") is not None
+    waits.drop(key, "0")
+    assert waits.at(key, "0") is None

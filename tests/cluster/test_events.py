@@ -185,6 +185,28 @@ def test_limit_fires_at_last_though_nobody_answers() -> None:
     assert cluster.result(W) == -1
 
 
+def test_limit_on_an_event_whose_home_is_here() -> None:
+    """Nobody else needs to be asked, so it fires in its time."""
+    cluster = Cluster(*EVERY)
+    cluster.kill(1)
+    cluster.start(timid(key_at("go", 0, 2), 10), W)
+    cluster.advance(11)
+    assert cluster.result(W) == -1
+
+
+def test_waits_that_come_and_go_while_nobody_reads() -> None:
+    """Three registrations of one place in the body, and their withdrawals, are handled in one batch."""
+    cluster = Cluster(*EVERY)
+    cluster.kill(1)
+    cluster.start(fickle(KEY), W)
+    for _ in range(300):
+        cluster.advance(1)
+    assert cluster.result(W) == [None, None, None]
+    cluster.open(1)
+    cluster.settle()
+    assert cluster.guests(1) == 0
+
+
 def test_unreadable_event_becomes_a_dead_letter_at_home() -> None:
     """The workflow keeps waiting, and takes the next one."""
     cluster = Cluster(*EVERY)
