@@ -1,4 +1,4 @@
-"""Invariants of letters between shards: L1 to L8. Some are asked of each commit, like those of `rules`; the others when
+"""Invariants of letters between shards: L1 to L9. Some are asked of each commit, like those of `rules`; the others when
 nothing is left to happen.
 
 L3 is I16, which counts a letter as a place in which an event may be. L4 is I20. L6 and L7 are asked by I20 of the
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from durable.backends.base import Batch, Inbox, LetterId
 from durable.backends.memory import MemoryStore
+from durable.engine.operations.messages import EventOffered
 from durable.model.homes import event_home, key_home
 from durable.model.records import DeliveryMode, EntryKind, EventWait, OnParentClose, WorkflowStatus
+from simulation.kinds import read_payload
 from simulation.ledger import Ledger, Life
 from simulation.violation import Violation
 
@@ -48,6 +50,18 @@ def _seen(ledger: Ledger, wait: EventWait) -> int:
     """Up to which broadcast a workflow had come when it was noted, or has come since."""
     seen = ledger.mail.seen.get((wait.workflow_key, wait.name, wait.event_key), 0)
     return max(seen, wait.guest.cursor if wait.guest is not None else 0)
+
+
+def l9_an_offer_is_what_the_wait_asks_for(ledger: Ledger, batch: Batch, now: int) -> None:
+    """Who asks for events from now on, or since the workflow was created, is offered no older one by another shard."""
+    for letter in ledger.post.handled:
+        if not isinstance(letter.message, EventOffered):
+            continue
+        wait, event, _ = letter.message
+        mark, mode = ledger.mail.marks[event.payload], read_payload(event.payload)[2].mode
+        since = {DeliveryMode.AFTER_CREATE: ledger.post.created[wait.key], DeliveryMode.ALL: 0}
+        if mark <= since.get(mode, ledger.post.registered[wait]):
+            raise Violation("L9", f"workflow {wait.key} is offered {event} of commit {mark} at {wait.position}")
 
 
 # --- when nothing is left to happen ---------------------------------------------------------------------------------

@@ -73,16 +73,20 @@ class Mail:
         # and the highest serial before it.
         self.touched: set[str] = set()
         self.fresh: list[str] = []
+        # The marks of the commits that have stored each, as it was sent last: a dead letter may be sent again.
+        self.marks: dict[str, int] = {}
         self.taken: list[Taken] = []
         self.dropped: dict[int, PendingEvent] = {}
         self.serial_before = 0
         self._serial: dict[int, int] = {}
+        self._mark = 0
 
     def book(self, batch: Batch, now: int, has_ended: Callable[[PendingEvent], bool], post: Post) -> None:
         """Add a commit."""
         self.touched = {payload_of(event_id) for event_id in batch.sent_put}
         self.sent.update((event_id, sent.at) for event_id, sent in batch.sent_put.items())
         self.altered, self.fresh = [], []
+        self._mark = post.mark
         shard = key_home(batch.serial, len(post.inboxes))
         self.serial_before, self._serial[shard] = self._serial.get(shard, 0), batch.serial
         self._book_taken(batch)
@@ -99,6 +103,7 @@ class Mail:
         for id in batch.letters_dropped:
             if (payload := self._letters.pop(id, None)) is not None:
                 self._place(payload).letters -= 1
+                self.marks[payload] = post.mark
         for id, letter in batch.letters_put.items():
             self._letters[id] = letter.payload_json
             # A letter that is sent again has no expiry.
@@ -167,6 +172,7 @@ class Mail:
         if found is None:
             found = self.places[payload] = Places()
             self.fresh.append(payload)
+            self.marks[payload] = self._mark
         return found
 
     def _drop(self, serial: int) -> PendingEvent | None:

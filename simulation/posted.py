@@ -9,7 +9,7 @@ import attrs
 
 from durable.backends.base import Batch, LetterId
 from durable.engine.operations.letters import read_message
-from durable.engine.operations.messages import EventMoved, EventOffered, EventReturned, Message
+from durable.engine.operations.messages import EventMoved, EventOffered, EventReturned, Message, WaitId, WaitRegistered
 from durable.model.records import EventWait, PendingEvent
 
 
@@ -34,11 +34,18 @@ class Post:
         self.handled: list[Posted] = []
         # Letters that a commit has handled and that were not there.
         self.unknown: list[LetterId] = []
+        # The marks of the commits that have stored each workflow, by key, and registered each wait elsewhere.
+        self.created: dict[int, int] = {}
+        self.registered: dict[WaitId, int] = {}
+        self.mark = 0
+        # Every kind of letter that was ever written.
+        self.kinds: set[type[Message]] = set()
         # By shard, and by workflow and position.
         self.guests: list[dict[tuple[int, str], EventWait]] = [{} for _ in range(shards)]
 
     def read(self, batch: Batch, shard: int, mark: int) -> None:
         """Look at the letters of a commit before it is booked."""
+        self.mark = mark
         self.written = [
             Posted(LetterId(mark, ordinal), shard, letter.to, read_message(letter.text))
             for ordinal, letter in enumerate(batch.letters)
@@ -49,10 +56,14 @@ class Post:
 
     def book(self, batch: Batch, shard: int) -> None:
         """Add the letters of a commit that was looked at."""
+        self.created.update(dict.fromkeys(batch.workflows_new, self.mark))
         for letter in self.handled:
             del self.inboxes[shard][letter.id]
         for letter in self.written:
             self.inboxes[letter.to][letter.id] = letter
+            self.kinds.add(type(letter.message))
+            if isinstance(letter.message, WaitRegistered):
+                self.registered.setdefault(letter.message.wait, self.mark)
 
     def on_its_way(self) -> list[Posted]:
         """Every letter that is not handled."""

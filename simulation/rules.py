@@ -39,6 +39,7 @@ from simulation.letter_rules import (
     l1_a_letter_is_handled_once,
     l2_letters_are_handled_in_order,
     l5_who_stands_in_line_is_not_passed_over,
+    l9_an_offer_is_what_the_wait_asks_for,
 )
 from simulation.pausing import i12_an_answer_was_given, i19_a_pause_expires_in_its_time
 from simulation.queueing import (
@@ -374,6 +375,7 @@ BEFORE: tuple[Rule, ...] = (
     i23_a_tick_is_decided_once,
     l1_a_letter_is_handled_once,
     l2_letters_are_handled_in_order,
+    l9_an_offer_is_what_the_wait_asks_for,
 )
 AFTER: tuple[Rule, ...] = (
     i05_the_result_is_right,

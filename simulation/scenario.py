@@ -26,6 +26,7 @@ from simulation.loop_rows import LOOP_ROWS
 from simulation.planning import clock_steps, dice_of, grace, make_schedules
 from simulation.rows import add, make_program
 from simulation.steps import Step, from_json, read, to_json, write
+from simulation.travel import make_travellers
 from simulation.troubles import Fault, Trouble, make_faults, shard_count, spread
 
 YEARS = 3650 * 86_400.0
@@ -142,9 +143,23 @@ def _with_shards(scenario: Scenario) -> Scenario:
     shards = shard_count(scenario.seed)
     if shards == 1:
         return scenario
-    acts = tuple(act for act in scenario.acts if act.verb not in SCHEDULING)
+    acts = [*(act for act in scenario.acts if act.verb not in SCHEDULING), *_travellers(scenario.seed)]
     faults = tuple(spread(scenario.seed, shards, scenario.faults))
-    return attrs.evolve(scenario, shards=shards, acts=acts, faults=faults)
+    return attrs.evolve(scenario, shards=shards, acts=tuple(sorted(acts, key=lambda act: act.at)), faults=faults)
+
+
+def _travellers(seed: int) -> Iterator[Act]:
+    """Workflows that reach into other shards, what is sent to them, and operators who retry them."""
+    dice = Dice(f"travels {seed}")
+    for index, (id, program) in enumerate(make_travellers(seed)):
+        at = dice.below(10_000)
+        yield Act(client=1_000_000 + index, at=at, verb=Verb.START, id=id, program=write(program))
+        for count, (owner, step) in enumerate(waits(program, id)):
+            yield _send(dice, 1_000 * (index + 1) + count, owner, step)
+        for count, step in enumerate(step for step in program.walk() if step.op == "pause"):
+            yield from _answers(dice, 2_000_000 + 100_000 * index + 2 * count, step)
+        if dice.chance(0.3):
+            yield Act(client=3_000_000 + index, at=at + dice.below(60_000), verb=Verb.RETRY, id=id)
 
 
 def _with_poison(scenario: Scenario) -> Scenario:

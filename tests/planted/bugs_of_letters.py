@@ -165,3 +165,14 @@ def shards_of_tied_children_forgotten(planter: Planter) -> None:
         return []
 
     planter.replace(Outbox, tied)
+
+
+@bug("L9")
+def guests_take_what_is_older(planter: Planter) -> None:
+    """Marks tell what was stored first, of what two shards have stored."""
+
+    def guest_fits(row: EventWait, event: PendingEvent) -> bool:
+        assert row.guest is not None
+        return event.consume or event.serial > row.guest.cursor
+
+    planter.replace(guests, guest_fits)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
 
+from durable.engine.operations.letters import LETTERS
+from durable.engine.operations.messages import ChildRefused, Message, RetryChild
 from durable.model.records import WorkflowStatus
 from simulation.kinds import KINDS, is_unreadable, payload_of
 from simulation.rows import ROWS, errors, fits
 from simulation.scenario import Scenario, Verb, make_scenario
 from simulation.steps import Step, read
-from simulation.troubles import Trouble
+from simulation.troubles import Trouble, shard_count
 from simulation.world import World, simulate
 
 SCENARIOS = [make_scenario(seed) for seed in range(60)]
@@ -96,3 +99,23 @@ def test_oracle_knows_which_errors_are_right(ends: str) -> None:
     assert not fits(step, ["done", 7, 2])
     assert errors(Step("sequence", 8, {}, (step,))) == errors(step)
     assert errors(Step("attempt", 8, {}, (step,))) == frozenset()
+
+
+def test_four_of_ten_scenarios_have_several_shards() -> None:
+    """Of the first thousand seeds; both sizes of clusters come often, and faults strike in all of their shards."""
+    counts = Counter(shard_count(seed) for seed in range(1_000))
+    assert set(counts) == {1, 2, 3}
+    assert counts[2] + counts[3] >= 400
+    assert min(counts[2], counts[3]) >= 150
+    struck = {(scenario.shards, fault.shard) for scenario in SCENARIOS for fault in scenario.faults}
+    assert struck == {(shards, shard) for shards in (1, 2, 3) for shard in range(shards)}
+
+
+def test_every_letter_between_shards_is_written() -> None:
+    """Sixty seeds write every kind of letter that there is, but for two that are rare: a retry and a refusal."""
+    written: set[type[Message]] = set()
+    for scenario in SCENARIOS:
+        if scenario.shards > 1:
+            world = simulate(scenario)
+            written |= world.checker.ledger.post.kinds
+    assert set(LETTERS.values()) - written <= {RetryChild, ChildRefused}

@@ -6,7 +6,8 @@ test can restart an engine on it; it ends with the process. A commit is checked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, cast
 
@@ -99,6 +100,16 @@ class MemoryStore(MemoryMail):
     def home_of_key(self, key: int) -> MemoryStore:
         """The shard that has the workflow with this key, if there is one."""
         return self.shards[key_home(key, self.shard.count)] if self.shards else self
+
+    def everywhere(self) -> Mapping[int, WorkflowRecord]:
+        """The workflows of every shard, by key."""
+        return ChainMap(*(store.workflows for store in self.shards)) if self.shards else self.workflows
+
+    def newest_first(self) -> Iterable[WorkflowRecord]:
+        """The same, those that were started last before the others."""
+        if not self.shards:
+            return map(self.workflows.__getitem__, reversed(self.workflows))
+        return sorted(self.everywhere().values(), key=lambda record: (record.created_at, record.key), reverse=True)
 
     # --- a commit: check all of it, then do all of it ---------------------------------------------------------------
 
@@ -360,7 +371,7 @@ _ANSWERS = cast(
         Undelivered: lambda store, query: store.letterbox.undelivered(store.shard.number, query),
         CreatedMark: lambda store, query: [store.created_marks[key] for key in [query.workflow_key]],
         TiedShards: lambda store, query: sorted(store.tied_shards.get(query.workflow_key, ())),
-        Backgrounds: lambda store, query: backgrounds_of(store.workflows, store.progress, query),
-        ChildIds: lambda store, query: child_ids_of(map(store.workflows.__getitem__, reversed(store.workflows)), query),
+        Backgrounds: lambda store, query: backgrounds_of(store.everywhere(), store.progress, query),
+        ChildIds: lambda store, query: child_ids_of(store.newest_first(), query),
     },
 )

@@ -14,7 +14,9 @@ import attrs
 
 from durable.backends.base import (
     Backend,
+    Backgrounds,
     Batch,
+    ChildIds,
     CreatedMark,
     Inbox,
     Letter,
@@ -125,6 +127,19 @@ def check_rows_lie_in_their_shard(make: ShardFactory) -> None:
             same([found.history(one.key) for one in records], [[entry(1)]] * SHARDS)
 
 
+def check_relatives_in_other_shards(make: ShardFactory) -> None:
+    """A workflow's children are listed wherever they live, and a child is shown with the id of its parent."""
+    with Shards(make) as store:
+        parent = _at(0)
+        children = [attrs.evolve(_at(shard, 2), parent_key=parent.key, parent_place=str(shard)) for shard in (1, 2)]
+        for shard, record in enumerate((parent, *children)):
+            store.commit(shard, workflows_new=by_key(record))
+        for backend in store.backends:
+            same(list(backend.find(ChildIds(parent.key, ALL))), [child.id for child in reversed(children)])
+        for child, backend in zip(children, store.backends[1:], strict=True):
+            same([one.parent_id for one in backend.find(Backgrounds((child.key,)))], [parent.id])
+
+
 def check_rows_of_others_are_not_changed(make: ShardFactory) -> None:
     """A batch that speaks of a workflow of another shard is refused, whole."""
     with Shards(make) as store:
@@ -210,6 +225,7 @@ SHARD_CHECKS: tuple[Callable[[ShardFactory], None], ...] = (
     check_every_shard_says_which_it_is,
     check_shards_are_fenced_apart,
     check_rows_lie_in_their_shard,
+    check_relatives_in_other_shards,
     check_rows_of_others_are_not_changed,
     check_letters_arrive_with_their_commit,
     check_letter_is_handled_with_its_commit,
