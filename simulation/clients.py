@@ -236,7 +236,7 @@ class Client(Caller):
         if isinstance(error, DeadLetterNotFound):
             return act.verb is Verb.REPLAY
         if isinstance(error, NotAcrossShards):
-            return act.verb in (Verb.REPLAY, Verb.FORK) and self._checker.ledger.shards > 1
+            return act.verb is Verb.FORK and self._checker.ledger.shards > 1
         if isinstance(error, ScheduleNotFound | ScheduleBusy):
             schedule = self._checker.ledger.schedule(act.id)
             if isinstance(error, ScheduleNotFound) or schedule is None:

@@ -13,7 +13,7 @@ from durable.backends.base import Batch
 from durable.model.homes import key_home
 from durable.model.records import DeadLetterPolicy, EntryKind, EntryStatus, HistoryEntry, PendingEvent
 from simulation.kinds import is_unreadable, payload_of
-from simulation.posted import Post, event_in
+from simulation.posted import Post, dead_letter_in, event_in
 
 # Name, key and mailbox: the events of one queue.
 Queue = tuple[str, str, int | None]
@@ -161,7 +161,13 @@ class Mail:
         arrived = [event for letter in post.handled if (event := event_in(letter.message)) is not None]
         for event in arrived:
             self._place(event.payload).travelling -= 1
+        for posted in post.handled:
+            if (dead := dead_letter_in(posted.message)) is not None:
+                self._place(dead.payload_json).travelling -= 1
+                self.marks[dead.payload_json] = post.mark
         for letter in post.written:
+            if (dead := dead_letter_in(letter.message)) is not None:
+                self._place(dead.payload_json).travelling += 1
             if (event := event_in(letter.message)) is not None:
                 self._place(event.payload).travelling += 1
         return arrived

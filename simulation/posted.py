@@ -9,7 +9,17 @@ import attrs
 
 from durable.backends.base import Batch, LetterId
 from durable.engine.operations.letters import read_message
-from durable.engine.operations.messages import EventMoved, EventOffered, EventReturned, Message, WaitId, WaitRegistered
+from durable.engine.operations.messages import (
+    EventMoved,
+    EventOffered,
+    EventReturned,
+    LetterRefused,
+    LetterReplayed,
+    Message,
+    WaitId,
+    WaitRegistered,
+)
+from durable.model.dead_letters import DeadLetter
 from durable.model.records import EventWait, PendingEvent
 
 
@@ -75,3 +85,8 @@ def event_in(message: Message) -> PendingEvent | None:
     if isinstance(message, EventOffered | EventReturned | EventMoved) and message.event.consume:
         return message.event
     return None
+
+
+def dead_letter_in(message: Message) -> DeadLetter | None:
+    """The dead letter that is on its way to whom it is sent again, or back."""
+    return message.letter if isinstance(message, LetterReplayed | LetterRefused) else None

@@ -6,8 +6,9 @@ import pytest
 
 from durable import Delivered, Queued, WorkflowStatus
 from durable.backends.base import Letters
-from durable.engine.operations import SendEvent
+from durable.engine.operations import ReplayLetter, SendEvent
 from durable.engine.operations.messages import EventOffered, EventReturned, WaitRegistered, WaitWithdrawn
+from durable.errors import WorkflowNotFound
 from tests.cluster.flows import EVERY, brief, fickle, fresh, go, news, sender, timid, twice, waiter
 from tests.cluster.kit import Cluster, id_at, key_at
 
@@ -245,3 +246,31 @@ def test_body_sends_to_whoever_waits() -> None:
     cluster.start(sender(KEY), W)
     cluster.settle()
     assert (cluster.result(W), cluster.result(OTHER)) == ("sent", 7)
+
+
+# --- dead letters -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shard", [0, 1])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_dead_letter_that_is_sent_again(shard: int, is_there: bool) -> None:
+    """It reaches a workflow in another shard, and is a dead letter as before if that refuses it."""
+    cluster = Cluster(*EVERY)
+    target = id_at(shard, 2, "target")
+    if is_there:
+        cluster.start(waiter("k"), target)
+    cluster.start(waiter("other"), W)
+    cluster.ask(SendEvent(name="go", event_key="k", payload="7", to=W))
+    cluster.cancel(W)
+    found = cluster.coordinators[0].state.backend
+    (letter,) = found.find(Letters(limit=9))
+    if is_there or shard:
+        cluster.ask(ReplayLetter(letter.id, target))
+    else:
+        with pytest.raises(WorkflowNotFound):
+            cluster.ask(ReplayLetter(letter.id, target))
+    assert bool(found.find(Letters(limit=9))) is (not is_there and not shard)
+    cluster.settle()
+    assert list(found.find(Letters(limit=9))) == ([] if is_there else [letter])
+    if is_there:
+        assert cluster.result(target) == 7

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from durable import WorkflowEngine
-from durable.backends.base import Inbox, Letters, StoredLetter
+from durable.backends.base import Inbox, StoredLetter
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine import operations as ops
 from durable.engine.coordinator.inbox import Envelope
 from durable.engine.operations.messages import ParentEnded
 from durable.errors import NotAcrossShards, WrongShard
 from durable.model.schedule import Job, Plan
-from tests.cluster.flows import EVERY, child, waiter
+from tests.cluster.flows import EVERY, child
 from tests.cluster.kit import Cluster, id_at, key_at, schedule_at
 from tests.engine.desk import call_of
 
@@ -69,20 +69,6 @@ def test_fork_of_a_workflow_elsewhere(is_here: bool) -> None:
     else:
         with pytest.raises(NotAcrossShards):
             cluster.ask(fork)
-
-
-def test_dead_letter_that_is_sent_elsewhere() -> None:
-    """It stays where it is; sent to somebody here it arrives."""
-    cluster = Cluster(*EVERY)
-    cluster.start(waiter("k"), HERE)
-    cluster.ask(ops.SendEvent(name="other", payload="1", to=HERE))
-    cluster.cancel(HERE)
-    (letter,) = cluster.coordinators[0].state.backend.find(Letters(limit=9))
-    with pytest.raises(NotAcrossShards):
-        cluster.ask(ops.ReplayLetter(letter.id, ELSEWHERE))
-    other = id_at(0, 2, "other")
-    cluster.start(waiter("k"), other)
-    assert cluster.ask(ops.ReplayLetter(letter.id, other)) == ops.Queued()
 
 
 @pytest.mark.anyio

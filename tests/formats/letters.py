@@ -23,6 +23,8 @@ from durable.engine.operations.messages import (
     EventOffered,
     EventReturned,
     EventSubmitted,
+    LetterRefused,
+    LetterReplayed,
     Message,
     Misfit,
     ParentEnded,
@@ -33,7 +35,16 @@ from durable.engine.operations.messages import (
     WaitRegistered,
     WaitWithdrawn,
 )
-from durable.model.records import CancelCause, DeliveryMode, EntryStatus, OnParentClose, PendingEvent, Registration
+from durable.model.dead_letters import DeadLetter, DeadLetterReason
+from durable.model.records import (
+    CancelCause,
+    DeliveryMode,
+    EntryStatus,
+    OnParentClose,
+    PendingEvent,
+    Registration,
+    WorkflowStatus,
+)
 
 GOLDEN = Path(__file__).with_name("letters.json")
 WAIT = WaitId(7, "4.left.0", 31)
@@ -41,6 +52,10 @@ REGISTRATION = Registration(rank=5, after_mark=6, created_mark=7)
 EVENT = PendingEvent(
     serial=8, name="paid", event_key="k", payload="5", sent_at=9, expires_at=10, consume=False, since=11, taken=True,
     mark=12,
+)  # fmt: skip
+LETTER = DeadLetter(
+    id=1, name="paid", event_key="k", workflow_id="w", payload_json="5", sent_at_us=2, died_at_us=3,
+    reason=DeadLetterReason.UNREADABLE, detail="why", status=WorkflowStatus.FAILED, is_broadcast=True,
 )  # fmt: skip
 EXAMPLES: tuple[Message, ...] = (
     StartChild(WAIT, "c", "1:4.left.0", "ship", 2, '{"order":1}', OnParentClose.CANCEL, 3),
@@ -59,6 +74,8 @@ EXAMPLES: tuple[Message, ...] = (
     EventOffered(WAIT, EVENT, REGISTRATION),
     EventReturned(EVENT, Misfit("w", "checkout", "0", "why")),
     EventMoved(EVENT),
+    LetterReplayed(LETTER, SendEvent(name="paid", payload="5", to="w")),
+    LetterRefused(LETTER),
     WaitWithdrawn(WAIT),
 )
 

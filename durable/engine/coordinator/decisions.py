@@ -68,6 +68,8 @@ from durable.engine.operations.messages import (
     EventSent,
     EventSubmitted,
     FireTimers,
+    LetterRefused,
+    LetterReplayed,
     LookAgain,
     Message,
     ParentEnded,
@@ -222,5 +224,7 @@ _HANDLERS: dict[type[Message], Callable[[Turn, Any], object]] = {
     WaitRegistered: events_elsewhere.register_guest,
     EventOffered: events_elsewhere.take_offer,
     EventReturned: events_elsewhere.take_back,
+    LetterReplayed: kept_events.replay_for,
+    LetterRefused: kept_events.keep_refused,
     WaitWithdrawn: forget_guest,
 }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 
 from durable.backends.base import Letters, Sent, StaleEvents
+from durable.engine.decide import router
 from durable.engine.decide.dead_letters import bury_forgotten
 from durable.engine.decide.events import decide_send_event, drop, is_expired
-from durable.engine.decide.router import home_of_send
+from durable.engine.decide.sending import REFUSALS
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import (
     Delivered,
@@ -20,7 +21,8 @@ from durable.engine.operations import (
     SweepEvents,
 )
 from durable.engine.operations.log_lines import Tell
-from durable.errors import DeadLetterNotFound, EventNotFound, NotAcrossShards
+from durable.engine.operations.messages import LetterRefused, LetterReplayed
+from durable.errors import DeadLetterNotFound, EventNotFound
 from durable.model.clock import from_duration
 from durable.model.dead_letters import DeadLetter
 from durable.model.records import PendingEvent
@@ -50,11 +52,26 @@ def decide_replay_letter(turn: Turn, op: ReplayLetter) -> Delivered | Queued:
         consume=not letter.is_broadcast,
     )
     shard = turn.state.shard
-    if shard.count > 1 and home_of_send(again, shard.count) != shard.number:
-        raise NotAcrossShards(f"the replay of dead letter {letter.id}, whose addressee lives in another shard,")
+    if shard.count > 1 and router.home_of_send(again, shard.count) != shard.number:
+        turn.state.archive.drop_letter(letter.id)
+        router.send(turn, LetterReplayed(letter, again))
+        return Queued()
     reply = decide_send_event(turn, again)
     turn.state.archive.drop_letter(letter.id)
     return reply
+
+
+def replay_for(turn: Turn, message: LetterReplayed) -> None:
+    """A dead letter of another shard is sent again; if it is refused it goes back."""
+    try:
+        decide_send_event(turn, message.operation)
+    except REFUSALS:
+        router.send(turn, LetterRefused(message.letter))
+
+
+def keep_refused(turn: Turn, message: LetterRefused) -> None:
+    """A dead letter that was refused elsewhere is kept again."""
+    turn.state.archive.put_letter(message.letter)
 
 
 def decide_remove_letter(turn: Turn, op: RemoveLetter) -> None:

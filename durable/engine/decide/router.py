@@ -30,6 +30,8 @@ from durable.engine.operations.messages import (
     EventOffered,
     EventReturned,
     EventSubmitted,
+    LetterRefused,
+    LetterReplayed,
     Message,
     RetryChild,
     SendAnswered,
@@ -66,8 +68,10 @@ def home_of(message: Message, shards: int) -> int:
             return event_home(message.event.name, message.event.event_key, shards)
         case WaitRegistered():
             return event_home(message.name, message.event_key, shards)
-        case EventSubmitted():
+        case EventSubmitted() | LetterReplayed():
             return home_of_send(message.operation, shards)
+        case LetterRefused():
+            return key_home(message.letter.id, shards)
         case ChildStarted() | ChildRefused() | ChildEnded() | CancelAnswered() | SendAnswered() | EventOffered():
             return key_home(message.wait.key, shards)
         case _:

@@ -34,7 +34,7 @@ from durable.runner.fibers import WaitCondition
 
 _SENT = "null"
 # What a sender is told, be it a client or a body.
-_REFUSALS = (CodecError, EventTypeMismatch, PayloadTooLarge, PendingEventsFull, WorkflowNotFound, WorkflowTerminated)
+REFUSALS = (CodecError, EventTypeMismatch, PayloadTooLarge, PendingEventsFull, WorkflowNotFound, WorkflowTerminated)
 
 
 def check_send(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -59,7 +59,7 @@ def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     status, outcome = EntryStatus.OK, _SENT
     try:
         send(turn, *accept(turn, operation))
-    except _REFUSALS as refusal:
+    except REFUSALS as refusal:
         if isinstance(refusal, PendingEventsFull) and _is_awaited_later(turn, operation):
             put_off_one(turn, EventSent(loaded.record.key, wait.position))
             return
@@ -74,7 +74,7 @@ def send_for(turn: Turn, message: EventSubmitted) -> None:
     error: str | None = None
     try:
         send(turn, *accept(turn, message.operation))
-    except _REFUSALS as refusal:
+    except REFUSALS as refusal:
         error = pack_error(refusal)
     router.send(turn, SendAnswered(message.wait, error))
 

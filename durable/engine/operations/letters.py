@@ -25,6 +25,8 @@ from durable.engine.operations.messages import (
     EventSent,
     EventSubmitted,
     FireTimers,
+    LetterRefused,
+    LetterReplayed,
     LookAgain,
     Message,
     ParentEnded,
@@ -52,6 +54,8 @@ LETTERS: Mapping[str, type[Message]] = {
     "event_offered": EventOffered,
     "event_returned": EventReturned,
     "event_moved": EventMoved,
+    "letter_replayed": LetterReplayed,
+    "letter_refused": LetterRefused,
     "wait_withdrawn": WaitWithdrawn,
 }
 # What is about a wait of an own workflow. It never travels.

@@ -26,6 +26,7 @@ from collections import deque
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from durable.engine.operations.events import SendEvent
+from durable.model.dead_letters import DeadLetter
 from durable.model.records import (
     CancelCause,
     DeliveryMode,
@@ -224,6 +225,19 @@ class EventReturned(NamedTuple):
     unreadable_by: Misfit | None = None
 
 
+class LetterReplayed(NamedTuple):
+    """An operator sends a dead letter again, to somebody who lives here. Meanwhile it is nowhere else."""
+
+    letter: DeadLetter
+    operation: SendEvent
+
+
+class LetterRefused(NamedTuple):
+    """A dead letter that was sent again was refused, and is a dead letter as before."""
+
+    letter: DeadLetter
+
+
 class WaitWithdrawn(NamedTuple):
     """A wait elsewhere that was noted here is over."""
 
@@ -237,14 +251,15 @@ Answer: TypeAlias = ChildStarted | ChildRefused | ChildEnded | CancelAnswered | 
 # What only ever comes as a letter: the only message of its decision, so its place in the order does not matter.
 Arriving: TypeAlias = (
     StartChild | AwaitChild | RetryChild | ParentEnded | EventSubmitted | WaitRegistered | EventOffered | EventReturned
-    | WaitWithdrawn | Answer
+    | LetterReplayed | LetterRefused | WaitWithdrawn | Answer
 )  # fmt: skip
 Message: TypeAlias = AtWait | FireTimers | CancelChild | EventMoved | Arriving
 M = TypeVar("M", LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved)
 ORDER: tuple[type[Message], ...] = (
     LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved,
     StartChild, AwaitChild, RetryChild, ParentEnded, ChildStarted, ChildRefused, ChildEnded, CancelAnswered,
-    EventSubmitted, SendAnswered, WaitRegistered, EventOffered, EventReturned, WaitWithdrawn,
+    EventSubmitted, SendAnswered, WaitRegistered, EventOffered, EventReturned, LetterReplayed, LetterRefused,
+    WaitWithdrawn,
 )  # fmt: skip
 
 
