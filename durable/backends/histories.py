@@ -93,6 +93,7 @@ def _fields(table: Table[Any], row: Row, usual: Row, required: tuple[str, ...]) 
 
 
 def _record(table: Table[Any], data: object, usual: Row, required: tuple[str, ...]) -> Any:
+    """The record of JSON fields, with defaults for missing ones. Raises `ValueError` or `CodecError`."""
     if not isinstance(data, dict):
         raise ValueError(f"{table.name} is {type(data).__name__}, not a JSON object")
     if unknown := data.keys() - set(table.columns):

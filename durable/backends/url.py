@@ -38,6 +38,7 @@ def _file(path: str | os.PathLike[str]) -> Backend:
 
 
 def _url(scheme: str, url: str, location: str) -> Backend:
+    """The backend for a URL. Errors never show more than the scheme of an unknown URL."""
     if scheme == "memory":
         if location:
             raise StoreUnusable(url, "a store in memory has no name; write memory://, or share a backend object")

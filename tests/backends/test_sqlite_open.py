@@ -159,7 +159,8 @@ def test_newer_schema_that_is_still_in_the_wal(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "hint"), [("DELETE FROM meta", "row of the table meta is missing"), ("DROP TABLE meta", "changed by hand")]
+    ("statement", "hint"),
+    [("DELETE FROM meta", "row of the table meta is missing"), ("DROP TABLE meta", "changed by hand")],
 )
 def test_store_without_its_meta_row(tmp_path: pathlib.Path, statement: str, hint: str) -> None:
     """A store whose book-keeping was removed by hand is refused, and the lock is let go."""

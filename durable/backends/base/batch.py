@@ -50,6 +50,7 @@ class Entries:
 
 
 def _entries(pairs: Entries | Iterable[tuple[int, HistoryEntry]]) -> Entries:
+    """attrs converter: `Entries` from any iterable of (key, entry), so that tests can pass a list."""
     if isinstance(pairs, Entries):
         return pairs
     made = Entries()

@@ -132,6 +132,10 @@ def workflow_of(row: Row) -> WorkflowRecord:
 
 
 def _parked(row: Row, error: CodecError) -> WorkflowRecord:
+    """The record shown for a damaged row: PARKED, with all columns that can be read.
+
+    `error` is raised again if the id or the key is damaged, because then there is nothing to show.
+    """
     sound = list(_STAND_IN)
     problems: dict[str, str] = {}
     for place, column in enumerate(rows.WORKFLOW.columns):

@@ -4,6 +4,15 @@ Knows the tables, and which index answers which question; `tests/backends/test_p
 about connections. Every value is a bound parameter; only names and statuses of durable are part of the text.
 
 A cursor is a comparison with the key that orders the rows, so a page costs the same however far down it is.
+
+Three tools force a plan where SQLite would choose a bad one, because it has no statistics about the store:
+
+- CROSS JOIN fixes the order of a join: the left table is the outer loop.
+- A unary plus in front of a column hides it from an index.
+- INDEXED BY names the index; the statement fails if that index cannot serve it.
+
+To add a question: write its class in `base.queries`, a function here that returns a `Select`, and an entry in
+`_SELECTS`. Then pin its plan in `test_plans.py`.
 """
 
 from __future__ import annotations
@@ -99,6 +108,7 @@ def _as_shown(
 
 
 def _pending_count(query: PendingCount) -> tuple[str, Params]:
+    """The statement that counts pending events. Each form reads one index."""
     params: Params = {}
     if query.name is not None:
         # `IS NULL` twice is the condition of the index `pending_event_open`.
@@ -140,6 +150,7 @@ def _workflow_filter(query: Workflows) -> tuple[str, str, list[str], Params]:
 
 
 def _workflows(query: Workflows, damaged: Collection[int] = ()) -> Select:
+    """A page of workflows. The statuses decide between arms of a UNION and one scan."""
     source, key, terms, params = _workflow_filter(query)
     if query.after is not None:
         terms.append(f"{key} {'<' if query.newest_first else '>'} :after")
@@ -171,6 +182,7 @@ def _taken_ids(query: TakenIds) -> Select:
 
 
 def _timers(query: Timers) -> Select:
+    """The earliest deadlines of two tables, merged by SQLite."""
     terms, params = ["wake_at IS NOT NULL"], {}
     if query.after is not None:
         # One arm for the same instant and one for later instants, so that each starts at the right place in the index.
@@ -213,6 +225,7 @@ def _open_pauses(query: OpenPauses) -> Select:
 
 
 def _events_for(query: EventsFor) -> Select:
+    """The queue of one name and key, in one mailbox or untargeted, by the index `pending_event_queue`."""
     sql = (
         # IS instead of =, because `target` is NULL in the untargeted queue.
         f"SELECT {rows.EVENT.select()} FROM pending_event WHERE name = :name AND event_key = :event_key "
@@ -262,6 +275,7 @@ def _mailbox(query: Mailbox) -> Select:
 
 
 def _stale_events(query: StaleEvents) -> Select:
+    """Events to expire, by two indexes."""
     # Each arm takes a few rows by its own index. An OR over both would scan the whole table on every sweep.
     sql = (
         f"SELECT {rows.EVENT.select()} FROM pending_event WHERE serial IN ("

@@ -79,6 +79,7 @@ class Table(Generic[T]):
             raise CodecError(self.label(row), str(error)) from error
 
     def _check(self, row: Row) -> None:
+        """Check types, then ranges. Raises `TypeError` or `ValueError`."""
         types = tuple(map(type, row))
         if types not in self._sound:
             for column, value in zip(self._layout, row, strict=True):

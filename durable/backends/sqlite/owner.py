@@ -190,6 +190,7 @@ def _refusal(path: str, subject: str, error: OSError) -> StorageError:
 
 
 def _claim(path: str, sidecar: int) -> None:
+    """Lock the sidecar, then name this process in it and keep the note of the last owner."""
     try:
         _lock(sidecar)
     except (BlockingIOError, PermissionError) as error:
@@ -200,6 +201,7 @@ def _claim(path: str, sidecar: int) -> None:
 
 
 def _claim_store(path: str, file: int) -> None:
+    """Lock the store itself. Raises `StoreInUse` if another process has reached the file by another path."""
     try:
         _lock_store(file)
     except (BlockingIOError, PermissionError) as error:
@@ -210,6 +212,7 @@ def _claim_store(path: str, file: int) -> None:
 
 
 def _write(sidecar: int, note: Note) -> None:
+    """Replace the text of the sidecar durably, or empty it. It never fails."""
     holder = {"pid": os.getpid(), "host": platform.node()}
     data = json.dumps({**holder, "generations": sorted(note.generations), "log": note.log}).encode()
     # Only the lock matters, so a full disk must not cause a failure here. But an empty file is better than an old text,
@@ -253,6 +256,7 @@ def _holder(sidecar: int) -> str:
 
 
 def _is_alive(pid: int) -> bool:
+    """Whether a process with this id exists on this machine. When in doubt, it does."""
     try:
         # Signal 0 only checks. Not on Windows, where it would end the process.
         if sys.platform != "win32":

@@ -6,6 +6,10 @@ why rows are stored or read; it has no clock and no policy. The essay of this fo
 SQLite before 3.51.3 can corrupt a WAL file if two connections write or checkpoint at the same moment ("WAL-reset"),
 and common Pythons bundle such versions. So exactly one connection writes and checkpoints, the one in this module. Any
 other connection to the file must be opened with mode=ro.
+
+Errors have three meanings here. A bug in durable (`_BUGS`) becomes `InvariantViolated`. Damage becomes
+`StoreUnusable`, and a repeat cannot help. Everything else, such as a full disk or a lock, becomes `StorageUnavailable`,
+and the coordinator tries the commit again. In all three cases no transaction is left open.
 """
 
 from __future__ import annotations
@@ -138,6 +142,10 @@ class SqliteBackend:
         )
 
     def _take(self, connection: sqlite3.Connection, incarnation: str) -> Opened:
+        """Set up the connection and record this incarnation, in one transaction with the migration.
+
+        After a failure the file has either its old content or the complete new schema.
+        """
         # Check again, now that the lock is held: the first check was before it.
         schema.check(connection, self._path)
         opening.prepare(connection, self._path, self._synchronous)
@@ -252,6 +260,7 @@ class SqliteBackend:
         return self._record(rows.WORKFLOW, fetched[0]) if fetched else None
 
     def _rows(self, sql: str, params: queries.Params | Row) -> list[Row]:
+        """All rows of a statement. Text that is not UTF-8 is returned as bytes, which `Table.record` refuses."""
         if self._connection is not None:
             # The fast path. A statement that fails runs again below, where its errors are translated.
             try:
