@@ -32,6 +32,7 @@ def open_store(store: str | os.PathLike[str] | Backend) -> Backend:
 
 
 def _file(path: str | os.PathLike[str]) -> Backend:
+    """The backend for a path. Imported here, so that a store in memory does not load SQLite."""
     from durable.backends.sqlite import SqliteBackend
 
     return SqliteBackend(path)

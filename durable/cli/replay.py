@@ -50,13 +50,13 @@ class Tally:
         return bool(self.fits[Fit.PARKED] or self.fits[Fit.FAILS])
 
     def __str__(self) -> str:
-        parts = [f"{self.fits[fit]:,} {_SAID[fit]}" for fit in Fit if self.fits[fit]]
+        parts = [f"{self.fits[fit]:,} {_WORDING[fit]}" for fit in Fit if self.fits[fit]]
         if self.unparked:
             parts.append(f"{self.unparked:,} that are parked now would continue")
         return f"{self.fits.total():,} workflows replayed: {', '.join(parts) or 'none'}"
 
 
-_SAID = {
+_WORDING = {
     Fit.FITS: "fit",
     Fit.PARKED: "would be parked",
     Fit.FAILS: "would fail",
@@ -64,10 +64,10 @@ _SAID = {
 }
 
 
-class Teller(Protocol):
+class Reporter(Protocol):
     """Writes results as they come."""
 
-    def tell(self, result: ReplayResult) -> None:
+    def report(self, result: ReplayResult) -> None:
         """Write the result of one workflow that does not fit."""
         ...
 
@@ -76,27 +76,27 @@ class Teller(Protocol):
         ...
 
 
-class TextTeller:
+class TextReporter:
     """For people: each workflow that does not fit, with its diff, and one line with the totals."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
-    def tell(self, result: ReplayResult) -> None:
+    def report(self, result: ReplayResult) -> None:
         self._out.write(f"{result}\n")
 
     def end(self, tally: Tally) -> None:
         self._out.write(f"{tally}\n")
 
 
-class JsonTeller:
+class JsonReporter:
     """For programs: one JSON document, written piece by piece, so that memory does not grow with the store."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._before = '{"workflows": ['
 
-    def tell(self, result: ReplayResult) -> None:
+    def report(self, result: ReplayResult) -> None:
         fields = attrs.asdict(result, value_serializer=lambda _owner, _field, value: getattr(value, "value", value))
         fields["fit"] = result.fit.name.lower()
         self._out.write(f"{self._before}\n{json.dumps(fields, ensure_ascii=False)}")
@@ -137,7 +137,7 @@ def check_replay(
     Exit codes: 0 all fit, 1 some would be parked or would fail, 2 the input cannot be used.
     """
     out = sys.stdout
-    teller: Teller = JsonTeller(out) if as_json else TextTeller(out)
+    reporter: Reporter = JsonReporter(out) if as_json else TextReporter(out)
     tally = Tally()
     # Output of modules and bodies must not mix with the results.
     with contextlib.redirect_stdout(sys.stderr), _refusing():
@@ -145,12 +145,12 @@ def check_replay(
         for count, result in enumerate(_results(source, name, registry, coding), start=1):
             tally.add(result)
             if result.is_bad:
-                teller.tell(result)
+                reporter.report(result)
             if count % _PROGRESS_EVERY == 0:
                 click.echo(f"… {tally}", err=True)
             if count == limit:
                 break
-        teller.end(tally)
+        reporter.end(tally)
     return 1 if tally.is_bad else 0
 
 

@@ -41,10 +41,12 @@ def _number(low: float, high: float) -> Callable[[Any, Any, Any], None]:
 
 
 def _duration(_policy: Any, field: Any, value: Any) -> None:
+    """attrs validator: a timedelta or a number of seconds, not negative."""
     from_duration(f"Retry.{field.name}", value)
 
 
 def _classes(_policy: object, _field: object, value: object) -> None:
+    """attrs validator: an exception class, or a tuple with at least one. `BaseException` itself is refused."""
     classes = value if isinstance(value, tuple) else (value,)
     if not classes or not all(isinstance(cls, type) and issubclass(cls, Exception) for cls in classes):
         raise WrongType("Retry.retry_on", "must be an exception class or a tuple of them")

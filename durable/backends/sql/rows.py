@@ -244,6 +244,7 @@ def pause_rows(waits: Iterable[EventWait]) -> list[Row]:
 
 
 def _wait(row: Row) -> EventWait:
+    """The event wait in a row. It is a pause if it has a prompt."""
     key, position, name, event_key, mode, serial, since, prompt, expects, expires_at = row
     return EventWait(
         workflow_key=key,
@@ -295,6 +296,7 @@ def event_row(event: PendingEvent) -> Row:
 
 
 def _event(row: Row) -> PendingEvent:
+    """The pending event in a row."""
     serial, name, event_key, target, unstarted, payload, sent_at, expires_at, consume, since, taken = row
     return PendingEvent(
         serial=serial,

@@ -125,8 +125,8 @@ def _update_workflows(connection: sqlite3.Connection, batch: Batch, damaged_keys
     Raises `InvariantViolated` if a row is missing.
     """
     if damaged_keys and not damaged_keys.isdisjoint(batch.workflows_changed):
-        mended = [record for key, record in batch.workflows_changed.items() if key in damaged_keys]
-        connection.executemany(damaged.MEND, [(*rows.workflow_row(record), record.key) for record in mended])
+        repaired = [record for key, record in batch.workflows_changed.items() if key in damaged_keys]
+        connection.executemany(damaged.MEND, [(*rows.workflow_row(record), record.key) for record in repaired])
     changed, restarted = batch.workflows_changed.values(), batch.restarted
     continuing = [rows.change_row(record) for record in changed if record.key not in restarted]
     count = connection.executemany(_CHANGE_WORKFLOW, continuing).rowcount if continuing else 0

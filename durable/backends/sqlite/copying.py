@@ -113,12 +113,14 @@ def _check_target(target: str, store: str, *, overwrite: bool) -> None:
 
 
 def _remove(partial: str) -> None:
+    """Remove a partial copy, with the files that SQLite may have left beside it."""
     for suffix in ("", "-journal", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial + suffix)
 
 
 def _sync(path: str) -> None:
+    """Flush a file, or the entries of a directory, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

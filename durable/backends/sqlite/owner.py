@@ -161,9 +161,7 @@ def remembered(path: str) -> Note:
 
 
 def _open_sidecar(path: str) -> int:
-    """Open the lock file. It must be a plain file without links: it is written to, and anyone who can open it can
-    lock it.
-    """
+    """Open the lock file. It is written to, and anyone who can open it can lock it, so it must be plain and private."""
     name = f"{path}-owner"
     try:
         if os.path.islink(name):
@@ -238,6 +236,7 @@ def _read(sidecar: int) -> dict[str, object]:
 
 
 def _note(text: dict[str, object]) -> Note:
+    """The note in the text of a sidecar; empty if the text is from an earlier version or damaged."""
     generations, log = text.get("generations"), text.get("log")
     if not isinstance(generations, list) or not all(isinstance(number, int) for number in generations):
         return Note()
@@ -270,4 +269,5 @@ def _is_alive(pid: int) -> bool:
 
 
 def _identity(status: os.stat_result) -> Identity:
+    """The identity of a file, from its status."""
     return status.st_dev, status.st_ino

@@ -343,6 +343,7 @@ def check(connection: sqlite3.Connection, store: str) -> None:
 
 
 def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The application id and the schema version in the header."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     return application, version

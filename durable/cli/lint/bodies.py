@@ -117,16 +117,16 @@ class Bodies:
     def _handed_over(self, call: ast.Call, meaning: Meaning | None, scope: Scope) -> Iterator[tuple[Function, bool]]:
         """Functions that are not called here but passed to a function that calls them: `fan_out(pay, orders)`."""
         dotted = meaning.dotted if isinstance(meaning, External) else ""
-        is_ours = dotted.startswith("durable.") and dotted not in vocabulary.MAKING
-        if not is_ours and dotted not in _CALLING:
+        is_durable_call = dotted.startswith("durable.") and dotted not in vocabulary.MAKING
+        if not is_durable_call and dotted not in _CALLING:
             return
         for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
             function = self._project.meaning(argument, scope)
             if not isinstance(function, Function) or self._project.role(function) or isinstance(argument, ast.Call):
                 continue
             # A plain function that is passed to durable runs as an activity.
-            if not is_ours or is_helper(function):
-                yield function, is_ours
+            if not is_durable_call or is_helper(function):
+                yield function, is_durable_call
 
 
 def body_nodes(project: Project, scope: Scope) -> Iterator[ast.AST]:
@@ -148,5 +148,6 @@ def is_helper(function: Function) -> bool:
 
 
 def _scopes(module: Scope) -> Iterator[Scope]:
+    """The scope of a module, and those of all functions in it."""
     yield module
     yield from (function.scope for function in module.inner_functions())

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from durable.cli.lint import vocabulary
 from durable.cli.lint.bodies import Body, body_nodes
 from durable.cli.lint.codes import RULES
-from durable.cli.lint.foreign import TELLING_METHODS, code_of_call, code_of_read
+from durable.cli.lint.foreign import PATH_IO_METHODS, code_of_call, code_of_read
 from durable.cli.lint.meanings import External, Meaning, Project
 from durable.cli.lint.scopes import Function
 
@@ -46,7 +46,7 @@ def _call(project: Project, body: Body, node: ast.Call) -> Found:
         code = code_of_call(meaning.dotted, node)
         if code is not None:
             yield node, code, f"{shown}() {RULES[code].title}"
-    elif meaning is None and isinstance(node.func, ast.Attribute) and node.func.attr in TELLING_METHODS:
+    elif meaning is None and isinstance(node.func, ast.Attribute) and node.func.attr in PATH_IO_METHODS:
         yield node, "DUR003", f"{shown}() {RULES['DUR003'].title}"
 
 

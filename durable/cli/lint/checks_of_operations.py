@@ -44,13 +44,13 @@ _VALUE_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
     ast.Match: ("subject",),
     ast.match_case: ("guard",),
 }
-# Built-in functions that cannot use an operation. Those in `_ITERATING` can use a generator, `_LOOKING` cannot.
+# Built-in functions that cannot use an operation. Those in `_ITERATING` can use a generator, `_INSPECTING` cannot.
 _ITERATING = "list tuple set dict sorted sum min max any all iter next enumerate".split()
-_LOOKING = "len str int float bool repr isinstance".split()
+_INSPECTING = "len str int float bool repr isinstance".split()
 # Built-ins that cannot use operations among the items of their argument, and those that cannot use a function that
 # makes operations.
-_JUDGING = {f"builtins.{name}" for name in ("any", "all", "sum", "min", "max", "sorted")}
-_ASKING = {f"builtins.{name}" for name in ("filter", "min", "max", "sorted")}
+_AGGREGATING = {f"builtins.{name}" for name in ("any", "all", "sum", "min", "max", "sorted")}
+_CALLING_BACK = {f"builtins.{name}" for name in ("filter", "min", "max", "sorted")}
 # Nodes that only test a variable and do not pass its value on.
 _TESTS = (ast.If, ast.While, ast.IfExp, ast.Assert, ast.UnaryOp, ast.Compare, ast.FormattedValue)
 _COLLECTING = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.List, ast.Tuple, ast.Set)
@@ -87,7 +87,7 @@ def _use(project: Project, body: Body, node: ast.Call) -> Found:
         if isinstance(parent, ast.Expr) or is_returned or _is_forgotten(project, body, node):
             yield node, "DUR108", f"{shown}(...) is made and never raised"
         return
-    yield from _asked(project, body, node)
+    yield from _functions_passed(project, body, node)
     helper = _helper(project, body, node)
     if made != Instance(vocabulary.OP) and helper is None:
         return
@@ -101,9 +101,9 @@ def _use(project: Project, body: Body, node: ast.Call) -> Found:
         yield node, "DUR106", f"{subject} {problem}"
 
 
-def _asked(project: Project, body: Body, node: ast.Call) -> Found:
+def _functions_passed(project: Project, body: Body, node: ast.Call) -> Found:
     """Functions that make operations, passed to a built-in that uses their result: `filter(is_paid, orders)`."""
-    if project.dotted(node.func, body.scope) not in _ASKING:
+    if project.dotted(node.func, body.scope) not in _CALLING_BACK:
         return
     functions = [keyword.value for keyword in node.keywords if keyword.arg == "key"]
     if project.dotted(node.func, body.scope) == "builtins.filter":
@@ -149,37 +149,37 @@ def _is_forgotten(project: Project, body: Body, node: ast.Call) -> bool:
     reads = [read for read in reads if isinstance(read.ctx, ast.Load)]
     if not all(read in parents for read in reads):
         return False
-    if all(_is_look(project, body, read, is_alone=is_alone) for read in reads):
+    if all(_is_only_inspected(project, body, read, is_alone=is_alone) for read in reads):
         return True
     return _is_overwritten(parents, statement, name)
 
 
-def _is_look(project: Project, body: Body, name: ast.Name, *, is_alone: bool) -> bool:
+def _is_only_inspected(project: Project, body: Body, name: ast.Name, *, is_alone: bool) -> bool:
     """Whether a variable is only examined here: its length, its truth, or whether it is None."""
     parent = body.scope.parents[name]
     if isinstance(parent, ast.Call):
-        return project.dotted(parent.func, body.scope) in {f"builtins.{function}" for function in _LOOKING}
-    return is_alone and isinstance(parent, _TESTS) and _stands_in(parent, name)
+        return project.dotted(parent.func, body.scope) in {f"builtins.{function}" for function in _INSPECTING}
+    return is_alone and isinstance(parent, _TESTS) and _is_in_value_field(parent, name)
 
 
 def _is_overwritten(parents: dict[ast.AST, ast.AST], statement: ast.AST, name: str) -> bool:
     """Whether the next statement of the block that mentions the variable assigns another value to it."""
     block = next(
-        held
-        for _, held in ast.iter_fields(parents[statement])
-        if isinstance(held, list) and any(item is statement for item in held)
+        field
+        for _, field in ast.iter_fields(parents[statement])
+        if isinstance(field, list) and any(item is statement for item in field)
     )
-    for after in block[block.index(statement) + 1 :]:
-        mentions = [item for item in ast.walk(after) if isinstance(item, ast.Name) and item.id == name]
+    for following in block[block.index(statement) + 1 :]:
+        mentions = [item for item in ast.walk(following) if isinstance(item, ast.Name) and item.id == name]
         if mentions:
-            return isinstance(after, ast.Assign) and after.targets == mentions
+            return isinstance(following, ast.Assign) and following.targets == mentions
     return False
 
 
 def _is_taken_for_a_result(project: Project, body: Body, node: ast.Call, *, is_op: bool) -> bool:
     """Whether only a result makes sense here. A helper is a generator, so iterating over it is allowed."""
     parent = body.scope.parents[node]
-    if _stands_in(parent, node):
+    if _is_in_value_field(parent, node):
         return is_op or not (isinstance(parent, ast.For | ast.comprehension) and parent.iter is node)
     if isinstance(parent, ast.Assign):
         return is_op and isinstance(parent.targets[0], ast.Tuple | ast.List)
@@ -192,11 +192,12 @@ def _is_taken_for_a_result(project: Project, body: Body, node: ast.Call, *, is_o
         called = project.dotted(around.func, body.scope)
         if isinstance(parent, ast.Lambda):
             return called == "builtins.filter"
-        return isinstance(parent, _COLLECTING) and called in _JUDGING
+        return isinstance(parent, _COLLECTING) and called in _AGGREGATING
     return False
 
 
-def _stands_in(parent: ast.AST, node: ast.AST) -> bool:
+def _is_in_value_field(parent: ast.AST, node: ast.AST) -> bool:
+    """Whether a node is in a field of its parent in which only a result makes sense."""
     parts = [getattr(parent, field) for field in _VALUE_FIELDS.get(type(parent), ())]
     return any(part is node or (isinstance(part, list) and node in part) for part in parts)
 
@@ -206,7 +207,7 @@ def _takes_results(project: Project, body: Body, call: ast.Call, *, is_op: bool)
     if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Constant | ast.JoinedStr | ast.Dict):
         # For example, `format` of a string literal, or `get` of a dict display.
         return True
-    names = [*_LOOKING, *(_ITERATING if is_op else ())]
+    names = [*_INSPECTING, *(_ITERATING if is_op else ())]
     return project.dotted(call.func, body.scope) in {f"builtins.{name}" for name in names}
 
 
@@ -236,6 +237,7 @@ def _is_empty(node: ast.expr) -> bool:
 
 
 def _short(node: ast.AST) -> str:
+    """The source of a node, shortened, without outer parentheses."""
     text = ast.unparse(node)
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1]
@@ -246,6 +248,7 @@ def _short(node: ast.AST) -> str:
 
 
 def _waits(nodes: Iterable[ast.AST]) -> Iterator[ast.YieldFrom | ast.Await]:
+    """Every wait below the nodes, outside of inner functions."""
     for root in nodes:
         for node in tree_nodes(root, set()):
             if isinstance(node, ast.YieldFrom | ast.Await):
@@ -283,14 +286,17 @@ def _suppress(project: Project, body: Body, node: ast.With | ast.AsyncWith) -> F
 
 
 def _caught(project: Project, body: Body, kind: ast.expr | None) -> set[str]:
+    """The names of the classes that a handler catches. A bare `except:` catches `BaseException`."""
     if kind is None:
         return {"builtins.BaseException"}
     return {project.dotted(cls, body.scope) for cls in (kind.elts if isinstance(kind, ast.Tuple) else [kind])}
 
 
 def _swallows(caught: Iterable[str]) -> bool:
+    """Whether a handler for these classes catches the closing of a body, and so keeps it running."""
     return any(name in _SWALLOWING for name in caught)
 
 
 def _raises(statements: Iterable[ast.stmt]) -> bool:
+    """Whether the statements contain a `raise`, outside of inner functions."""
     return any(isinstance(node, ast.Raise) for root in statements for node in tree_nodes(root, set()))

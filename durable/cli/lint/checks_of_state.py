@@ -49,6 +49,7 @@ def check_state(project: Project, body: Body) -> Found:
 
 
 def _order(project: Project, scope: Scope, node: ast.AST) -> Found:
+    """A finding for every set whose order this node makes visible."""
     for shown in _ordered_uses(project, scope, node):
         if project.meaning(shown, scope) == Instance(SET):
             yield shown, "DUR006", f"'{_short(shown)}' is a set: the body {RULES['DUR006'].title}"
@@ -94,6 +95,7 @@ def _short(node: ast.expr) -> str:
 
 
 def _is_global(scope: Scope, name: str) -> bool:
+    """Whether a name that is used here belongs to the module."""
     owner = scope.find(name)
     return owner is not None and owner[0].parent is None
 

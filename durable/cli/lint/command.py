@@ -91,6 +91,7 @@ def _indented(text: str) -> str:
 
 
 def _is_wanted(code: str, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool:
+    """Whether a code passes `--select` and `--ignore`, both of which take prefixes."""
     return (not select or code.startswith(select)) and not (ignore and code.startswith(ignore))
 
 
@@ -101,9 +102,9 @@ def _as_json(findings: Iterable[Finding]) -> str:
 
 def _as_text(findings: list[Finding], linted: Linted) -> str:
     """The findings, one per line, and a last line with the totals and a hint."""
-    seen = f"{linted.bodies:,} functions of workflows in {linted.files:,} files"
+    scope = f"{linted.bodies:,} functions of workflows in {linted.files:,} files"
     if not findings:
-        return f"{seen}: nothing found"
+        return f"{scope}: nothing found"
     first = findings[0].code
-    lines = [*map(str, findings), f"{len(findings):,} found in {seen}; why: python -m durable lint --explain {first}"]
+    lines = [*map(str, findings), f"{len(findings):,} found in {scope}; why: python -m durable lint --explain {first}"]
     return "\n".join(lines)

@@ -64,7 +64,7 @@ _PATH_METHODS = frozenset(
     """.split()
 )
 # Methods of paths whose names are so distinctive that the type of the receiver need not be known.
-TELLING_METHODS = frozenset({"read_text", "write_text", "read_bytes", "write_bytes"})
+PATH_IO_METHODS = frozenset({"read_text", "write_text", "read_bytes", "write_bytes"})
 # With a seed these draw the same numbers on every replay.
 _SEEDED = ("random.Random", "numpy.random.default_rng", "numpy.random.RandomState")
 # Prefixes of methods that are not judged here: the value was judged where it was made, or the access counts as a read.
@@ -97,6 +97,7 @@ def code_of_read(dotted: str) -> str | None:
 
 
 def _by_module(dotted: str) -> str | None:
+    """The code of the longest pattern `module.*` that matches a name."""
     parts = dotted.split(".")
     prefixes = (".".join(parts[:length]) for length in range(len(parts) - 1, 0, -1))
     return next((_BY_NAME[f"{prefix}.*"] for prefix in prefixes if f"{prefix}.*" in _BY_NAME), None)

@@ -143,6 +143,7 @@ class Project:
         return None
 
     def _inside(self, module: Module, path: list[str], depth: int) -> Meaning | None:
+        """The meaning of a path of names that starts in a module of the project."""
         meaning = self._variable(module.scope, path[0], depth + 1)
         for name in path[1:]:
             meaning = None if meaning is None else self._attribute(meaning, name, depth + 1)
@@ -310,11 +311,13 @@ class Project:
 
 
 def _common(meanings: list[Meaning | None]) -> Meaning | None:
+    """The meaning that all bindings share; None if they differ or there are none."""
     first = meanings[0] if meanings else None
     return first if all(meaning == first for meaning in meanings) else None
 
 
 def _is_class(dotted: str) -> bool:
+    """Whether the last part of a name looks like a class: it starts with an upper-case letter."""
     return dotted.rpartition(".")[2][:1].isupper()
 
 

@@ -164,12 +164,14 @@ class Scope:
         return "." + ".".join([*base, *([node.module] if node.module else [])])
 
     def _define(self, node: FunctionNode, *, is_name: bool) -> None:
+        """Record a function. A method is recorded as a function, but its name is not bound in the scope."""
         function = Function(node, Scope(node, self, self.package))
         self.functions.append(function)
         if is_name:
             self._bind(node.name, function)
 
     def _assign(self, target: ast.expr, binding: Assigned) -> None:
+        """Bind a plain name. Targets such as `x.y` and `x[0]` bind nothing."""
         if isinstance(target, ast.Name):
             self._bind(target.id, binding)
 

@@ -211,15 +211,18 @@ _PLAIN = frozenset({type(None), bool, int, float, str, *_TEXTS})
 
 
 def _tagged(kind: str, data: Any) -> Any:
+    """A tagged value, or `ABSENT` if its data is."""
     return ABSENT if data is ABSENT else {_TAG: kind, _VALUE: data}
 
 
 def _is_plain(value: Any) -> bool:
+    """Whether a value hashes without code of a user."""
     kind = type(value)
     return kind in _PLAIN or issubclass(kind, Enum) or (kind is tuple and all(map(_is_plain, value)))
 
 
 def _plainly(make: Callable[[Any], Any], items: list[Any], keys: Iterable[Any]) -> Any:
+    """A container of these items if all keys are plain; otherwise the items, because hashing could run user code."""
     return make(items) if all(map(_is_plain, keys)) else items
 
 

@@ -134,12 +134,14 @@ def _member(annotation: Any, converter: Converter) -> Shape:
 
 
 def _of(kind: type, data: Any) -> Any:
+    """The data itself, if it has this JSON class. Raises `Misfit`."""
     if type(data) is not kind:
         raise Misfit(f"expected {'an array' if kind is list else 'an object'}, got {show(data)}")
     return data
 
 
 def _list_shape(annotation: Any, converter: Converter) -> Shape:
+    """The shape of a list or another sequence: a JSON array."""
     write, read = _member((*get_args(annotation), Any)[0], converter)
     return lambda value: [write(item) for item in value], lambda data: [read(item) for item in _of(list, data)]
 
@@ -270,6 +272,7 @@ def _is_scalar_literal(annotation: Any) -> bool:
 
 
 def _raw_test(members: list[Any]) -> Callable[[Any], bool]:
+    """A test for values of a union that are stored without a name: scalars, and literals of scalars."""
     kinds = frozenset[type]().union(*(_READABLE[member] for member in members if member in SCALARS))
     literals = {(type(value), value) for member in members if _is_scalar_literal(member) for value in get_args(member)}
     return lambda value: type(value) in kinds or (type(value) in SCALARS and (type(value), value) in literals)
@@ -366,6 +369,7 @@ def _unknown_read(annotation: Any) -> Callable[[Any, Any], Any]:
 
 
 def _register(converter: Converter, matches: Callable[[Any], bool], shape: Callable[[Any, Converter], Shape]) -> None:
+    """Register a shape with cattrs, for every annotation that matches."""
     converter.register_unstructure_hook_factory(matches, lambda annotation: shape(annotation, converter)[0])
     converter.register_structure_hook_factory(matches, lambda annotation: _reader(shape(annotation, converter)[1]))
 

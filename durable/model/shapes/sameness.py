@@ -115,6 +115,7 @@ def field_names(kind: type) -> tuple[str, ...] | None:
 
 
 def _became(value: Any, back: Any) -> str:
+    """The change of a value, in words."""
     hint = "; JSON has no NaN and no Infinity" if type(value) is float and not math.isfinite(value) else ""
     return f"{show(value)} ({type(value).__name__}) came back as {show(back)} ({type(back).__name__}){hint}"
 
