@@ -88,11 +88,13 @@ def history_from_json(text: str, where: str = "history") -> WorkflowHistory:
 
 
 def _fields(table: Table[Any], row: Row, usual: Row, required: tuple[str, ...]) -> dict[str, Any]:
+    """The fields of a row by column, without those that have their default."""
     named = zip(table.columns, row, usual, strict=True)
     return {column: value for column, value, default in named if column in required or value != default}
 
 
 def _record(table: Table[Any], data: object, usual: Row, required: tuple[str, ...]) -> Any:
+    """The record of JSON fields, with defaults for missing ones. Raises `ValueError` or `CodecError`."""
     if not isinstance(data, dict):
         raise ValueError(f"{table.name} is {type(data).__name__}, not a JSON object")
     if unknown := data.keys() - set(table.columns):
@@ -104,5 +106,5 @@ def _record(table: Table[Any], data: object, usual: Row, required: tuple[str, ..
 
 def _file_name(record: WorkflowRecord) -> str:
     """A name that every file system accepts. The digest tells apart ids that look the same after the replacement."""
-    shown = re.sub(r"[^A-Za-z0-9._-]+", "_", record.id).strip("._")[:_NAME_MAX]
-    return f"{shown or 'workflow'}-{digest(record.id)[:8]}.json"
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "_", record.id).strip("._")[:_NAME_MAX]
+    return f"{readable or 'workflow'}-{digest(record.id)[:8]}.json"

@@ -32,12 +32,14 @@ def open_store(store: str | os.PathLike[str] | Backend) -> Backend:
 
 
 def _file(path: str | os.PathLike[str]) -> Backend:
+    """The backend for a path. Imported here, so that a store in memory does not load SQLite."""
     from durable.backends.sqlite import SqliteBackend
 
     return SqliteBackend(path)
 
 
 def _url(scheme: str, url: str, location: str) -> Backend:
+    """The backend for a URL. Errors never show more than the scheme of an unknown URL."""
     if scheme == "memory":
         if location:
             raise StoreUnusable(url, "a store in memory has no name; write memory://, or share a backend object")

@@ -1,4 +1,4 @@
-"""The commands together, and what their exit codes mean. Knows no command from the inside."""
+"""The group of commands, and their exit codes. Knows nothing about what the commands do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from durable import __version__
 from durable.cli.lint.command import lint
 from durable.cli.replay import check_replay, export_histories
 
-# The exit codes of every command, beside 0 for "nothing to complain about".
+# The exit codes of every command, besides 0 for "nothing found".
 FOUND, REFUSED, INTERRUPTED = 1, 2, 130
 
 
@@ -36,12 +36,12 @@ cli.add_command(export_histories)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code."""
+    """Run a command and return its exit code. `arguments` defaults to `sys.argv[1:]`."""
     try:
         code = cli.main(arguments, prog_name="python -m durable", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever reads us has seen enough; Python would complain once more when it flushes at the end.
+        # The reader of the pipe is gone, as in `| head`. Python would report it again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FOUND
     except click.ClickException as error:

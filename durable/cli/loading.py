@@ -1,6 +1,7 @@
-"""What `module` and `module:attribute` on the command line stand for: workflows, and a codec.
+"""The workflows and the codec that `module` or `module:attribute` names on the command line.
 
-Imports the user's code; nothing else in the command line does. Whatever goes wrong is a refusal in one sentence.
+This is the only part of the command line that imports the user's code. Every failure is a `click.UsageError` with one
+sentence.
 """
 
 from __future__ import annotations
@@ -18,27 +19,27 @@ from durable.runner.definitions import REGISTRY, WorkflowDef
 
 
 def load_workflows(specs: Sequence[str]) -> Registry[WorkflowDef[Any, Any]]:
-    """The workflows that an engine would know.
+    """The workflows that an engine with this code would have.
 
-    `module` imports a module and takes every workflow that was defined by then, as an engine without `workflows=` does;
+    `module` imports a module and takes every workflow that is defined by then, as an engine without `workflows=` does.
     `module:attribute` takes one workflow or a list of them.
     """
-    found: list[WorkflowDef[Any, Any]] = []
+    workflows: list[WorkflowDef[Any, Any]] = []
     takes_all = False
     for spec in specs:
         module, _, attribute = spec.partition(":")
         loaded = _import(module)
         if attribute:
-            found += _workflows(spec, _attribute(spec, loaded, attribute))
+            workflows += _workflows(spec, _attribute(spec, loaded, attribute))
         takes_all = takes_all or not attribute
     try:
-        return Registry([*(REGISTRY if takes_all else ()), *found])
+        return Registry([*(REGISTRY if takes_all else ()), *workflows])
     except DuplicateWorkflow as error:
         raise click.UsageError(str(error)) from error
 
 
 def load_codec(spec: str | None) -> Codec:
-    """The codec that an engine would have."""
+    """The codec that the engine would have; the default without a spec."""
     if spec is None:
         return Codec()
     module, _, attribute = spec.partition(":")
@@ -46,11 +47,12 @@ def load_codec(spec: str | None) -> Codec:
         raise click.UsageError(f"--codec {spec}: write module:attribute")
     codec = _attribute(spec, _import(module), attribute)
     if not isinstance(codec, Codec):
-        raise click.UsageError(f"--codec {spec}: it is no Codec but {type(codec).__name__}")
+        raise click.UsageError(f"--codec {spec}: expected a Codec, got {type(codec).__name__}")
     return codec
 
 
 def _import(module: str) -> Any:
+    """Import a module. Raises `click.UsageError` for any error in it, with a hint if the module itself is missing."""
     try:
         return importlib.import_module(module)
     except Exception as error:
@@ -62,18 +64,20 @@ def _import(module: str) -> Any:
 
 
 def _attribute(spec: str, module: Any, path: str) -> Any:
-    found = module
+    """The attribute at the end of a dotted path. Raises `click.UsageError`."""
+    value = module
     for name in path.split("."):
         try:
-            found = getattr(found, name)
+            value = getattr(value, name)
         except AttributeError:
             raise click.UsageError(f"{spec}: there is no attribute {name!r}") from None
-    return found
+    return value
 
 
-def _workflows(spec: str, found: Any) -> list[WorkflowDef[Any, Any]]:
-    several = [found] if isinstance(found, WorkflowDef) or not isinstance(found, Iterable) else list(found)
-    for one in several:
-        if not isinstance(one, WorkflowDef):
-            raise click.UsageError(f"{spec}: takes a @workflow function or a list of them, not {one!r:.200}")
+def _workflows(spec: str, value: Any) -> list[WorkflowDef[Any, Any]]:
+    """The workflows in an attribute: one, or an iterable of them. Raises `click.UsageError` for anything else."""
+    several = [value] if isinstance(value, WorkflowDef) or not isinstance(value, Iterable) else list(value)
+    for workflow in several:
+        if not isinstance(workflow, WorkflowDef):
+            raise click.UsageError(f"{spec}: expected a @workflow function or a list of them, got {workflow!r:.200}")
     return several

@@ -1,6 +1,6 @@
-"""`check-replay` and `export-histories`: what the code at hand makes of workflows under way.
+"""`check-replay` and `export-histories`: does the present code fit the unfinished workflows of a store?
 
-Workflows are read one at a time and told at once, so a store of any size is checked in little memory. Nothing is
+Workflows are read one at a time and reported at once, so a store of any size is checked in little memory. Nothing is
 written to the store.
 """
 
@@ -34,29 +34,29 @@ _PROGRESS_EVERY = 10_000
 
 @attrs.define
 class Tally:
-    """How many workflows came to what."""
+    """How many workflows had which result. `unparked` counts those that are parked now and fit this code."""
 
     fits: Counter[Fit] = attrs.field(factory=Counter)
     unparked: int = 0
 
     def add(self, result: ReplayResult) -> None:
-        """Count one."""
+        """Count a result."""
         self.fits[result.fit] += 1
         self.unparked += result.fit is Fit.FITS and result.status is WorkflowStatus.PARKED
 
     @property
     def is_bad(self) -> bool:
-        """Whether some do not fit."""
+        """Whether at least one workflow does not fit."""
         return bool(self.fits[Fit.PARKED] or self.fits[Fit.FAILS])
 
     def __str__(self) -> str:
-        parts = [f"{self.fits[fit]:,} {_SAID[fit]}" for fit in Fit if self.fits[fit]]
+        parts = [f"{self.fits[fit]:,} {_WORDING[fit]}" for fit in Fit if self.fits[fit]]
         if self.unparked:
-            parts.append(f"{self.unparked:,} that are parked now would go on")
+            parts.append(f"{self.unparked:,} that are parked now would continue")
         return f"{self.fits.total():,} workflows replayed: {', '.join(parts) or 'none'}"
 
 
-_SAID = {
+_WORDING = {
     Fit.FITS: "fit",
     Fit.PARKED: "would be parked",
     Fit.FAILS: "would fail",
@@ -64,39 +64,39 @@ _SAID = {
 }
 
 
-class Teller(Protocol):
+class Reporter(Protocol):
     """Writes results as they come."""
 
-    def tell(self, result: ReplayResult) -> None:
-        """Write one."""
+    def report(self, result: ReplayResult) -> None:
+        """Write the result of one workflow that does not fit."""
         ...
 
     def end(self, tally: Tally) -> None:
-        """Write what it came to."""
+        """Write the totals, after the last result."""
         ...
 
 
-class TextTeller:
-    """For people: each workflow that does not fit with its diff, then one line."""
+class TextReporter:
+    """For people: each workflow that does not fit, with its diff, and one line with the totals."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
-    def tell(self, result: ReplayResult) -> None:
+    def report(self, result: ReplayResult) -> None:
         self._out.write(f"{result}\n")
 
     def end(self, tally: Tally) -> None:
         self._out.write(f"{tally}\n")
 
 
-class JsonTeller:
-    """For programs: one document, written as it grows."""
+class JsonReporter:
+    """For programs: one JSON document, written piece by piece, so that memory does not grow with the store."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._before = '{"workflows": ['
 
-    def tell(self, result: ReplayResult) -> None:
+    def report(self, result: ReplayResult) -> None:
         fields = attrs.asdict(result, value_serializer=lambda _owner, _field, value: getattr(value, "value", value))
         fields["fit"] = result.fit.name.lower()
         self._out.write(f"{self._before}\n{json.dumps(fields, ensure_ascii=False)}")
@@ -120,15 +120,15 @@ class JsonTeller:
 )
 @click.option("--codec", metavar="MODULE:ATTR", help="The Codec that the engine is given, if any.")
 @click.option("--name", help="Only workflows of this name.")
-@click.option("--limit", type=click.IntRange(min=1), help="No more than so many workflows, the oldest first.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most this many workflows, the oldest first.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of text.")
 def check_replay(
     source: Path, *, workflows: tuple[str, ...], codec: str | None, name: str | None, limit: int | None, as_json: bool
 ) -> int:
-    """Replay every unfinished workflow of SOURCE against the code at hand, and list those that would be parked.
+    """Replay every unfinished workflow of SOURCE against the present code, and list those that would be parked.
 
-    SOURCE is a SQLite store, which is only read and may be in use by a running engine; or a folder or a .json file that
-    `export-histories` has written.
+    SOURCE is a SQLite store, which is only read and may be in use by a running engine; or a folder or a .json file
+    written by `export-histories`.
 
     \b
     python -m durable check-replay orders.db --workflows shop.flows
@@ -137,20 +137,20 @@ def check_replay(
     Exit codes: 0 all fit, 1 some would be parked or would fail, 2 the input cannot be used.
     """
     out = sys.stdout
-    teller: Teller = JsonTeller(out) if as_json else TextTeller(out)
+    reporter: Reporter = JsonReporter(out) if as_json else TextReporter(out)
     tally = Tally()
-    # What modules and bodies print must not get between the results.
+    # Output of modules and bodies must not mix with the results.
     with contextlib.redirect_stdout(sys.stderr), _refusing():
         registry, coding = load_workflows(workflows), load_codec(codec)
         for count, result in enumerate(_results(source, name, registry, coding), start=1):
             tally.add(result)
             if result.is_bad:
-                teller.tell(result)
+                reporter.report(result)
             if count % _PROGRESS_EVERY == 0:
                 click.echo(f"… {tally}", err=True)
             if count == limit:
                 break
-        teller.end(tally)
+        reporter.end(tally)
     return 1 if tally.is_bad else 0
 
 
@@ -158,11 +158,11 @@ def check_replay(
 @click.argument("store", type=click.Path(path_type=Path))
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--name", help="Only workflows of this name.")
-@click.option("--limit", type=click.IntRange(min=1), help="No more than so many workflows, the oldest first.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most this many workflows, the oldest first.")
 def export_histories(store: Path, folder: Path, *, name: str | None, limit: int | None) -> int:
     """Write the unfinished workflows of STORE to FOLDER, one JSON file each, for `check-replay` in a repository.
 
-    The files hold arguments and results as they are stored: look at them before you publish them.
+    The files contain arguments and results as they are stored. Review them before you publish them.
 
     \b
     python -m durable export-histories orders.db tests/histories --name checkout --limit 20
@@ -176,6 +176,7 @@ def export_histories(store: Path, folder: Path, *, name: str | None, limit: int 
 def _results(
     source: Path, name: str | None, workflows: Registry[WorkflowDef[Any, Any]], codec: Codec
 ) -> Iterator[ReplayResult]:
+    """The result for each workflow of a source, one at a time. A workflow that ends during the check is skipped."""
     if source.is_dir() or source.suffix == ".json":
         for history in load_histories(source):
             if name in (None, history.record.name):
@@ -193,7 +194,7 @@ def _results(
 
 
 def _unreadable(error: CodecError) -> ReplayResult:
-    """A row that holds no workflow: the engine leaves it out, and nobody can say what it was."""
+    """The result for a damaged row of a workflow. The engine would leave it out, and its name is unknown."""
     return ReplayResult(
         id=error.where,
         name="?",
@@ -207,7 +208,7 @@ def _unreadable(error: CodecError) -> ReplayResult:
 
 @contextlib.contextmanager
 def _refusing() -> Iterator[None]:
-    """What is wrong with the input is said in one sentence, and ends in exit code 2."""
+    """Turns errors about the input into a `click.UsageError`: one sentence, and exit code 2."""
     try:
         yield
     except (StorageError, CodecError) as error:

@@ -1,13 +1,13 @@
 """Every error that durable raises on purpose: one tree, one file per noun.
 
-All classes here derive from `DurableError`, so `except DurableError` catches everything that durable raises on
-purpose and nothing else. Three classes stand outside the tree. `Cancelled` and `SessionClosed` derive from
-`BaseException`: they pass through a workflow body, and an `except Exception` in the body must not swallow them.
-`InvariantViolated` reports a bug in durable and must not be handled by accident.
+The root is `DurableError`, so `except DurableError` catches every error that is meant for a caller. Three classes are
+not in the tree. `Cancelled` and `SessionClosed` derive from `BaseException`: they pass through a workflow body, and an
+`except Exception` in the body must not swallow them. `InvariantViolated` reports a bug in durable and must not be
+handled by accident.
 
-An error is a frozen attrs class. Its fields are its arguments, and `says` is its message: a template over the fields.
-So an error has one text, written next to its class, and callers read fields instead of parsing messages. A message
-says what is wrong, names the value, and says what to do next.
+Most errors are frozen attrs classes. The fields are the arguments, and `says` is the message: a template over the
+fields. So an error has one text, written next to its class, and callers read fields instead of parsing messages. A
+message says what is wrong, names the value, and says what to do next.
 
 What happens to an error after it is raised depends on where that was:
 

@@ -86,7 +86,7 @@ def from_duration(what: str, value: object) -> int:
     else:
         raise WrongType(what, f"must be a timedelta or a number of seconds, not {type(value).__name__}")
     if micros < 0:
-        raise InvalidValue(what, f"must not be negative, not {value}")
+        raise InvalidValue(what, f"must not be negative, got {value}")
     if micros > LATEST:
         raise InvalidValue(what, f"{value} is longer than the calendar")
     return micros

@@ -74,6 +74,7 @@ class Coder:
     __slots__ = ("_annotation", "_quick", "_read", "_write", "where")
 
     def __init__(self, annotation: Any, where: str, converter: Converter) -> None:
+        """Build the hooks of an annotation. Raises `CodecError` if its type cannot be stored."""
         self.where = where
         if isinstance(annotation, type) and issubclass(annotation, Unfinished):
             # Accept the annotation, so that storing a value fails with its remedy. That says more than a refused type.

@@ -41,7 +41,7 @@ UNDO_LENGTH_MAX = 1_000
 
 _UNDOS, _TRACE, _NOTES = "__failed_undos__", "__stored_traceback__", "__notes__"
 # Attributes that have their own fields in the stored form.
-_OURS = frozenset({_UNDOS, _TRACE, _NOTES})
+_OWN_FIELDS = frozenset({_UNDOS, _TRACE, _NOTES})
 _TRACE_NOTE = "Stored traceback:\n"
 # The old form: only the arguments were stored, as plain JSON, and reading used to call the class with them.
 _FORM_CALLED = 0
@@ -212,7 +212,7 @@ class _Packer:
     def _attributes(self, error: BaseException, args: tuple[Any, ...], depth: int) -> dict[str, Any]:
         attributes: dict[str, Any] = {}
         for name, value in attributes_of(error).items():
-            if type(name) is not str or name in _OURS or not name.isprintable() or len(name) > UNDO_LENGTH_MAX:
+            if type(name) is not str or name in _OWN_FIELDS or not name.isprintable() or len(name) > UNDO_LENGTH_MAX:
                 continue
             if len(attributes) == ITEMS_MAX:
                 self._writer.lost.append(f"attributes from {name:.50} on")
@@ -239,11 +239,11 @@ def _notes(error: BaseException, lost: list[str]) -> tuple[str, ...]:
     notes = [note for note in notes if not str.startswith(note, _TRACE_NOTE)][:ITEMS_MAX]
     if lost:
         notes.append(f"Could not be stored and became text: {', '.join(lost)}")
-    left = NOTES_LENGTH_MAX
+    remaining = NOTES_LENGTH_MAX
     kept: list[str] = []
     for note in notes:
-        kept.append(storable(note, min(NOTE_LENGTH_MAX, max(left, 100))))
-        left -= len(kept[-1])
+        kept.append(storable(note, min(NOTE_LENGTH_MAX, max(remaining, 100))))
+        remaining -= len(kept[-1])
     return tuple(kept)
 
 
@@ -295,6 +295,7 @@ def _load(text: str) -> _Stored:
 
 
 def _rebuild(stored: _Stored, trace: str, depth: int = 0) -> BaseException:
+    """The error of a stored form, or `ActivityFailed` in its place, with notes, traceback and failed undos."""
     notes = list(stored.notes)
     error = _original(stored, depth)
     if error is None:
@@ -320,7 +321,9 @@ def _original(stored: _Stored, depth: int) -> BaseException | None:
             return _called(cls, stored.args)
         args = [read_value(data, _read_nested, depth) for data in stored.args]
         attributes = {
-            name: _read_attribute(data, args, depth) for name, data in stored.attributes.items() if name not in _OURS
+            name: _read_attribute(data, args, depth)
+            for name, data in stored.attributes.items()
+            if name not in _OWN_FIELDS
         }
         if issubclass(cls, BaseExceptionGroup):
             members = [_rebuild(member, "", depth + 1) for member in stored.group]

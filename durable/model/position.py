@@ -27,7 +27,7 @@ _PLACE = re.compile(r"(?:(\d{1,18}):)?([\w.%~]+)", re.ASCII)
 
 
 class Position(str):
-    """A position with questions to ask of it. Code that only passes positions on, or keys dicts by them, uses `str`."""
+    """A position that can be taken apart. Code that only passes positions on, or uses them as keys, uses `str`."""
 
     __slots__ = ()
 

@@ -19,6 +19,7 @@ _FIRST, _CAP = 0.1, 300.0
 
 
 def _attempts(_policy: object, _field: object, value: object) -> None:
+    """attrs validator: None, or an int from 1 to 1,000,000."""
     if value is None:
         return
     if not isinstance(value, int) or isinstance(value, bool):
@@ -28,6 +29,8 @@ def _attempts(_policy: object, _field: object, value: object) -> None:
 
 
 def _number(low: float, high: float) -> Callable[[Any, Any, Any], None]:
+    """attrs validator: a number in a range. A bool is not a number here."""
+
     def check(_policy: Any, field: Any, value: Any) -> None:
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             raise WrongType(f"Retry.{field.name}", f"must be a number, not {type(value).__name__}")
@@ -38,10 +41,12 @@ def _number(low: float, high: float) -> Callable[[Any, Any, Any], None]:
 
 
 def _duration(_policy: Any, field: Any, value: Any) -> None:
+    """attrs validator: a timedelta or a number of seconds, not negative."""
     from_duration(f"Retry.{field.name}", value)
 
 
 def _classes(_policy: object, _field: object, value: object) -> None:
+    """attrs validator: an exception class, or a tuple with at least one. `BaseException` itself is refused."""
     classes = value if isinstance(value, tuple) else (value,)
     if not classes or not all(isinstance(cls, type) and issubclass(cls, Exception) for cls in classes):
         raise WrongType("Retry.retry_on", "must be an exception class or a tuple of them")
@@ -54,6 +59,7 @@ def _default_cap(policy: Any) -> Duration:
 
 
 def _cap(policy: Any, field: Any, value: Any) -> None:
+    """attrs validator: a duration that is not shorter than the first delay."""
     longest, first = from_duration(f"Retry.{field.name}", value), from_duration("Retry.first_delay", policy.first_delay)
     # A cap below the default first delay is not a contradiction: the caller passed only the cap.
     if first > longest and policy.first_delay != _FIRST:

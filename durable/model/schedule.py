@@ -161,6 +161,7 @@ def _packaged_zones() -> frozenset[str]:
 
 
 def _cron_ticks(expression: str, zone: tzinfo, after: int) -> Iterator[int]:
+    """The ticks of a cron expression after an instant, as instants in strictly ascending order."""
     last = after
     try:
         for tick in CronSim(expression, to_datetime(after).astimezone(zone)):

@@ -161,9 +161,9 @@ def test_nothing_is_written_and_the_engine_goes_on(check: Check, store: Path) ->
 REFUSED = {
     "no module": ("nowhere", [], "nowhere cannot be imported: ModuleNotFoundError"),
     "no attribute": ("at_hand:nothing", [], "there is no attribute 'nothing'"),
-    "no workflow": ("at_hand:paid", [], "takes a @workflow function or a list of them"),
-    "no workflows": ("at_hand:order.name", [], "takes a @workflow function or a list of them"),
-    "no codec": ("at_hand", ["--codec", "at_hand:paid"], "it is no Codec but Event"),
+    "no workflow": ("at_hand:paid", [], "expected a @workflow function or a list of them"),
+    "no workflows": ("at_hand:order.name", [], "expected a @workflow function or a list of them"),
+    "no codec": ("at_hand", ["--codec", "at_hand:paid"], "expected a Codec, got Event"),
     "codec of a module": ("at_hand", ["--codec", "at_hand"], "write module:attribute"),
     "limit": ("at_hand", ["--limit", "0"], "0 is not in the range"),
     "twice": ("at_hand", ["--workflows", "second:order"], "is defined by both"),
@@ -258,7 +258,7 @@ def test_parked_workflow_that_fits_again_is_counted(check: Check, tmp_path: Path
         copy.execute("UPDATE workflow SET status = 'parked', park_reason = 'diverged' WHERE id = 'order-0'")
         copy.commit()
     ran = check(FITS, source=tmp_path / "copy.db")
-    assert (ran.code, ran.out) == (0, "4 workflows replayed: 4 fit, 1 that are parked now would go on\n")
+    assert (ran.code, ran.out) == (0, "4 workflows replayed: 4 fit, 1 that are parked now would continue\n")
 
 
 def test_long_checks_say_that_they_go_on(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,7 @@ async def test_depth_beyond_the_limit_fails_with_its_name(store: Store, body: An
         error = await failure(engine, body(DEEPEST + more))
         assert isinstance(error, HelpersTooDeep)
         assert (error.depth - error.limit, error.workflow) == (more, body.name)
-        assert "write a loop instead of the recursion" in str(error)
+        assert "replace the recursion by a loop" in str(error)
 
 
 async def test_depth_beyond_what_python_can_is_told_too(store: Store) -> None:

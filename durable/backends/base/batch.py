@@ -50,12 +50,13 @@ class Entries:
 
 
 def _entries(pairs: Entries | Iterable[tuple[int, HistoryEntry]]) -> Entries:
+    """attrs converter: `Entries` from any iterable of (key, entry), so that tests can pass a list."""
     if isinstance(pairs, Entries):
         return pairs
-    made = Entries()
+    entries = Entries()
     for key, entry in pairs:
-        made.add(key, entry)
-    return made
+        entries.add(key, entry)
+    return entries
 
 
 @attrs.frozen

@@ -132,7 +132,11 @@ def workflow_of(row: Row) -> WorkflowRecord:
 
 
 def _parked(row: Row, error: CodecError) -> WorkflowRecord:
-    sound = list(_STAND_IN)
+    """The record shown for a damaged row: PARKED, with all columns that can be read.
+
+    `error` is raised again if the id or the key is damaged, because then there is nothing to show.
+    """
+    values = list(_STAND_IN)
     problems: dict[str, str] = {}
     for place, column in enumerate(rows.WORKFLOW.columns):
         # Test each column alone, in a row that is otherwise sound.
@@ -144,10 +148,10 @@ def _parked(row: Row, error: CodecError) -> WorkflowRecord:
                 raise error from None
             problems[column] = problem.problem
         else:
-            sound[place] = row[place]
+            values[place] = row[place]
     columns = ", ".join(f"{column} ({problem})" for column, problem in problems.items())
     detail = f"its row cannot be read: {columns}; repair it in the store, or terminate the workflow"
-    legible = rows.WORKFLOW.record(tuple(sound))
+    legible = rows.WORKFLOW.record(tuple(values))
     has_ended = legible.status.is_terminal and legible.finished_at is not None and _ENDING.isdisjoint(problems)
     return attrs.evolve(
         legible,

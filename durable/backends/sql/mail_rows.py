@@ -28,6 +28,7 @@ def letter_row(letter: DeadLetter) -> Row:
 
 
 def _letter(row: Row) -> DeadLetter:
+    """The dead letter in a row."""
     id, name, event_key, workflow_id, payload, sent_at, died_at, reason, detail, status, broadcast = row
     return DeadLetter(
         id=id,

@@ -4,6 +4,15 @@ Knows the tables, and which index answers which question; `tests/backends/test_p
 about connections. Every value is a bound parameter; only names and statuses of durable are part of the text.
 
 A cursor is a comparison with the key that orders the rows, so a page costs the same however far down it is.
+
+Three tools force a plan where SQLite would choose a bad one, because it has no statistics about the store:
+
+- CROSS JOIN fixes the order of a join: the left table is the outer loop.
+- A unary plus in front of a column hides it from an index.
+- INDEXED BY names the index; the statement fails if that index cannot serve it.
+
+To add a question: write its class in `base.queries`, a function here that returns a `Select`, and an entry in
+`_SELECTS`. Then pin its plan in `test_plans.py`.
 """
 
 from __future__ import annotations
@@ -99,6 +108,7 @@ def _as_shown(
 
 
 def _pending_count(query: PendingCount) -> tuple[str, Params]:
+    """The statement that counts pending events. Each form reads one index."""
     params: Params = {}
     if query.name is not None:
         # `IS NULL` twice is the condition of the index `pending_event_open`.
@@ -140,20 +150,21 @@ def _workflow_filter(query: Workflows) -> tuple[str, str, list[str], Params]:
 
 
 def _workflows(query: Workflows, damaged: Collection[int] = ()) -> Select:
+    """A page of workflows. The statuses decide between arms of a UNION and one scan."""
     source, key, terms, params = _workflow_filter(query)
     if query.after is not None:
         terms.append(f"{key} {'<' if query.newest_first else '>'} :after")
         params["after"] = query.after
-    wanted = dict.fromkeys(query.statuses)
-    if wanted and wanted.keys() <= set(INDEXED_STATUSES):
+    statuses = dict.fromkeys(query.statuses)
+    if statuses and statuses.keys() <= set(INDEXED_STATUSES):
         # One arm per range of the index, which SQLite merges by key. With an OR it would collect and sort all rows.
-        arms = [[*terms, status_is(status)] for status in wanted]
-    elif wanted:
+        arms = [[*terms, status_is(status)] for status in statuses]
+    elif statuses:
         # One scan in key order. Separate arms would each scan the whole table for their status.
-        arms = [[*terms, f"({' OR '.join(map(status_is, wanted))})"]]
+        arms = [[*terms, f"({' OR '.join(map(status_is, statuses))})"]]
     else:
         arms = [terms]
-    if wanted and damaged:
+    if statuses and damaged:
         arms = _as_shown(query, arms, terms, damaged, params)
     columns = rows.WORKFLOW.select("w.")
     sql = " UNION ALL ".join(f"SELECT {columns} FROM {source}{_where(arm)}" for arm in arms)
@@ -165,12 +176,14 @@ def _workflows(query: Workflows, damaged: Collection[int] = ()) -> Select:
 
 
 def _taken_ids(query: TakenIds) -> Select:
+    """The ids that exist, of those in a JSON array."""
     # CROSS JOIN makes SQLite search the index once per id, and never scan the table.
     sql = "SELECT w.id FROM json_each(:ids) AS asked CROSS JOIN workflow AS w ON w.id = asked.value LIMIT :limit"
     return Select(rows.ID, sql, {"ids": encode(query.ids).decode()}, None)
 
 
 def _timers(query: Timers) -> Select:
+    """The earliest deadlines of two tables, merged by SQLite."""
     terms, params = ["wake_at IS NOT NULL"], {}
     if query.after is not None:
         # One arm for the same instant and one for later instants, so that each starts at the right place in the index.
@@ -187,6 +200,7 @@ def _waits_of(query: WaitsOf) -> Select:
 
 
 def _waits_for(query: WaitsFor) -> Select:
+    """The waits for a name and key, the oldest first: serials ascend with age."""
     sql = (
         f"SELECT {rows.WAIT.select()} FROM event_wait WHERE name = :name AND event_key = :event_key "
         "AND serial > :after ORDER BY serial LIMIT :limit"
@@ -196,6 +210,7 @@ def _waits_for(query: WaitsFor) -> Select:
 
 
 def _open_pauses(query: OpenPauses) -> Select:
+    """Open pauses: the waits with an empty name and an empty key."""
     terms = ["e.name = ''", "e.event_key = ''", "e.serial > :after"]
     params: Params = {"after": query.after}
     if query.workflow_key is not None:
@@ -213,6 +228,7 @@ def _open_pauses(query: OpenPauses) -> Select:
 
 
 def _events_for(query: EventsFor) -> Select:
+    """The queue of one name and key, in one mailbox or untargeted, by the index `pending_event_queue`."""
     sql = (
         # IS instead of =, because `target` is NULL in the untargeted queue.
         f"SELECT {rows.EVENT.select()} FROM pending_event WHERE name = :name AND event_key = :event_key "
@@ -230,11 +246,12 @@ def _events_for(query: EventsFor) -> Select:
 
 
 def _pending_events(query: PendingEvents) -> Select:
+    """One event, or a page of events in the order of their serials."""
     if query.serial is not None:
         sql = f"SELECT {rows.EVENT.select()} FROM pending_event WHERE serial = :serial LIMIT :limit"
         return Select(rows.EVENT, sql, {"serial": query.serial}, query.limit)
-    wanted = {"target": query.target, "unstarted": query.unstarted, "name": query.name}
-    params: Params = {column: value for column, value in wanted.items() if value is not None}
+    filters = {"target": query.target, "unstarted": query.unstarted, "name": query.name}
+    params: Params = {column: value for column, value in filters.items() if value is not None}
     terms = [f"{column} = :{column}" for column in params]
     if "name" in params:
         # The unary plus keeps SQLite off the index by name, whose rows it would have to sort for the page.
@@ -248,20 +265,23 @@ def _pending_events(query: PendingEvents) -> Select:
 
 
 def _taken(query: Taken) -> Select:
-    wanted = {"workflow": query.workflow_key, "name": query.name, "event_key": query.event_key}
-    params: Params = {column: value for column, value in wanted.items() if value is not None}
+    """The last taken broadcasts of a workflow, by the primary key."""
+    filters = {"workflow": query.workflow_key, "name": query.name, "event_key": query.event_key}
+    params: Params = {column: value for column, value in filters.items() if value is not None}
     terms = [f"{column} = :{column}" for column in params]
     sql = f"SELECT {mail_rows.TAKEN.select()} FROM broadcast_taken{_where(terms)} LIMIT :limit"
     return Select(mail_rows.TAKEN, sql, params, None)
 
 
 def _mailbox(query: Mailbox) -> Select:
+    """All events of one mailbox, or for one id that is not started yet."""
     column, value = ("unstarted", query.unstarted) if query.target is None else ("target", query.target)
     sql = f"SELECT {rows.EVENT.select()} FROM pending_event WHERE {column} = :box ORDER BY serial LIMIT :limit"
     return Select(rows.EVENT, sql, {"box": value}, query.limit)
 
 
 def _stale_events(query: StaleEvents) -> Select:
+    """Events to expire, by two indexes."""
     # Each arm takes a few rows by its own index. An OR over both would scan the whole table on every sweep.
     sql = (
         f"SELECT {rows.EVENT.select()} FROM pending_event WHERE serial IN ("
@@ -276,6 +296,7 @@ def _stale_events(query: StaleEvents) -> Select:
 
 
 def _letters(query: Letters) -> Select:
+    """One dead letter, a page by id, or the oldest ones for the sweep."""
     columns = mail_rows.LETTER.select()
     if query.died_before is not None:
         sql = f"SELECT {columns} FROM dead_letter WHERE died_at < :before ORDER BY died_at LIMIT :limit"
@@ -286,6 +307,7 @@ def _letters(query: Letters) -> Select:
 
 
 def _sent(query: Sent) -> Select:
+    """The record of one event id, or the oldest ones for the sweep."""
     terms: list[str] = []
     params: Params = {}
     if query.event_id is not None:
@@ -299,6 +321,7 @@ def _sent(query: Sent) -> Select:
 
 
 def _children(query: Children) -> Select:
+    """The children to cancel when a workflow ends, by the index `workflow_child`."""
     columns = rows.WORKFLOW.select()
     # INDEXED BY, because the index of all children would also lead through those that have ended.
     source = "workflow INDEXED BY workflow_child"
@@ -320,8 +343,9 @@ def _progress_of(query: ProgressOf) -> Select:
 
 
 def _schedules(query: Schedules) -> Select:
-    wanted = {"name = :name": query.name, "key = :key": query.key, "name > :after": query.after}
-    terms = [term for term, value in wanted.items() if value is not None]
+    """One schedule by name or key, or a page by name."""
+    filters = {"name = :name": query.name, "key = :key": query.key, "name > :after": query.after}
+    terms = [term for term, value in filters.items() if value is not None]
     sql = f"SELECT {schedule_rows.SCHEDULE.select()} FROM schedule{_where(terms)} ORDER BY name LIMIT :limit"
     params = {"name": query.name, "key": query.key, "after": query.after}
     return Select(schedule_rows.SCHEDULE, sql, params, query.limit)

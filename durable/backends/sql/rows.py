@@ -58,6 +58,7 @@ def to_json(value: Iterable[object]) -> str:
 
 
 def _tags(text: str) -> tuple[str, ...]:
+    """The tags in a JSON text. The quick exit is the common case: no tags."""
     if text == "[]":
         return ()
     tags = json.loads(text)
@@ -68,6 +69,7 @@ def _tags(text: str) -> tuple[str, ...]:
 
 
 def _cursors(text: str) -> tuple[tuple[str, str, int], ...]:
+    """The old form of taken broadcasts in a JSON text: a list of [name, key, serial]."""
     if text == "[]":
         return ()
     cursors = json.loads(text)
@@ -155,6 +157,7 @@ def change_row(record: WorkflowRecord) -> Row:
 
 
 def _workflow(row: Row) -> WorkflowRecord:
+    """The record of a row with the columns of `WORKFLOW.columns`."""
     reason, on_close, cause = row[21], row[23], row[26]
     return WorkflowRecord(
         key=row[0],
@@ -241,6 +244,7 @@ def pause_rows(waits: Iterable[EventWait]) -> list[Row]:
 
 
 def _wait(row: Row) -> EventWait:
+    """The event wait in a row. It is a pause if it has a prompt."""
     key, position, name, event_key, mode, serial, since, prompt, expects, expires_at = row
     return EventWait(
         workflow_key=key,
@@ -292,6 +296,7 @@ def event_row(event: PendingEvent) -> Row:
 
 
 def _event(row: Row) -> PendingEvent:
+    """The pending event in a row."""
     serial, name, event_key, target, unstarted, payload, sent_at, expires_at, consume, since, taken = row
     return PendingEvent(
         serial=serial,

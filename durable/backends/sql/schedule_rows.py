@@ -46,6 +46,7 @@ def schedule_row(record: ScheduleRecord) -> Row:
 
 
 def _schedule(row: Row) -> ScheduleRecord:
+    """The record of a row. `Plan.of` checks the cron expression and the zone again."""
     key, name, cron, every, timezone = row[:5]
     if key >= 0:
         raise ValueError(f"key {key} is out of range")

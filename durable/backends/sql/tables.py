@@ -41,8 +41,8 @@ class Column:
 
     def check_type(self, value: object) -> None:
         """Check the type of a value. Raises `TypeError`."""
-        wanted = str if self.kind == "text" else int
-        if type(value) is not wanted and not (value is None and self.is_optional):
+        expected = str if self.kind == "text" else int
+        if type(value) is not expected and not (value is None and self.is_optional):
             # The connection also returns bytes for text that is not UTF-8.
             actual = "text that is not UTF-8 or a BLOB" if isinstance(value, bytes) else type(value).__name__
             raise TypeError(f"{self.name} is {actual}")
@@ -79,6 +79,7 @@ class Table(Generic[T]):
             raise CodecError(self.label(row), str(error)) from error
 
     def _check(self, row: Row) -> None:
+        """Check types, then ranges. Raises `TypeError` or `ValueError`."""
         types = tuple(map(type, row))
         if types not in self._sound:
             for column, value in zip(self._layout, row, strict=True):

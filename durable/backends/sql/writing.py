@@ -2,6 +2,10 @@
 
 Knows the tables and the fields of a batch. Knows nothing about when a transaction begins or ends, or what an error
 means: SQLite's errors pass through to the store.
+
+Each kind of change is one `executemany`, so the cost of a batch depends on its rows and hardly on the number of
+workflows in it. Most puts are INSERT OR REPLACE, because a put of an existing row replaces it. Two are not: a new
+workflow with an existing key is a bug and must fail, and so must a history entry with an existing `seq`.
 """
 
 from __future__ import annotations
@@ -116,9 +120,13 @@ def put(connection: sqlite3.Connection, batch: Batch, damaged_keys: set[int]) ->
 
 
 def _update_workflows(connection: sqlite3.Connection, batch: Batch, damaged_keys: set[int]) -> None:
+    """Update changed workflows: damaged rows whole, then restarted ones, and only the changing columns of all others.
+
+    Raises `InvariantViolated` if a row is missing.
+    """
     if damaged_keys and not damaged_keys.isdisjoint(batch.workflows_changed):
-        mended = [record for key, record in batch.workflows_changed.items() if key in damaged_keys]
-        connection.executemany(damaged.MEND, [(*rows.workflow_row(record), record.key) for record in mended])
+        repaired = [record for key, record in batch.workflows_changed.items() if key in damaged_keys]
+        connection.executemany(damaged.MEND, [(*rows.workflow_row(record), record.key) for record in repaired])
     changed, restarted = batch.workflows_changed.values(), batch.restarted
     continuing = [rows.change_row(record) for record in changed if record.key not in restarted]
     count = connection.executemany(_CHANGE_WORKFLOW, continuing).rowcount if continuing else 0

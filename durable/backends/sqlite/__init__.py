@@ -8,7 +8,7 @@ Follow an `open`. `storefile` looks at the path and refuses what cannot be a sto
 `owner` takes two locks: one on a file beside the store, tied to the path, and one on the store itself, tied to the
 inode. `store` connects, and `schema` checks the file again, now that no other process can change it. `opening` sets up
 WAL. `generation` writes into the lock file which numbers the header may have from now on. One transaction migrates the
-schema, records the incarnation, and marks the store as not cleanly stopped. At last `stepmark` maps the file that says
+schema, records the incarnation, and marks the store as not cleanly stopped. Finally `stepmark` maps the file that says
 which body runs, and `filewatch` remembers the identity of the files.
 
 Follow a `commit`. One transaction: check and advance the batch number (the fence), apply the drops and puts

@@ -3,6 +3,9 @@
 A backup is a copy that SQLite makes, through a separate read-only connection, in a thread of the caller. It contains
 the store at one moment. It is written under another name first, so that a file with the name of the backup is always
 complete. Knows SQLite's backup interface, and files. Knows nothing about what is stored.
+
+The copy differs from the store in two ways. It is marked as cleanly stopped, and it has a generation that depends on
+the moment of the copy, so that a log of the original can never be mixed into it (see `generation`).
 """
 
 from __future__ import annotations
@@ -67,6 +70,7 @@ class Copies:
                 _remove(partial)
 
     def _copy(self, partial: str, check: Callable[..., None]) -> None:
+        """Write the copy to `partial`: private while it grows, marked as cleanly stopped, and synced to disk."""
         mode = stat.S_IMODE(os.stat(self._real).st_mode)
         # Readable only by its owner while it is being written.
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -90,6 +94,7 @@ class Copies:
 
 
 def _check_target(target: str, store: str, *, overwrite: bool) -> None:
+    """Raise `StoreUnusable` for a target that a backup must not or cannot replace. Called before and after the copy."""
     if not target or "\0" in target:
         raise StoreUnusable(target, "it is not the path of a file")
     parent = os.path.dirname(os.path.abspath(target))
@@ -108,12 +113,14 @@ def _check_target(target: str, store: str, *, overwrite: bool) -> None:
 
 
 def _remove(partial: str) -> None:
+    """Remove a partial copy, with the files that SQLite may have left beside it."""
     for suffix in ("", "-journal", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial + suffix)
 
 
 def _sync(path: str) -> None:
+    """Flush a file, or the entries of a directory, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -98,6 +98,7 @@ class FileWatch:
             yield
 
     def _compare(self, name: str, expected: Identity | None, subject: str) -> None:
+        """Raise `StoreUnusable` unless the name still leads to the expected file. `subject` starts the message."""
         identity = _identity(name, expected)
         if identity == expected:
             return

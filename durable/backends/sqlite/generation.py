@@ -70,6 +70,7 @@ def is_log_cut(real: str) -> bool:
 
 
 def _log_start(real: str) -> bytes:
+    """The start of the log beside a database, up to its first salt; empty if there is no log."""
     try:
         with open(f"{real}-wal", "rb") as log:
             return log.read(_SALT_END)

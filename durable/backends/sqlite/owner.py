@@ -163,9 +163,7 @@ def remembered(path: str) -> Note:
 
 
 def _open_sidecar(path: str) -> int:
-    """Open the lock file. It must be a plain file without links: it is written to, and anyone who can open it can
-    lock it.
-    """
+    """Open the lock file. It is written to, and anyone who can open it can lock it, so it must be plain and private."""
     name = f"{path}-owner"
     try:
         if os.path.islink(name):
@@ -192,6 +190,7 @@ def _refusal(path: str, subject: str, error: OSError) -> StorageError:
 
 
 def _claim(path: str, sidecar: int) -> None:
+    """Lock the sidecar, then name this process in it and keep the note of the last owner."""
     try:
         _lock(sidecar)
     except (BlockingIOError, PermissionError) as error:
@@ -202,6 +201,7 @@ def _claim(path: str, sidecar: int) -> None:
 
 
 def _claim_store(path: str, file: int) -> None:
+    """Lock the store itself. Raises `StoreInUse` if another process has reached the file by another path."""
     try:
         _lock_store(file)
     except (BlockingIOError, PermissionError) as error:
@@ -212,6 +212,7 @@ def _claim_store(path: str, file: int) -> None:
 
 
 def _write(sidecar: int, note: Note) -> None:
+    """Replace the text of the sidecar durably, or empty it. It never fails."""
     holder = {"pid": os.getpid(), "host": platform.node()}
     data = json.dumps({**holder, "generations": sorted(note.generations), "log": note.log}).encode()
     # Only the lock matters, so a full disk must not cause a failure here. But an empty file is better than an old text,
@@ -237,6 +238,7 @@ def _read(sidecar: int) -> dict[str, object]:
 
 
 def _note(text: dict[str, object]) -> Note:
+    """The note in the text of a sidecar; empty if the text is from an earlier version or damaged."""
     generations, log = text.get("generations"), text.get("log")
     if not isinstance(generations, list) or not all(isinstance(number, int) for number in generations):
         return Note()
@@ -255,6 +257,7 @@ def _holder(sidecar: int) -> str:
 
 
 def _is_alive(pid: int) -> bool:
+    """Whether a process with this id exists on this machine. When in doubt, it does."""
     try:
         # Signal 0 only checks. Not on Windows, where it would end the process.
         if sys.platform != "win32":
@@ -268,4 +271,5 @@ def _is_alive(pid: int) -> bool:
 
 
 def _identity(status: os.stat_result) -> Identity:
+    """The identity of a file, from its status."""
     return status.st_dev, status.st_ino

@@ -121,6 +121,7 @@ class StoreReader:
         return not self._is_immutable or self._marks() == before
 
     def _marks(self) -> Marks:
+        """The present marks of the file. Raises `StoreUnusable` if the file is gone."""
         try:
             status = os.stat(self._real)
         except OSError as error:
@@ -132,6 +133,7 @@ class StoreReader:
         return status.st_ino, status.st_size, status.st_mtime_ns, has_wal
 
     def _connected(self, marks: Marks) -> sqlite3.Connection:
+        """The connection, opened and checked if there is none. It is immutable if the file has no log."""
         if self._connection is None:
             self._seen = marks
             has_wal = marks[-1]
@@ -156,6 +158,7 @@ class StoreReader:
             generation.check_log(self._path, self._real)
 
     def _check(self, connection: sqlite3.Connection) -> None:
+        """Raise `StoreUnusable` or `StoreTooNew` unless the schema is exactly the one that this durable reads."""
         schema.check(connection, self._path)
         if not schema.is_current(connection):
             (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -194,6 +197,7 @@ def _rows(connection: sqlite3.Connection, sql: str, params: dict[str, Any]) -> l
 
 
 def _read(connection: sqlite3.Connection, key: int) -> tuple[Any, list[Any]] | None:
+    """The rows of a workflow and its history, from one moment; None if the workflow has ended."""
     # One transaction: between two statements the workflow could call `continue_as`, and then has another history.
     connection.execute("BEGIN")
     try:

@@ -2,6 +2,24 @@
 
 Knows DDL and migrations. Knows nothing about records or about why tables are read. To change the schema, add a function
 to `_migrations` and raise `SCHEMA_VERSION` by one. Never edit a migration that was released: stores have run it.
+
+A store is recognised by two marks in its header. `application_id` says that it belongs to durable, `user_version` is
+the schema version. Both are set in the transaction of the migration, so a file never claims a schema that it does not
+have. The names of migrations that have run are in the table of sqlite-utils.
+
+Tables and their keys:
+
+- `meta`: one row with the incarnation that owns the store, its last batch, the highest serial, and whether it stopped
+  cleanly. Every commit updates it.
+- `workflow`, by key; `workflow_tag`, by tag and key, so that a tag lists its workflows in key order.
+- `history`, by workflow and `seq`; `event_wait`, by workflow and position. Both WITHOUT ROWID: the rows of a workflow
+  are next to each other, and one search finds them.
+- `pending_event`, by serial, which is also the order of delivery; `dead_letter`, by the serial that its event had.
+- `sent_event`, by the event id of the sender; `broadcast_taken`, by workflow, name and key.
+- `progress` and `suspect`, by workflow; `schedule`, by a negative key.
+
+Most indexes are partial. They contain only rows that a query looks for, so that millions of ended workflows cost
+little. `sql.indexes` holds the conditions that queries must repeat.
 """
 
 from __future__ import annotations
@@ -325,6 +343,7 @@ def check(connection: sqlite3.Connection, store: str) -> None:
 
 
 def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The application id and the schema version in the header."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     return application, version

@@ -38,6 +38,7 @@ class StepMark:
             _log.warning("%s cannot be used, so a body that kills the process will not be found: %s", path, problem)
 
     def _open(self, path: str) -> None:
+        """Map the file, after checks that it is private and plain. Raises `OSError` or `ValueError`."""
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
         descriptor = os.open(path, flags, 0o600)
         try:

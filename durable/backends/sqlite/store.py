@@ -6,6 +6,10 @@ why rows are stored or read; it has no clock and no policy. The essay of this fo
 SQLite before 3.51.3 can corrupt a WAL file if two connections write or checkpoint at the same moment ("WAL-reset"),
 and common Pythons bundle such versions. So exactly one connection writes and checkpoints, the one in this module. Any
 other connection to the file must be opened with mode=ro.
+
+Errors have three meanings here. A bug in durable (`_BUGS`) becomes `InvariantViolated`. Damage becomes
+`StoreUnusable`, and a repeat cannot help. Everything else, such as a full disk or a lock, becomes `StorageUnavailable`,
+and the coordinator tries the commit again. In all three cases no transaction is left open.
 """
 
 from __future__ import annotations
@@ -56,7 +60,7 @@ _BUGS = (
     UnicodeEncodeError,
 )
 
-_BY = {column: f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE {column} = ?" for column in ("id", "key")}
+_WORKFLOW_BY = {column: f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE {column} = ?" for column in ("id", "key")}
 _HISTORY = f"SELECT {rows.HISTORY.select()} FROM history WHERE workflow = ? ORDER BY seq"
 # The batch number must follow the last one of this incarnation. The serial never goes back: a key that is used twice
 # would mix up two workflows.
@@ -111,6 +115,7 @@ class SqliteBackend:
     # --- open and close -------------------------------------------------------------------------------------------
 
     def open(self, incarnation: str) -> Opened:
+        """Take the store: check, lock, connect, migrate, watch. A failure closes everything that was opened."""
         if self._connection is not None:
             raise StoreInUse(self._path, f"another engine in this process, {os.getpid()}")
         real = storefile.check(self._path)
@@ -138,6 +143,7 @@ class SqliteBackend:
         )
 
     def _take(self, connection: sqlite3.Connection, incarnation: str) -> Opened:
+        """Set up the connection and record this incarnation, in one transaction with the migration."""
         # Check again, now that the lock is held: the first check was before it.
         schema.check(connection, self._path)
         opening.prepare(connection, self._path, self._synchronous)
@@ -160,6 +166,7 @@ class SqliteBackend:
         return Opened(serial=row[0], clean=bool(row[1]))
 
     def close(self) -> None:
+        """Close in the reverse order of dependence: backups, connection, mark, and the locks last."""
         if self._copies is not None:
             self._copies.end()
         connection, self._connection = self._connection, None
@@ -176,6 +183,7 @@ class SqliteBackend:
     # --- write ----------------------------------------------------------------------------------------------------
 
     def commit(self, batch: Batch) -> None:
+        """Apply a batch in one transaction, which the fence checks first: another engine may have taken over."""
         connection = self._taken()
         fence = (batch.number, batch.serial, int(batch.clean_stop), self._incarnation, batch.number - 1)
         try:
@@ -212,6 +220,7 @@ class SqliteBackend:
         self._copies.make(target, overwrite=overwrite, is_stopped=is_stopped)
 
     def last_batch(self) -> int:
+        """The number of the last commit. Raises `StoreFenced` if another incarnation has taken the store."""
         with self._translated() as connection:
             sql = "SELECT batch FROM meta WHERE id = 1 AND incarnation = ?"
             row = connection.execute(sql, (self._incarnation,)).fetchone()
@@ -231,6 +240,7 @@ class SqliteBackend:
         return [rows.HISTORY.record(row) for row in self._rows(_HISTORY, (key,))]
 
     def find(self, query: Query[R]) -> Sequence[R]:
+        """The rows that answer a question, without damaged ones. A page is full unless it is the last."""
         select = queries.select(query, self._damage.for_query(query, self._rows))
         if select.limit is None:
             return self._readable(select.table, self._rows(select.sql, {**select.params, "limit": -1}))
@@ -248,10 +258,11 @@ class SqliteBackend:
         return cast(int, self._rows(sql, params)[0][0])
 
     def _workflow(self, column: str, value: str | int) -> WorkflowRecord | None:
-        fetched = self._rows(_BY[column], (value,))
+        fetched = self._rows(_WORKFLOW_BY[column], (value,))
         return self._record(rows.WORKFLOW, fetched[0]) if fetched else None
 
     def _rows(self, sql: str, params: queries.Params | Row) -> list[Row]:
+        """All rows of a statement. Text that is not UTF-8 is returned as bytes, which `Table.record` refuses."""
         if self._connection is not None:
             # The fast path. A statement that fails runs again below, where its errors are translated.
             try:
@@ -291,6 +302,7 @@ class SqliteBackend:
         return cast(T, record)
 
     def _log_once(self, subject: str, where: str, problem: object) -> None:
+        """Log a problem once per place, because a damaged row is read again and again."""
         if where not in self._logged:
             self._logged.add(where)
             _log.error("%s: %s: %s: %s", self._path, subject, where, problem)

@@ -59,6 +59,7 @@ def _check_side_files(path: str, real: str) -> None:
 
 
 def _check_file(path: str, real: str, status: os.stat_result) -> None:
+    """Check an existing file: its kind, its permissions, its links, its header, its log, its schema. In this order."""
     if not stat.S_ISREG(status.st_mode):
         raise StoreUnusable(path, "it is not a regular file")
     # For root os.access always says yes. But a file without any write bit is not meant to be changed.
@@ -88,6 +89,7 @@ def _is_cut_off(real: str) -> bool:
 
 
 def _start(file: str, length: int) -> bytes:
+    """The first bytes of a file. Raises `StorageUnavailable` if it cannot be read."""
     try:
         with open(file, "rb") as opened:
             return opened.read(length)
@@ -97,6 +99,7 @@ def _start(file: str, length: int) -> bytes:
 
 
 def _check_database(path: str, real: str) -> None:
+    """Check the schema through a connection that leaves nothing beside the file."""
     # mode=ro alone creates -wal and -shm beside a file that was closed in order, and leaves them there. immutable does
     # not, but it ignores an existing -wal. So it is for files without one.
     wal = f"{real}-wal"

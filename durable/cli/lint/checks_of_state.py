@@ -1,4 +1,11 @@
-"""Checks of what a body learns from Python itself: the order of a set, and variables that outlive it."""
+"""Checks of state that differs from process to process: the order of a set, and variables that outlive the body.
+
+The order of a set is a mistake only where it becomes visible. `sorted(found)` and `x in found` are fine, `for x in
+found` and `list(found)` are not. Sets of numbers are exempt: their order is the same in every process.
+
+A global variable is a mistake only if a function changes it while the process runs. A table that decorators fill on
+import, or a constant, may be read in a body.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +19,9 @@ from durable.cli.lint.codes import RULES
 from durable.cli.lint.meanings import SET, Instance, Project
 from durable.cli.lint.scopes import Assigned, Scope
 
-# Functions to which the order of what they are given does not matter.
+# Functions whose result does not depend on the order of their argument.
 _ORDERLESS = {f"builtins.{name}" for name in "sorted set frozenset sum any all min max len bool".split()}
-# Functions that pass the order on.
+# Functions whose result has the order of their argument.
 _ORDERED = {f"builtins.{name}" for name in "list tuple iter enumerate map filter zip reversed".split()}
 _MUTATORS = frozenset(
     "add append appendleft clear discard extend extendleft insert pop popitem popleft remove reverse rotate "
@@ -24,7 +31,7 @@ _CONTAINERS = ("list", "dict", "set", "deque", "defaultdict", "Counter", "Ordere
 
 
 def check_state(project: Project, body: Body) -> Found:
-    """Sets whose order shows, and global variables that change."""
+    """Find sets whose order becomes visible, and global variables that change."""
     changed = _changed_globals(body.scope.module)
     for node in body_nodes(project, body.scope):
         yield from _order(project, body.scope, node)
@@ -42,20 +49,21 @@ def check_state(project: Project, body: Body) -> Found:
 
 
 def _order(project: Project, scope: Scope, node: ast.AST) -> Found:
+    """A finding for every set whose order this node makes visible."""
     for shown in _ordered_uses(project, scope, node):
         if project.meaning(shown, scope) == Instance(SET):
             yield shown, "DUR006", f"'{_short(shown)}' is a set: the body {RULES['DUR006'].title}"
 
 
 def _ordered_uses(project: Project, scope: Scope, node: ast.AST) -> Iterator[ast.expr]:
-    """The expressions whose order this node makes visible."""
+    """The expressions whose order this node makes visible to the body."""
     match node:
         case ast.For(iter=iterable):
             yield iterable
         case ast.ListComp(generators=generators) | ast.DictComp(generators=generators):
-            yield from (one.iter for one in generators if not _is_orderless(project, scope, node))
+            yield from (generator.iter for generator in generators if not _is_orderless(project, scope, node))
         case ast.GeneratorExp(generators=generators) if not _is_orderless(project, scope, node):
-            yield from (one.iter for one in generators)
+            yield from (generator.iter for generator in generators)
         case ast.Call(func=ast.Attribute(value=owner, attr="pop"), args=[]):
             yield owner
         case ast.Call(func=ast.Attribute(attr="join" | "fromkeys" | "extend"), args=[iterable, *_]):
@@ -73,7 +81,7 @@ def _ordered_uses(project: Project, scope: Scope, node: ast.AST) -> Iterator[ast
 
 
 def _is_orderless(project: Project, scope: Scope, node: ast.AST) -> bool:
-    """Whether the result goes straight to something that does not care for its order."""
+    """Whether the result is passed directly to a function that ignores its order."""
     parent = scope.parents.get(node)
     return isinstance(parent, ast.Call) and node in parent.args and project.dotted(parent.func, scope) in _ORDERLESS
 
@@ -87,16 +95,17 @@ def _short(node: ast.expr) -> str:
 
 
 def _is_global(scope: Scope, name: str) -> bool:
-    found = scope.find(name)
-    return found is not None and found[0].parent is None
+    """Whether a name that is used here belongs to the module."""
+    owner = scope.find(name)
+    return owner is not None and owner[0].parent is None
 
 
 @functools.lru_cache(maxsize=16)
 def _changed_globals(module: Scope) -> set[str]:
-    """The module's variables that one of its functions sets anew or changes in place."""
+    """The variables of a module that one of its functions assigns or changes in place."""
     changed: set[str] = set()
     for scope in _run_time_scopes(module):
-        stored = {one.id for one in scope.nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        stored = {item.id for item in scope.nodes if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
         changed |= stored & scope.given_away & module.bindings.keys()
         for node in scope.nodes:
             root = _changed_container(node)
@@ -106,10 +115,10 @@ def _changed_globals(module: Scope) -> set[str]:
 
 
 def _run_time_scopes(module: Scope) -> Iterator[Scope]:
-    """Every function but those that the module itself calls: a decorator that fills a table has done so by then."""
+    """Every function except those that the module itself calls on import, such as a decorator that fills a table."""
     called = [node.func for node in module.nodes if isinstance(node, ast.Call)]
-    decorators = [one for function in module.functions for one in function.node.decorator_list]
-    at_import = {one.id for one in (*called, *decorators) if isinstance(one, ast.Name)}
+    decorators = [expression for function in module.functions for expression in function.node.decorator_list]
+    at_import = {expression.id for expression in (*called, *decorators) if isinstance(expression, ast.Name)}
     for function in module.functions:
         if function.name not in at_import:
             yield function.scope
@@ -117,7 +126,7 @@ def _run_time_scopes(module: Scope) -> Iterator[Scope]:
 
 
 def _changed_container(node: ast.AST) -> ast.Name | None:
-    """The variable whose contents this changes: `x[k] = v`, `del x[k]`, `x.append(v)`, `next(x)`."""
+    """The variable whose content this node changes: `x[k] = v`, `del x[k]`, `x.append(v)`, `next(x)`."""
     match node:
         case ast.Subscript(value=ast.Name() as root, ctx=ast.Store() | ast.Del()):
             return root
@@ -130,16 +139,16 @@ def _changed_container(node: ast.AST) -> ast.Name | None:
 
 
 def _changed_attribute(node: ast.AST, scope: Scope) -> ast.Name | None:
-    """A global object of which a body sets an attribute."""
+    """The global variable whose attribute this node sets."""
     match node:
         case ast.Attribute(value=ast.Name(id=name) as root, ctx=ast.Store()) if _is_global(scope, name):
-            return root if all(isinstance(one, Assigned) for one in scope.module.bindings[name]) else None
+            return root if all(isinstance(binding, Assigned) for binding in scope.module.bindings[name]) else None
         case _:
             return None
 
 
 def _holds_container(module: Scope, name: str) -> bool:
-    """Whether a module's variable is a list, a dict or the like, by what it is set to."""
+    """Whether a variable of a module is a list, a dict or the like, judged by the values assigned to it."""
     for binding in module.bindings[name]:
         value = binding.value if isinstance(binding, Assigned) else None
         match value:

@@ -1,6 +1,9 @@
 """Every code of the lint: what it means, why it matters, and what to write instead.
 
-A table and nothing else. `docs/checks.md` shows it, and the tests run each example both ways.
+Only a table. `docs/checks.md` shows it, and the tests run both examples of each rule.
+
+DUR000 is about the file, DUR001 to DUR008 are about names and state from outside the body, and DUR101 to DUR109 are
+about operations and definitions. Codes are public: users write them in comments and options. A code is never reused.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class Rule:
-    """One sort of mistake. `bad` and `good` are examples: the body of a workflow."""
+    """One kind of mistake. `bad` and `good` are examples, each the body of a workflow."""
 
     code: str
     title: str
@@ -24,15 +27,15 @@ _RULES = (
     Rule(
         code="DUR000",
         title="file cannot be read",
-        why="A file that is no Python, or no text, cannot be checked.",
-        fix="correct it, or leave it out",
+        why="A file that is not text, or not valid Python, cannot be checked.",
+        fix="correct the file, or leave it out",
         bad="def (",
         good="yield from sleep(1)",
     ),
     Rule(
         code="DUR001",
         title="reads the clock",
-        why="On replay the clock shows another time, and the body may ask for something else than what is recorded.",
+        why="On replay the clock shows another time, and the body may ask for something other than what is recorded.",
         fix="use now(), the recorded time",
         bad="late = datetime.now(timezone.utc).hour > 18\nyield from sleep(1)",
         good="late = now().hour > 18\nyield from sleep(1)",
@@ -40,7 +43,7 @@ _RULES = (
     Rule(
         code="DUR002",
         title="draws a random value",
-        why="On replay another value is drawn. What was sent to the outside under the first is not found again.",
+        why="On replay another value is drawn, and what was sent elsewhere under the first value is not found again.",
         fix="use random(name) or uuid(name), which are the same on every replay",
         bad="order = str(uuid4())\nyield from charge(order)",
         good='order = str(uuid("order"))\nyield from charge(order)',
@@ -57,15 +60,16 @@ _RULES = (
     Rule(
         code="DUR004",
         title="starts threads or uses an event loop",
-        why="No event loop runs inside a body, and the order in which threads finish is recorded nowhere.",
-        fix="use gather() or race() for things at once, durable's sleep() to wait, and an activity for the rest",
+        why="No event loop runs inside a body, and the order in which threads finish is not recorded.",
+        fix="use gather() or race() for work at the same time, durable's sleep() to wait, and an activity otherwise",
         bad="time.sleep(5)\nyield from charge(order)",
         good="yield from sleep(5)\nyield from charge(order)",
     ),
     Rule(
         code="DUR005",
         title="reads the environment of the process",
-        why="The next process may have other variables, another host or another hash seed: the body goes another way.",
+        why="The next process may have other variables, another host or another hash seed: the body may take another "
+        "path.",
         fix="pass it in as an argument, or read it in an activity",
         bad='if os.environ["REGION"] == "eu":\n    yield from charge(order)',
         good='if region == "eu":\n    yield from charge(order)',
@@ -73,7 +77,7 @@ _RULES = (
     Rule(
         code="DUR006",
         title="depends on the order of a set",
-        why="Python shuffles sets of texts anew in every process, so operations come in another order on replay.",
+        why="The order of a set of strings differs in every process, so operations come in another order on replay.",
         fix="sort it first: sorted(...)",
         bad="for one in {order, region}:\n    yield from charge(one)",
         good="for one in sorted({order, region}):\n    yield from charge(one)",
@@ -81,8 +85,8 @@ _RULES = (
     Rule(
         code="DUR007",
         title="uses global state that changes",
-        why="A module's variables are shared by all workflows, start anew with every process, and are changed again by "
-        "every replay.",
+        why="The variables of a module are shared by all workflows, are reset in every process, and are changed again "
+        "by every replay.",
         fix="keep it in a local variable, pass it in as an argument, or do it in an activity",
         bad="SEEN.append(order)\nyield from charge(order)",
         good="seen = [order]\nyield from charge(seen[0])",
@@ -91,14 +95,14 @@ _RULES = (
         code="DUR008",
         title="prints",
         why="The line is printed again by every replay.",
-        fix="use logging, which can be told apart, or do it in an activity",
+        fix="use logging, which can tell a replay from a first run, or do it in an activity",
         bad="print(order)\nyield from charge(order)",
         good="yield from charge(order)",
     ),
     Rule(
         code="DUR101",
         title="operation is never yielded",
-        why="Calling an activity, sleep() or wait() makes a value. Without `yield from` or `await` nothing happens.",
+        why="Calling an activity, sleep() or wait() only makes a value. Nothing runs without `yield from` or `await`.",
         fix="write 'yield from' (or 'await' in an async def) before it",
         bad="charge(order)\nyield from sleep(1)",
         good="yield from charge(order)\nyield from sleep(1)",
@@ -114,7 +118,7 @@ _RULES = (
     Rule(
         code="DUR103",
         title="operation in a finally block",
-        why="A finally block also runs when the body is put out of memory or loses a race; operations do not run then.",
+        why="A finally block also runs when the body is evicted from memory or loses a race. No operation runs then.",
         fix="do the cleanup in 'except' and after the block",
         bad="try:\n    yield from charge(order)\nfinally:\n    yield from release(order)",
         good="try:\n    yield from charge(order)\nexcept (Exception, Cancelled):\n    yield from release(order)\n"
@@ -124,7 +128,7 @@ _RULES = (
         code="DUR104",
         title="swallows a cancellation",
         why="Cancelled and the closing of a body are BaseExceptions that pass through every wait. A body that swallows "
-        "them goes on although it was cancelled or thrown away.",
+        "them continues although it was cancelled or closed.",
         fix="catch Exception, or end the block with 'raise'",
         bad="try:\n    yield from charge(order)\nexcept BaseException:\n    pass",
         good="try:\n    yield from charge(order)\nexcept Exception:\n    pass",
@@ -140,7 +144,7 @@ _RULES = (
     Rule(
         code="DUR106",
         title="operation is used as a value",
-        why="It is no result yet, nor is a helper that was called without `yield from`: a helper is always true.",
+        why="It is not a result yet. Neither is a helper that was called without `yield from`, which is always true.",
         fix="write '(yield from ...)' (or 'await') around it",
         bad="if charge(order):\n    yield from sleep(1)",
         good="if (yield from charge(order)):\n    yield from sleep(1)",
@@ -156,7 +160,7 @@ _RULES = (
     Rule(
         code="DUR108",
         title="next round is never raised",
-        why="`wf.continue_as(...)` makes a value. Without `raise` the workflow does not continue.",
+        why="`wf.continue_as(...)` only makes a value. Without `raise` the workflow does not continue.",
         fix="write 'raise' before it",
         bad="yield from charge(order)\nchild.continue_as(order)",
         good="yield from charge(order)\nraise child.continue_as(order)",
@@ -164,7 +168,7 @@ _RULES = (
     Rule(
         code="DUR109",
         title="name is defined twice",
-        why="The second workflow or activity of one name hides the first. In a module that is imported it is refused.",
+        why="The second workflow or activity with a name hides the first. When the module is imported, it is refused.",
         fix="give one of them another name with name=, or a workflow another version=",
         bad='@activity(name="pay")\ndef by_card(): ...\n@activity(name="pay")\ndef by_bank(): ...\n'
         "yield from gather(by_card(), by_bank())",

@@ -1,6 +1,6 @@
-"""Which files a word on the command line means: a file, a folder, or a package that could be imported.
+"""The files that a word on the command line means: a file, a folder, or a package that could be imported.
 
-Finds packages without importing anything, parents included. Must not know what is looked for in the files.
+Finds packages without importing anything, not even their parents. Knows nothing about what is checked in the files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SKIPPED = ("__pycache__", "node_modules")
 
 
 def find_files(words: Iterable[str]) -> Iterator[Path]:
-    """Every Python file, each once. Raises `FileNotFoundError` with a word that means nothing."""
+    """Every Python file that the words mean, each once. Raises `FileNotFoundError` with a word that means none."""
     seen: set[str] = set()
     for word in words:
         for path in _of_word(word):
@@ -35,6 +35,7 @@ def read_text(path: Path) -> str | None:
 
 
 def _of_word(word: str) -> Iterator[Path]:
+    """The Python files that one word means. A path wins over a package with the same name."""
     path = Path(word)
     if path.is_dir():
         yield from _below(path)
@@ -45,30 +46,33 @@ def _of_word(word: str) -> Iterator[Path]:
 
 
 def _of_package(name: str) -> Iterator[Path]:
-    """A module or package by its dotted name. `find_spec` would import the parents, so only the first part is asked."""
-    top, *rest = name.split(".")
-    spec = PathFinder.find_spec(top) if all(part.isidentifier() for part in (top, *rest)) else None
-    found: list[Path] = []
+    """The files of a module or package, by its dotted name.
+
+    `find_spec` would import the parents of a dotted name, so only the first part is looked up with it.
+    """
+    top, *inner = name.split(".")
+    spec = PathFinder.find_spec(top) if all(part.isidentifier() for part in (top, *inner)) else None
+    places: list[Path] = []
     if spec is not None:
-        found = [Path(place) for place in spec.submodule_search_locations or [spec.origin or ""]]
-    for part in rest:
-        below = [folder / end for folder in found for end in (part, f"{part}.py")]
-        found = [path for path in below if path.exists()]
-    found = [path for path in found if path.is_dir() or path.suffix == ".py"]
-    if not found:
+        places = [Path(place) for place in spec.submodule_search_locations or [spec.origin or ""]]
+    for part in inner:
+        below = [folder / end for folder in places for end in (part, f"{part}.py")]
+        places = [path for path in below if path.exists()]
+    places = [path for path in places if path.is_dir() or path.suffix == ".py"]
+    if not places:
         raise FileNotFoundError(name)
-    for path in found:
-        here = Path(os.path.relpath(path))
-        yield from _below(here) if here.is_dir() else [here]
+    for path in places:
+        relative = Path(os.path.relpath(path))
+        yield from _below(relative) if relative.is_dir() else [relative]
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """The Python files of a folder, without caches, hidden folders and virtual environments."""
+    """The Python files in a folder, sorted, without those in caches, hidden folders and virtual environments."""
     for place, folders, files in os.walk(folder):
         here = Path(place)
         folders[:] = sorted(
-            one
-            for one in folders
-            if not one.startswith(".") and one not in _SKIPPED and not (here / one / "pyvenv.cfg").exists()
+            name
+            for name in folders
+            if not name.startswith(".") and name not in _SKIPPED and not (here / name / "pyvenv.cfg").exists()
         )
-        yield from (here / one for one in sorted(files) if one.endswith(".py") and not one.startswith("."))
+        yield from (here / name for name in sorted(files) if name.endswith(".py") and not name.startswith("."))

@@ -1,6 +1,10 @@
-"""Runs every check over some files, and leaves out what was asked to be left out.
+"""Runs every check over a set of files, and drops the findings with an ignore comment.
 
-Knows the order of things: parse, find the bodies, check them, look at `# durable: ignore` comments.
+Knows the order of the work: parse, find the bodies, check them, apply the `# durable: ignore` comments.
+
+All files are parsed before the first check, because a workflow in one file may call a helper in another. A check is a
+function that gets the project and a body, and yields (node, code, message). It does not know about files, comments or
+the options of the command.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ _CHECKS = (check_names, check_operations, check_state)
 
 @attrs.frozen(kw_only=True, order=True)
 class Finding:
-    """One mistake, at one place."""
+    """One mistake, at one place. Lines and columns count from 1."""
 
     path: str
     line: int
@@ -41,7 +45,7 @@ class Finding:
 
     @property
     def key(self) -> tuple[str, int, int, str]:
-        """What tells it from other findings."""
+        """The identity of a finding: two findings with the same key are one mistake."""
         return self.path, self.line, self.column, self.code
 
     @property
@@ -55,7 +59,7 @@ class Finding:
 
 @attrs.frozen
 class Linted:
-    """What came of it: the findings in order, how many files were read and how many bodies they have."""
+    """The result: the findings in order, the number of files, and the number of bodies in them."""
 
     findings: tuple[Finding, ...]
     files: int
@@ -63,10 +67,10 @@ class Linted:
 
 
 def lint(sources: Iterable[tuple[Path, str | None]]) -> Linted:
-    """Check files, given with their texts; None for a text that could not be read."""
+    """Check files, each with its text; None for a file that is not text."""
     project = Project()
-    # By place and code: `httpx.Client().get()` is one mistake, although both calls are.
-    found: dict[tuple[str, int, int, str], Finding] = {}
+    # By place and code: `httpx.Client().get()` is one mistake, although both calls are wrong.
+    findings: dict[tuple[str, int, int, str], Finding] = {}
     ignored: dict[Module, dict[int, str]] = {}
     count = 0
     for path, text in sources:
@@ -78,17 +82,18 @@ def lint(sources: Iterable[tuple[Path, str | None]]) -> Linted:
             ignored[module] = dict(_ignores(text))
         except (SyntaxError, ValueError, RecursionError, tokenize.TokenError) as error:
             finding = _unreadable(path, error)
-            found[finding.key] = finding
+            findings[finding.key] = finding
     bodies = Bodies(project)
     checked = [(body.module, finding) for body in bodies for finding in _check(project, body)]
     checked += [(module, finding) for module in project.modules for finding in _check_file(project, module)]
     for module, finding in checked:
         if not _is_ignored(finding, ignored[module]):
-            found.setdefault(finding.key, finding)
-    return Linted(tuple(sorted(found.values())), count, sum(1 for _ in bodies))
+            findings.setdefault(finding.key, finding)
+    return Linted(tuple(sorted(findings.values())), count, sum(1 for _ in bodies))
 
 
 def _check(project: Project, body: Body) -> Iterator[Finding]:
+    """The findings in one body. Messages end with the function and its workflow."""
     for check in _CHECKS:
         for node, code, message in check(project, body):
             yield Finding(
@@ -104,6 +109,7 @@ def _check(project: Project, body: Body) -> Iterator[Finding]:
 
 
 def _check_file(project: Project, module: Module) -> Iterator[Finding]:
+    """The findings in the definitions of one file."""
     for node, code, message in check_definitions(project, module):
         yield Finding(
             path=str(module.path),
@@ -116,15 +122,16 @@ def _check_file(project: Project, module: Module) -> Iterator[Finding]:
 
 
 def _unreadable(path: Path, error: Exception) -> Finding:
+    """The finding for a file that cannot be parsed."""
     line = (error.lineno if isinstance(error, SyntaxError) else None) or 1
-    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    problem = error.msg if isinstance(error, SyntaxError) else str(error)
     return Finding(
-        path=str(path), line=line, column=1, code="DUR000", message=f"cannot be checked: {said}", end_line=line
+        path=str(path), line=line, column=1, code="DUR000", message=f"cannot be checked: {problem}", end_line=line
     )
 
 
 def _ignores(text: str) -> Iterator[tuple[int, str]]:
-    """The lines with an ignore comment, and the codes in it; none at all means every code."""
+    """The lines with an ignore comment, and the codes in it. Without codes it ignores all of them."""
     if "durable:" not in text:
         return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):

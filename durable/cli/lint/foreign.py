@@ -1,6 +1,6 @@
-"""Which names from outside do not belong in a workflow body, by code. Data, and the look-up.
+"""The names of other libraries that do not belong in a workflow body, by code: the data and its lookup.
 
-A pattern is a full name, or a module with `.*` for everything in it. What is pure in such a module is named in `_PURE`.
+A pattern is a full name, or a module with `.*` for everything in it. `_PURE` lists the exceptions in such modules.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PURE = frozenset(
     glob.has_magic shutil.get_terminal_size requests.structures.CaseInsensitiveDict
     """.split()
 )
-# Clocks that only convert what they are given, with the number of arguments at which they do.
+# Functions that read the clock only if they get fewer than this many arguments; otherwise they convert.
 _CONVERTING = {"time.gmtime": 1, "time.localtime": 1, "time.ctime": 1, "time.asctime": 1, "time.strftime": 2}
 _PATH_METHODS = frozenset(
     """
@@ -63,11 +63,11 @@ _PATH_METHODS = frozenset(
     readlink rename replace resolve rglob rmdir samefile stat symlink_to touch unlink walk write_bytes write_text
     """.split()
 )
-# So rarely the name of anything else that the receiver need not be known.
-TELLING_METHODS = frozenset({"read_text", "write_text", "read_bytes", "write_bytes"})
-# Draw the same numbers again, if they are given a seed.
+# Methods of paths whose names are so distinctive that the type of the receiver need not be known.
+PATH_IO_METHODS = frozenset({"read_text", "write_text", "read_bytes", "write_bytes"})
+# With a seed these draw the same numbers on every replay.
 _SEEDED = ("random.Random", "numpy.random.default_rng", "numpy.random.RandomState")
-# Their methods: the value was judged where it was made, and a look at the environment is a read.
+# Prefixes of methods that are not judged here: the value was judged where it was made, or the access counts as a read.
 _VALUES = ("random.Random.", "numpy.random.RandomState.", "os.environ.", "os.environb.", "sys.argv.")
 _ERRORS = ("Error", "Exception", "Warning")
 
@@ -76,7 +76,7 @@ _READ_BY_NAME = {name: code for code, names in _READS.items() for name in names.
 
 
 def code_of_call(dotted: str, call: ast.Call) -> str | None:
-    """The code for calling a name, None if there is nothing to say."""
+    """The code for calling a name; None if the call is allowed."""
     last = dotted.rpartition(".")[2]
     if dotted in _PURE or last.endswith(_ERRORS) or dotted.startswith(_VALUES):
         return None
@@ -92,11 +92,12 @@ def code_of_call(dotted: str, call: ast.Call) -> str | None:
 
 
 def code_of_read(dotted: str) -> str | None:
-    """The code for looking at a name, None if there is nothing to say."""
+    """The code for reading a name without a call; None if that is allowed."""
     return _READ_BY_NAME.get(dotted)
 
 
 def _by_module(dotted: str) -> str | None:
+    """The code of the longest pattern `module.*` that matches a name."""
     parts = dotted.split(".")
     prefixes = (".".join(parts[:length]) for length in range(len(parts) - 1, 0, -1))
     return next((_BY_NAME[f"{prefix}.*"] for prefix in prefixes if f"{prefix}.*" in _BY_NAME), None)

@@ -1,7 +1,15 @@
-"""What an expression stands for, as far as reading can tell: a name from elsewhere, a function, or a sort of value.
+"""The meaning of an expression, as far as reading can tell: an external name, a function, or an instance of a class.
 
-Follows imports from file to file among those that are checked, and into the files beside them, which are parsed and
-never imported. Whatever it is not sure of is None, and nothing is ever said about that.
+Follows imports from file to file among the checked files, and into the files beside them, which are parsed and never
+imported. If it is not sure, the meaning is None, and no check reports anything about None.
+
+There are three meanings. `External("datetime.datetime.now")` is a name of a module that is not part of the project.
+`Function` is a definition in the project. `Instance("durable.Op")` is a value of a class: an operation, a set, a path,
+a client. `self` and parameters without annotations have no meaning.
+
+A variable means what all of its bindings mean. After `x = {1, "a"}` alone, `x` is a set; with `x = load()` in another
+branch as well, it is unknown. The result is cached per scope and name. None marks a name whose meaning is being
+computed, which stops the recursion through variables that depend on each other.
 """
 
 from __future__ import annotations
@@ -25,28 +33,28 @@ _SETS = ("builtins.set", "builtins.frozenset", "typing.Set", "typing.FrozenSet",
 _SET_METHODS = ("union", "intersection", "difference", "symmetric_difference", "copy")
 _SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
 ROLES = ("durable.workflow", "durable.activity")
-# Decorators under which a function still does what it says.
+# Decorators that leave the behaviour of a function as it is written.
 _HARMLESS_DECORATORS = frozenset(
     "builtins.staticmethod builtins.classmethod functools.cache functools.lru_cache functools.wraps "
     "contextlib.contextmanager contextlib.asynccontextmanager typing.final typing.override typing.no_type_check "
     "typing_extensions.final typing_extensions.override".split()
 )
-# Deeper chains of assignments and imports are not followed.
+# Longer chains of assignments and imports are not followed.
 _DEPTH_MAX = 20
-# How many folders around a package may be part of an import.
+# How many folders above a package may be part of the name in an import.
 _OUTER_MAX = 5
 
 
 @attrs.frozen
 class External:
-    """A name of another module, by its full dotted name; a name of durable as users know it."""
+    """A name of another module, by its full dotted name. Names of durable have their public form."""
 
     dotted: str
 
 
 @attrs.frozen
 class Instance:
-    """A value of a class, by the class's dotted name."""
+    """An instance of a class, by the dotted name of the class."""
 
     kind: str
 
@@ -63,21 +71,21 @@ class Module:
 
 
 class Project:
-    """The files that are checked together."""
+    """The files that are checked together, and the meanings of their names."""
 
     def __init__(self) -> None:
         self.modules: list[Module] = []
-        # By every dotted name under which a file might be imported; None where two files claim one.
+        # By every dotted name under which a file might be imported; None if two files have the same name.
         self._by_name: dict[str, Module | None] = {}
         self._by_path: dict[str, Module] = {}
         self._neighbours = Neighbours()
-        # Names that no file was found for.
+        # Names of modules without a file.
         self._absent: set[str] = set()
-        # What variables were found to stand for.
-        self._known: dict[tuple[Scope, str], Meaning | None] = {}
+        # The meanings of variables, cached.
+        self._variables: dict[tuple[Scope, str], Meaning | None] = {}
 
     def add(self, path: Path, tree: ast.Module) -> Module:
-        """Take a file in."""
+        """Add a file that is to be checked."""
         parts, depth = _parts(path)
         is_package = path.stem == "__init__"
         module = Module(path, Scope(tree, None, ".".join(parts if is_package else parts[:-1])))
@@ -92,7 +100,7 @@ class Project:
         return module
 
     def lookup(self, dotted: str, depth: int = 0) -> Meaning | None:
-        """What a dotted name means: something in one of these files, or a name from outside."""
+        """The meaning of a dotted name: a definition in one of these files, or an external name."""
         dotted = vocabulary.public(dotted)
         parts = dotted.removeprefix(".").split(".")
         if not dotted.startswith(".") and (parts[0] in STDLIB or parts[0] == "durable"):
@@ -106,21 +114,21 @@ class Project:
         return External(dotted)
 
     def _module(self, parts: list[str]) -> Module | None:
-        """The file of a module, whether it is checked or lies beside those that are."""
+        """The file of a module, whether it is checked or beside the checked files."""
         name = ".".join(parts)
         if name not in self._by_name and name not in self._absent:
-            found = self._neighbours.find(parts)
-            if found is None:
+            neighbour = self._neighbours.find(parts)
+            if neighbour is None:
                 self._absent.add(name)
                 return None
-            path, tree = found
-            known = self._by_path.get(os.path.realpath(path))
+            path, tree = neighbour
+            checked = self._by_path.get(os.path.realpath(path))
             package = ".".join(parts if path.stem == "__init__" else parts[:-1])
-            self._by_name[name] = known or Module(path, Scope(tree, None, package))
+            self._by_name[name] = checked or Module(path, Scope(tree, None, package))
         return self._by_name.get(name)
 
     def _starred(self, scope: Scope, name: str, depth: int) -> Meaning | None:
-        """What a name stands for that comes from `from module import *`."""
+        """The meaning of a name that comes from `from module import *`."""
         for source in reversed(scope.stars if depth <= _DEPTH_MAX else ()):
             if vocabulary.public(source) == "durable":
                 if vocabulary.is_public(name):
@@ -129,12 +137,13 @@ class Project:
             module = None if source in STDLIB else self._module(source.removeprefix(".").split("."))
             if module is not None and not name.startswith("_"):
                 is_bound = name in module.scope.bindings
-                found = (self._variable if is_bound else self._starred)(module.scope, name, depth + 1)
-                if is_bound or found is not None:
-                    return found
+                meaning = (self._variable if is_bound else self._starred)(module.scope, name, depth + 1)
+                if is_bound or meaning is not None:
+                    return meaning
         return None
 
     def _inside(self, module: Module, path: list[str], depth: int) -> Meaning | None:
+        """The meaning of a path of names that starts in a module of the project."""
         meaning = self._variable(module.scope, path[0], depth + 1)
         for name in path[1:]:
             meaning = None if meaning is None else self._attribute(meaning, name, depth + 1)
@@ -143,7 +152,7 @@ class Project:
     # --- expressions ----------------------------------------------------------------------------------------------
 
     def meaning(self, node: ast.AST | None, scope: Scope, depth: int = 0) -> Meaning | None:
-        """What an expression stands for in a scope."""
+        """The meaning of an expression in a scope; None if it is not certain."""
         if depth > _DEPTH_MAX:
             return None
         match node:
@@ -154,25 +163,25 @@ class Project:
                 return None if owner is None else self._attribute(owner, name, depth + 1)
             case ast.Subscript(value=value):
                 owner = self.meaning(value, scope, depth + 1)
-                # A subscripted class is the class: Event[Decision].
+                # A subscripted class, as in Event[Decision], means the class.
                 return owner if isinstance(owner, External) and _is_class(owner.dotted) else None
             case ast.Call():
                 return self._called(node, scope, depth + 1)
             case ast.Set(elts=elements):
-                return None if all(_is_number(one) for one in elements) else Instance(SET)
+                return None if all(map(_is_number, elements)) else Instance(SET)
             case ast.SetComp():
                 return Instance(SET)
             case ast.BinOp(left=left, op=operator, right=right):
                 return self._combined(left, operator, right, (scope, depth + 1))
             case ast.NamedExpr(value=value):
                 return self.meaning(value, scope, depth + 1)
-            case ast.IfExp(body=body, orelse=other):
-                return _common([self.meaning(one, scope, depth + 1) for one in (body, other)])
+            case ast.IfExp(body=body, orelse=alternative):
+                return _common([self.meaning(arm, scope, depth + 1) for arm in (body, alternative)])
             case _:
                 return None
 
     def dotted(self, node: ast.AST | None, scope: Scope) -> str:
-        """The full name that an expression stands for; empty if it stands for none."""
+        """The full name that an expression means; empty if it does not mean an external name."""
         meaning = self.meaning(node, scope)
         return meaning.dotted if isinstance(meaning, External) else ""
 
@@ -181,9 +190,9 @@ class Project:
         return self.meaning(node, scope) == Instance(vocabulary.OP)
 
     def role(self, function: Function) -> str:
-        """`durable.workflow` or `durable.activity` for a function that is decorated so, nothing for a plain one.
+        """`durable.workflow` or `durable.activity` for a function with that decorator, empty for a plain function.
 
-        One with a decorator of somebody else is "unknown": what runs when it is called cannot be read here.
+        With a decorator of another library it is "unknown": reading cannot tell what a call of it runs.
         """
         role = ""
         for decorator in function.node.decorator_list:
@@ -199,19 +208,20 @@ class Project:
     # --- parts ----------------------------------------------------------------------------------------------------
 
     def _variable(self, scope: Scope, name: str, depth: int) -> Meaning | None:
-        """What a name stands for: the same thing every time that it is bound, or nothing is known."""
-        found = scope.find(name)
-        if found is None:
+        """The meaning of a name: that of all its bindings if they agree, otherwise None."""
+        bound = scope.find(name)
+        if bound is None:
             starred = self._starred(scope.module, name, depth + 1)
             return starred or (External(f"builtins.{name}") if hasattr(builtins, name) else None)
-        owner, bindings = found
-        if (owner, name) not in self._known:
-            # Until it is found out: variables may depend on each other and on themselves.
-            self._known[owner, name] = None
-            self._known[owner, name] = _common([self._binding(owner, one, depth) for one in bindings])
-        return self._known[owner, name]
+        owner, bindings = bound
+        if (owner, name) not in self._variables:
+            # None while it is being computed: variables may depend on each other and on themselves.
+            self._variables[owner, name] = None
+            self._variables[owner, name] = _common([self._binding(owner, binding, depth) for binding in bindings])
+        return self._variables[owner, name]
 
     def _binding(self, scope: Scope, binding: Binding, depth: int) -> Meaning | None:
+        """The meaning of one binding. An annotation wins over the value, if it has a meaning."""
         if depth > _DEPTH_MAX:
             return None
         match binding:
@@ -227,6 +237,7 @@ class Project:
                 return None
 
     def _attribute(self, owner: Meaning, name: str, depth: int) -> Meaning | None:
+        """The meaning of an attribute. `.fn` of an activity is the function itself, which only runs as a mistake."""
         if isinstance(owner, Function):
             role = self.role(owner)
             if role == "durable.activity":
@@ -237,9 +248,10 @@ class Project:
         return self.lookup(f"{owner.dotted}.{name}", depth)
 
     def _called(self, node: ast.Call, scope: Scope, depth: int) -> Meaning | None:
+        """The meaning of the result of a call: an operation, a definition, a set, or an instance of a class."""
         function = self.meaning(node.func, scope, depth)
         if isinstance(function, Instance):
-            # A call of `activity.options(...)` or of `activity(fn)`: an operation.
+            # Calling `activity.options(...)` or `activity(fn)` makes an operation.
             return Instance(vocabulary.OP) if function.kind in (vocabulary.ACTIVITY, vocabulary.WORKFLOW) else None
         if isinstance(function, Function):
             is_bypassed = isinstance(node.func, ast.Attribute) and node.func.attr == "fn"
@@ -249,7 +261,7 @@ class Project:
         dotted = function.dotted
         if dotted in ROLES:
             made = vocabulary.WORKFLOW if dotted == "durable.workflow" else vocabulary.ACTIVITY
-            # With a function it is the definition; without one it is the decorator, whose call gives the definition.
+            # With a function it returns the definition. Without one it returns the decorator.
             return Instance(made) if node.args else External(dotted)
         if dotted.startswith("durable."):
             kind = vocabulary.result_of(dotted)
@@ -262,6 +274,7 @@ class Project:
     def _combined(
         self, left: ast.expr, operator: ast.operator, right: ast.expr, at: tuple[Scope, int]
     ) -> Meaning | None:
+        """The meaning of a binary expression: a set for operators of sets, a path for `/` with a path."""
         sides = [self.meaning(left, *at), self.meaning(right, *at)]
         if isinstance(operator, _SET_OPERATORS) and (Instance(SET) in sides or _is_view(left) or _is_view(right)):
             return Instance(SET)
@@ -269,6 +282,7 @@ class Project:
         return path if isinstance(operator, ast.Div) and path in sides else None
 
     def _annotated(self, node: ast.expr, scope: Scope, depth: int) -> Meaning | None:
+        """The meaning of a value with this annotation. Quoted annotations are parsed; `X | None` counts as `X`."""
         match node:
             case ast.Constant(value=str() as text):
                 try:
@@ -276,32 +290,34 @@ class Project:
                 except (SyntaxError, ValueError):
                     return None
                 return self._annotated(parsed, scope, depth + 1) if depth <= _DEPTH_MAX else None
-            case ast.BinOp(left=one, op=ast.BitOr(), right=ast.Constant(value=None)):
-                return self._annotated(one, scope, depth + 1)
+            case ast.BinOp(left=optional, op=ast.BitOr(), right=ast.Constant(value=None)):
+                return self._annotated(optional, scope, depth + 1)
             case ast.Subscript(value=value, slice=inner):
                 outer = self._annotated(value, scope, depth)
                 # A set of numbers has the same order in every process.
                 return None if outer == Instance(SET) and _is_number_type(inner) else outer
             case ast.Name() | ast.Attribute():
-                found = self.meaning(node, scope, depth)
-                if not isinstance(found, External):
+                meaning = self.meaning(node, scope, depth)
+                if not isinstance(meaning, External):
                     return None
-                if found.dotted in _SETS:
+                if meaning.dotted in _SETS:
                     return Instance(SET)
-                if found.dotted.startswith("durable."):
-                    kind = vocabulary.result_of(found.dotted)
-                    return Instance(kind or found.dotted)
-                return Instance(found.dotted) if _is_class(found.dotted) else None
+                if meaning.dotted.startswith("durable."):
+                    kind = vocabulary.result_of(meaning.dotted)
+                    return Instance(kind or meaning.dotted)
+                return Instance(meaning.dotted) if _is_class(meaning.dotted) else None
             case _:
                 return None
 
 
 def _common(meanings: list[Meaning | None]) -> Meaning | None:
+    """The meaning that all bindings share; None if they differ or there are none."""
     first = meanings[0] if meanings else None
-    return first if all(one == first for one in meanings) else None
+    return first if all(meaning == first for meaning in meanings) else None
 
 
 def _is_class(dotted: str) -> bool:
+    """Whether the last part of a name looks like a class: it starts with an upper-case letter."""
     return dotted.rpartition(".")[2][:1].isupper()
 
 
@@ -314,7 +330,7 @@ def _is_number_type(node: ast.expr) -> bool:
 
 
 def _is_view(node: ast.expr) -> bool:
-    """Whether this is `mapping.keys()` or `.items()`: with an operator of sets it makes a set."""
+    """Whether this is `mapping.keys()` or `.items()`, which give a set with an operator of sets."""
     match node:
         case ast.Call(func=ast.Attribute(attr="keys" | "items"), args=[], keywords=[]):
             return True
@@ -323,7 +339,7 @@ def _is_view(node: ast.expr) -> bool:
 
 
 def _parts(path: Path) -> tuple[list[str], int]:
-    """The path of a file as names, and how many of them at the end the packages around it need."""
+    """The path of a file as names, and how many of the last names its packages need."""
     real = Path(os.path.realpath(path))
     folder = real.parent
     depth = 0 if real.stem == "__init__" else 1
@@ -339,4 +355,4 @@ def is_generator(function: Function) -> bool:
     """Whether a function is a generator."""
     if isinstance(function.node, ast.AsyncFunctionDef):
         return False
-    return any(isinstance(one, ast.Yield | ast.YieldFrom) for one in function.scope.nodes)
+    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in function.scope.nodes)

@@ -1,7 +1,7 @@
-"""The files beside those that are checked: what they define is known, what they do is not checked.
+"""The files beside those that are checked: their definitions are used, but their code is not checked.
 
-A module is found by its name under the folders around the checked files, then under `sys.path` without what was
-installed. It is read and parsed, and never imported.
+A module is found by its name in the folders around the checked files, then in `sys.path` without installed packages. It
+is read and parsed, and never imported.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Neighbours:
         self._outer = tuple(_own_folders())
 
     def add_roots(self, roots: Iterable[Path]) -> None:
-        """More folders in which a module may lie."""
+        """Add folders in which modules may be found."""
         self._roots.update(dict.fromkeys(roots))
 
     def find(self, parts: Sequence[str]) -> tuple[Path, ast.Module] | None:
-        """The file of a module and its tree; None if there is none, or it cannot be read."""
+        """The file of a module and its tree; None if there is no such file, or it cannot be read."""
         for root in (*self._roots, *self._outer):
             folder = root.joinpath(*parts)
             for path in (folder / "__init__.py", folder.with_name(f"{folder.name}.py")):
@@ -40,7 +40,7 @@ class Neighbours:
 
 
 def _own_folders() -> Iterable[Path]:
-    """The entries of `sys.path` that hold somebody's own code."""
+    """The entries of `sys.path` without the standard library and installed packages."""
     library = os.path.realpath(sysconfig.get_path("stdlib"))
     for entry in sys.path:
         real = os.path.realpath(entry or ".")
@@ -49,6 +49,7 @@ def _own_folders() -> Iterable[Path]:
 
 
 def _parsed(path: Path) -> ast.Module | None:
+    """The tree of a file; None if it cannot be read or parsed."""
     try:
         text = read_text(path)
         return None if text is None else ast.parse(text)

@@ -1,7 +1,10 @@
-"""The names of one file: which function binds which, and to what.
+"""The names of one file: which function binds which name, and to what.
 
-Knows Python's scopes, as far as a lint needs them: lambdas and comprehensions count as part of their function, and what
-a class binds is not looked at. Must not know what any name means.
+Knows Python's scopes as far as a lint needs them. Lambdas and comprehensions count as part of their function, and names
+bound in a class are ignored. Knows nothing about the meaning of a name.
+
+A name may have several bindings, in the order of the source, because reading cannot tell which of them ran last. All
+nodes of a scope, and the parent of each node, are collected once, when the scope is built.
 """
 
 from __future__ import annotations
@@ -19,14 +22,14 @@ _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 @attrs.frozen(eq=False)
 class Imported:
-    """Bound by an import, to this dotted name."""
+    """Bound by an import to this dotted name. A leading dot marks a name resolved from a relative import."""
 
     dotted: str
 
 
 @attrs.frozen(eq=False)
 class Assigned:
-    """Bound to the value of an expression, or to something of this annotation."""
+    """Bound to the value of an expression, or to a value with this annotation, or both."""
 
     value: ast.expr | None = None
     annotation: ast.expr | None = None
@@ -34,7 +37,7 @@ class Assigned:
 
 @attrs.frozen(eq=False)
 class Function:
-    """A function that is defined in the file, and the scope inside it."""
+    """A function defined in the file, and the scope inside it."""
 
     node: FunctionNode
     scope: Scope
@@ -46,7 +49,7 @@ class Function:
 
 
 class Opaque:
-    """Bound to something unknown: a parameter, the variable of a loop."""
+    """Bound to an unknown value, such as a parameter or the variable of a loop."""
 
 
 OPAQUE = Opaque()
@@ -54,7 +57,7 @@ Binding: TypeAlias = Imported | Assigned | Function | Opaque
 
 
 class Scope:
-    """The names that a module or a function binds."""
+    """The names that a module or function binds. Building it walks the nodes of the scope once."""
 
     def __init__(self, node: ast.Module | FunctionNode, parent: Scope | None, package: str) -> None:
         self.node = node
@@ -64,7 +67,7 @@ class Scope:
         self.bindings: dict[str, list[Binding]] = {}
         # Names that `global` and `nonlocal` hand to an outer scope.
         self.given_away: set[str] = set()
-        # The modules of which everything is imported, the last one last.
+        # The modules of `from module import *`, in order.
         self.stars: list[str] = []
         self.functions: list[Function] = []
         self.parents: dict[ast.AST, ast.AST] = {}
@@ -80,7 +83,7 @@ class Scope:
         return self if self.parent is None else self.parent.module
 
     def find(self, name: str) -> tuple[Scope, list[Binding]] | None:
-        """The scope that a name belongs to here, and what it is bound to there; None for a built-in or an unknown."""
+        """The scope that binds a name used here, and its bindings; None for a built-in or unknown name."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.bindings and name not in scope.given_away:
@@ -89,7 +92,7 @@ class Scope:
         return None
 
     def inner_functions(self) -> Iterator[Function]:
-        """Every function in here, nested ones too."""
+        """Every function in this scope, including nested ones."""
         for function in self.functions:
             yield function
             yield from function.scope.inner_functions()
@@ -97,7 +100,7 @@ class Scope:
     # --- collecting -----------------------------------------------------------------------------------------------
 
     def _walk(self) -> Iterator[ast.AST]:
-        """Every node of this scope. Functions and classes below it are given, but not entered."""
+        """Every node of this scope. Nested functions and classes are included, but not their bodies."""
         stack: list[ast.AST] = list(reversed(self.node.body))
         self.parents.update((child, self.node) for child in stack)
         while stack:
@@ -108,6 +111,7 @@ class Scope:
             stack.extend(reversed(inside))
 
     def _note(self, node: ast.AST) -> None:
+        """Record the names that a statement, an import or a pattern binds."""
         match node:
             case ast.Import(names=names):
                 for alias in names:
@@ -132,7 +136,7 @@ class Scope:
             case ast.NamedExpr(target=target, value=value):
                 self._assign(target, Assigned(value))
             case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
-                # Most context managers of interest give themselves: files, clients, engines.
+                # Most context managers of interest return themselves: files, clients, engines.
                 self._assign(target, Assigned(value))
             case ast.Global(names=names) | ast.Nonlocal(names=names):
                 self.given_away.update(names)
@@ -151,35 +155,41 @@ class Scope:
                 pass
 
     def _source(self, node: ast.ImportFrom) -> str:
+        """The dotted name of the module that an import names; with a leading dot for a relative import."""
         if not node.level:
             return node.module or ""
         package = self.package.split(".")
         base = package[: len(package) - node.level + 1]
-        # The dot in front says that it is the path of a file and no top-level module of that name.
+        # The leading dot says that it is the path of a file, not a top-level module of that name.
         return "." + ".".join([*base, *([node.module] if node.module else [])])
 
     def _define(self, node: FunctionNode, *, is_name: bool) -> None:
+        """Record a function. A method is recorded as a function, but its name is not bound in the scope."""
         function = Function(node, Scope(node, self, self.package))
         self.functions.append(function)
         if is_name:
             self._bind(node.name, function)
 
     def _assign(self, target: ast.expr, binding: Assigned) -> None:
+        """Bind a plain name. Targets such as `x.y` and `x[0]` bind nothing."""
         if isinstance(target, ast.Name):
             self._bind(target.id, binding)
 
     def _note_parameters(self, arguments: ast.arguments) -> None:
-        for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-            self._bind(one.arg, OPAQUE if one.annotation is None else Assigned(annotation=one.annotation))
-        for rest in (arguments.vararg, arguments.kwarg):
-            if rest is not None:
-                self._bind(rest.arg, OPAQUE)
+        """Record parameters. Those with an annotation may have a meaning; `*args` and `**kwargs` never do."""
+        for parameter in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            annotation = parameter.annotation
+            self._bind(parameter.arg, OPAQUE if annotation is None else Assigned(annotation=annotation))
+        for variadic in (arguments.vararg, arguments.kwarg):
+            if variadic is not None:
+                self._bind(variadic.arg, OPAQUE)
 
     def _bind(self, name: str, binding: Binding) -> None:
         self.bindings.setdefault(name, []).append(binding)
 
 
 def _methods(node: ast.ClassDef) -> Iterator[FunctionNode]:
+    """The methods of a class and of the classes inside it."""
     for child in node.body:
         if isinstance(child, FunctionNode):
             yield child
@@ -188,16 +198,16 @@ def _methods(node: ast.ClassDef) -> Iterator[FunctionNode]:
 
 
 def _outside_parts(node: ast.AST) -> list[ast.AST]:
-    """What of a definition is run where it stands: decorators, defaults, base classes."""
+    """The parts of a definition that run in the outer scope: decorators, defaults, base classes."""
     if isinstance(node, ast.ClassDef):
         return [*node.decorator_list, *node.bases, *node.keywords]
     assert isinstance(node, FunctionNode)
-    defaults = [one for one in (*node.args.defaults, *node.args.kw_defaults) if one is not None]
+    defaults = [default for default in (*node.args.defaults, *node.args.kw_defaults) if default is not None]
     return [*node.decorator_list, *defaults]
 
 
 def tree_nodes(root: ast.AST, stop: set[ast.AST]) -> Iterator[ast.AST]:
-    """A node and all below it, without those where to stop and without functions and classes below it."""
+    """A node and its descendants, without the nodes in `stop` and without the bodies of functions and classes."""
     stack = [root]
     while stack:
         node = stack.pop()

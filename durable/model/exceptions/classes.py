@@ -33,6 +33,7 @@ def loaded_class(name: str) -> type | None:
 
 
 def _walk(module: Any, path: list[str]) -> type | None:
+    """The class at the end of a path of names below a module; None if a name is missing or is not a class."""
     # `isinstance` and plain attribute access ask the object, and then lazy modules and proxies run code.
     if not issubclass(type(module), ModuleType):
         return None

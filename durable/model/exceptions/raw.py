@@ -47,6 +47,7 @@ def error_slots(cls: type[BaseException]) -> Slots:
 
 @functools.lru_cache(maxsize=1_000)
 def _slots(cls: type[BaseException]) -> Slots:
+    """The fields of a class without those that are unsafe or useless to copy. Cached, because classes do not change."""
     if issubclass(cls, UnicodeError):
         left_out = set(slots_of(UnicodeDecodeError, UnicodeError)) | set(slots_of(UnicodeTranslateError, UnicodeError))
     elif issubclass(cls, BaseExceptionGroup):
@@ -108,6 +109,10 @@ def make_group(
 
 
 def _blank(cls: type[BaseException], *args: object) -> BaseException:
+    """An instance made by `__new__` of the nearest base that is defined in C. No code of the class itself runs.
+
+    Raises `TypeError` if no such `__new__` accepts the class, or if dropping the instance would run code of the user.
+    """
     if part_of(cls, "__del__") is not ABSENT:
         raise TypeError(f"{cls.__name__} runs code when it is thrown away")
     problem = TypeError(f"{cls.__name__} is not a class of errors")
@@ -126,6 +131,10 @@ def _blank(cls: type[BaseException], *args: object) -> BaseException:
 
 
 def _set_unicode(error: BaseException, args: tuple[Any, ...]) -> None:
+    """Set the fields of a `UnicodeError` through its own constructor, if the arguments have the right types and ranges.
+
+    Otherwise the fields stay empty, and only the arguments are there.
+    """
     for base, kind in _UNICODE:
         if not issubclass(type(error), base):
             continue

@@ -4,6 +4,10 @@ JSON values are written as they are, anything else as `{"$": kind, "v": data}`. 
 cannot be stored becomes its text. Reading runs no constructor and imports nothing; data that no longer fits the loaded
 code is returned as plain data. Knows values and JSON data, but not the form of an error: the caller passes a function
 for errors inside an error.
+
+The kinds are `float` for NaN and the infinities, `tuple`, `set`, `frozenset`, `dict` for keys that are not text,
+`enum`, `object` for attrs classes and dataclasses, `error`, and the scalars of `_TEXTS`. A dict with the key `$` is
+written as a `dict`, so that no value of a user can look like a tag.
 """
 
 from __future__ import annotations
@@ -72,6 +76,7 @@ class ValueWriter:
         return text
 
     def _write(self, value: Any, where: str, depth: int) -> Any:
+        """The JSON data of a value; `ABSENT` if the value has no exact form, is too deep, or exceeds the budget."""
         kind = type(value)
         if value is None or kind is bool:
             return value
@@ -92,6 +97,7 @@ class ValueWriter:
         return self._instance(kind, value, where, depth)
 
     def _text(self, text: str) -> Any:
+        """A text as it is, charged to the budget; `ABSENT` if it is too long. Raises for a lone surrogate."""
         if len(text) > min(self._left, TEXT_LENGTH_MAX):
             return ABSENT
         text.encode()
@@ -99,6 +105,7 @@ class ValueWriter:
         return text
 
     def _container(self, kind: type, value: Any, where: str, depth: int) -> Any:
+        """The data of a built-in container. Sets must have plain members, because reading a set hashes them."""
         if 4 * len(value) > self._left:
             return ABSENT
         if kind is dict:
@@ -112,6 +119,7 @@ class ValueWriter:
         return _tagged(kind.__name__, items if kind is tuple else sorted(items, key=msgspec.json.encode))
 
     def _dict(self, value: dict[Any, Any], where: str, depth: int) -> Any:
+        """The data of a dict: an object if all keys are text and none is the tag, otherwise a tagged list of pairs."""
         if all(type(key) is str for key in value) and _TAG not in value:
             return {self._key(key): self.write(item, f"{where}[{key!r:.50}]", depth + 1) for key, item in value.items()}
         if not all(map(_is_plain, value)):
@@ -128,6 +136,10 @@ class ValueWriter:
         return key
 
     def _instance(self, kind: type, value: Any, where: str, depth: int) -> Any:
+        """The data of an error, an enum member, or an instance of an attrs class or dataclass; else `ABSENT`.
+
+        A class with `__del__` is refused: an instance that is rebuilt without its constructor must not run it.
+        """
         if issubclass(kind, BaseException):
             return _tagged("error", self._nested(value, depth + 1))
         name = self._text(stored_name(kind))
@@ -199,15 +211,18 @@ _PLAIN = frozenset({type(None), bool, int, float, str, *_TEXTS})
 
 
 def _tagged(kind: str, data: Any) -> Any:
+    """A tagged value, or `ABSENT` if its data is."""
     return ABSENT if data is ABSENT else {_TAG: kind, _VALUE: data}
 
 
 def _is_plain(value: Any) -> bool:
+    """Whether a value hashes without code of a user."""
     kind = type(value)
     return kind in _PLAIN or issubclass(kind, Enum) or (kind is tuple and all(map(_is_plain, value)))
 
 
 def _plainly(make: Callable[[Any], Any], items: list[Any], keys: Iterable[Any]) -> Any:
+    """A container of these items if all keys are plain; otherwise the items, because hashing could run user code."""
     return make(items) if all(map(_is_plain, keys)) else items
 
 

@@ -5,7 +5,7 @@ A *shape* is a pair of functions for one annotation: `write` turns a value into 
 its members, so that a shape is built once per annotation and then only called.
 
 Follow a value of type `dict[str, Decimal | None]`. `Coder` asks the converter for both directions. The converter
-resolves aliases first (`aliases`), then takes the first entry of its table `_SHAPES` that matches: the shape of a
+resolves aliases first (`aliases`), then takes the last entry of its table `_SHAPES` that matches: the shape of a
 dict. That asks for the shape of the union, which leaves None as it is and writes the decimal as text. Then `Coder`
 reads the data back and calls `difference` (`sameness`), which is stricter than `==`: 1, 1.0 and True are different.
 If anything changed, the value is refused with the part that changed.

@@ -4,6 +4,9 @@
 NewType and Annotated. The hooks here handle the other types, exactly or not at all. A type that neither handles is left
 to pydantic, if that is loaded. This module knows types and JSON data. It knows nothing about stored text, functions,
 workflows or errors of durable: a failure is an ordinary exception, which the codec turns into a `CodecError`.
+
+To add a type: write its shape (or its two text functions), add it to `_SHAPES` (or `_TEXTS`), and pin its JSON form in
+`tests/formats`. The order of `_SHAPES` matters to cattrs: the last matching hook wins.
 """
 
 from __future__ import annotations
@@ -131,17 +134,20 @@ def _member(annotation: Any, converter: Converter) -> Shape:
 
 
 def _of(kind: type, data: Any) -> Any:
+    """The data itself, if it has this JSON class. Raises `Misfit`."""
     if type(data) is not kind:
         raise Misfit(f"expected {'an array' if kind is list else 'an object'}, got {show(data)}")
     return data
 
 
 def _list_shape(annotation: Any, converter: Converter) -> Shape:
+    """The shape of a list or another sequence: a JSON array."""
     write, read = _member((*get_args(annotation), Any)[0], converter)
     return lambda value: [write(item) for item in value], lambda data: [read(item) for item in _of(list, data)]
 
 
 def _set_shape(annotation: Any, converter: Converter) -> Shape:
+    """The shape of a set or frozenset: a sorted JSON array."""
     write, read = _member((*get_args(annotation), Any)[0], converter)
     make = frozenset if (get_origin(annotation) or annotation) is frozenset else set
     # Sorted by their text, so that equal sets give equal texts.
@@ -152,6 +158,7 @@ def _set_shape(annotation: Any, converter: Converter) -> Shape:
 
 
 def _tuple_shape(annotation: Any, converter: Converter) -> Shape:
+    """The shape of a tuple: of any length if its annotation ends with `...`, otherwise with a type for each place."""
     args = get_args(annotation) or (Any, ...)
     if args[-1] is ...:
         write, read = _list_shape(types.GenericAlias(list, args[:1]), converter)
@@ -166,6 +173,7 @@ def _namedtuple_shape(annotation: Any, converter: Converter) -> Shape:
 
 
 def _fixed_shape(args: Iterable[Any], make: Callable[[list[Any]], Any], converter: Converter) -> Shape:
+    """The shape of a value with a fixed number of members: a JSON array. Another length raises `ValueError`."""
     shapes = [_member(item, converter) for item in args]
     return (
         lambda value: [write(item) for (write, _), item in zip(shapes, value, strict=True)],
@@ -174,6 +182,7 @@ def _fixed_shape(args: Iterable[Any], make: Callable[[list[Any]], Any], converte
 
 
 def _dict_shape(annotation: Any, converter: Converter) -> Shape:
+    """The shape of a mapping: a JSON object, whose keys are text or JSON text."""
     key, value = get_args(annotation) or (Any, Any)
     write_key, read_key = _member(key, converter)
     write, read = _member(value, converter)
@@ -189,6 +198,7 @@ def _dict_shape(annotation: Any, converter: Converter) -> Shape:
 
 
 def _typeddict_shape(annotation: Any, converter: Converter) -> Shape:
+    """The shape of a TypedDict: a JSON object. Missing required keys are refused; extra keys are kept as they are."""
     origin = get_origin(annotation) or annotation
     shapes = {name: _member(hint, converter) for name, hint in get_type_hints(origin).items()}
     # `__required_keys__` is wrong for `NotRequired` in annotations that are text.
@@ -262,6 +272,7 @@ def _is_scalar_literal(annotation: Any) -> bool:
 
 
 def _raw_test(members: list[Any]) -> Callable[[Any], bool]:
+    """A test for values of a union that are stored without a name: scalars, and literals of scalars."""
     kinds = frozenset[type]().union(*(_READABLE[member] for member in members if member in SCALARS))
     literals = {(type(value), value) for member in members if _is_scalar_literal(member) for value in get_args(member)}
     return lambda value: type(value) in kinds or (type(value) in SCALARS and (type(value), value) in literals)
@@ -286,6 +297,7 @@ def _secret_shape(_annotation: Any, _converter: Converter) -> Shape:
 
 
 def _alias_shape(building: set[Any], annotation: Any, converter: Converter) -> Shape:
+    """The shape of an alias. `building` holds the aliases in progress, to stop the recursion of a recursive one."""
     if annotation in building:
         # An alias that contains itself. Its shape is complete by the time a value is written or read.
         shape = functools.cache(lambda: _member(resolve(annotation), converter))
@@ -357,6 +369,7 @@ def _unknown_read(annotation: Any) -> Callable[[Any, Any], Any]:
 
 
 def _register(converter: Converter, matches: Callable[[Any], bool], shape: Callable[[Any, Converter], Shape]) -> None:
+    """Register a shape with cattrs, for every annotation that matches."""
     converter.register_unstructure_hook_factory(matches, lambda annotation: shape(annotation, converter)[0])
     converter.register_structure_hook_factory(matches, lambda annotation: _reader(shape(annotation, converter)[1]))
 
@@ -366,6 +379,7 @@ def _reader(read: Read) -> Callable[[Any, Any], Any]:
 
 
 def _scalar_reader(kind: type) -> Callable[[Any, Any], Any]:
+    """The reader of a scalar: strict about classes, apart from the promotions in `_READABLE`."""
     readable = _READABLE[kind]
 
     def read(data: Any, annotation: Any) -> Any:

@@ -34,6 +34,7 @@ def write_own(codec: Codec, value: Any, where: str) -> str:
 
 
 def _write(codec: Codec, value: Any, where: str) -> str:
+    """The text of a value. Containers are written member by member, so that each member keeps its own form."""
     kind = type(value)
     if kind in (list, tuple):
         return f"[{','.join([_write(codec, item, where) for item in value])}]"
@@ -65,6 +66,7 @@ def read_own(coder: Coder, text: str, written_as: str | None) -> tuple[str, Any]
 
 
 def _read(coder: Coder, data: Any, written_as: str | None) -> Any:
+    """The value of the data by the annotation, or, if that fails, as the member of a union that `written_as` names."""
     try:
         return coder.read(data, "given")
     except CodecError as misfit:

@@ -130,6 +130,10 @@ def make_validation_error(cls: Any, args: list[Any]) -> BaseException:
 
 
 def _line(line: dict[str, Any]) -> dict[str, Any]:
+    """One problem of a validation error, with the type that reproduces its message.
+
+    If pydantic would produce another message, a custom error carries the stored one.
+    """
     core = sys.modules["pydantic_core"]
     place = {"loc": tuple(line["loc"]), "input": line["input"]}
     exact = {**place, "type": line["type"], "ctx": line.get("ctx") or {}}

@@ -2,6 +2,9 @@
 
 Stricter than `==`: 1, 1.0 and True are three values here, at any depth. Also copies defaults that cannot be stored.
 Knows Python values only.
+
+A value that came back changed would make the first run and a replay differ, so the comparison must not overlook
+anything that a body could see: the class of a number in a list, the zone of a datetime, the class of a container.
 """
 
 from __future__ import annotations
@@ -54,6 +57,7 @@ def difference(value: Any, back: Any) -> str | None:
 
 
 def _is_same(kind: type, value: Any, back: Any) -> bool:
+    """Whether two values of one class are the same, for classes without fields or members to compare."""
     if kind in (datetime, time) and is_nameless(value):
         return False
     if kind is datetime:
@@ -88,6 +92,7 @@ def zones_in(value: Any, depth: int = 0) -> list[str]:
 
 
 def _pairs(kind: type, value: Any, back: Any) -> Iterable[tuple[Any, Any]]:
+    """The members of two containers of equal length, paired. Members of sets are paired by equality."""
     if issubclass(kind, dict):
         return chain(zip(value, back, strict=True), zip(value.values(), back.values(), strict=True))
     if issubclass(kind, set | frozenset):
@@ -110,6 +115,7 @@ def field_names(kind: type) -> tuple[str, ...] | None:
 
 
 def _became(value: Any, back: Any) -> str:
+    """The change of a value, in words."""
     hint = "; JSON has no NaN and no Infinity" if type(value) is float and not math.isfinite(value) else ""
     return f"{show(value)} ({type(value).__name__}) came back as {show(back)} ({type(back).__name__}){hint}"
 

@@ -35,8 +35,8 @@ def write_datetime(value: datetime) -> str:
         return text
     key = zone_key(value)
     if key is not None:
-        is_said = not value.fold or value.utcoffset() != value.replace(fold=0).utcoffset()
-        return f"{text}[{key}]{'' if is_said else _FOLD}"
+        offset_is_enough = not value.fold or value.utcoffset() != value.replace(fold=0).utcoffset()
+        return f"{text}[{key}]{'' if offset_is_enough else _FOLD}"
     return f"{text}{_FOLD}" if value.tzinfo is None and value.fold else text
 
 
@@ -72,6 +72,7 @@ def read_time(text: str) -> time:
 
 
 def _split(text: str) -> tuple[str, bool, tzinfo | None]:
+    """The ISO text, whether the text is marked as folded, and the zone of a text; the zone is None without a suffix."""
     is_folded = text.endswith(_FOLD)
     text = text.removesuffix(_FOLD)
     if not text.endswith("]"):

@@ -184,8 +184,8 @@ INVALID: tuple[tuple[str, dict[str, Any], type[DurableError], str], ...] = (
     ("send_event", {"name": "a", "payload": "5", "expire_after": -5}, InvalidValue, "expire_after"),
     ("create_schedule", {"name": "s" * 201, "job": JOB}, InvalidValue, "the limit is 200"),
     ("create_schedule", {"name": "s", "job": JOB}, CodecError, "parameter 'order' has no default"),
-    ("create_schedule", {"name": "s", "job": PLANLESS | {"plan": {"cron": "x"}}}, InvalidValue, "no cron expression"),
-    ("create_schedule", {"name": "s", "job": PLANLESS | {"plan": {}}}, InvalidValue, "needs either cron= or every="),
+    ("create_schedule", {"name": "s", "job": PLANLESS | {"plan": {"cron": "x"}}}, InvalidValue, "not a cron"),
+    ("create_schedule", {"name": "s", "job": PLANLESS | {"plan": {}}}, InvalidValue, "pass either cron= or every="),
     ("create_schedule", {"name": "s", "job": PLANLESS | {"plan": {"every": 5}}}, InvalidValue, "at least one second"),
 )  # fmt: skip
 
