@@ -13,8 +13,8 @@ Follow an event for a suspended workflow through this room:
    the workflow's row and its timer. If no wait fits, `Postbox.put_event` keeps the event instead.
 4. The coordinator takes the batch (`State.seal`), commits it, and opens the next one (`State.next_batch`).
 
-Decisions change a workflow only through the verbs of `workflows`, which are those of the blueprint. Each verb checks the
-transition table (`WorkflowRecord.with_status`), writes the row and moves the timer.
+Decisions change a workflow only through the verbs of `workflows`, which are those of the blueprint. Each verb checks
+the transition table (`WorkflowRecord.with_status`), writes the row and moves the timer.
 
 | verb                     | the workflow                                                     |
 |--------------------------|------------------------------------------------------------------|
@@ -41,9 +41,9 @@ The other names of the blueprint:
 | `get_active`             | `state`   | a workflow whose body may be stepped: not ended, not parked                   |
 | `recover_workflows`      | `state`   | a page of the workflows that were running or parked at the last commit        |
 
-The other files: `chronicle` (histories and progress), `postbox` (pending events), `archive` (dead letters, senders' ids,
-broadcasts that were taken), `timetable` (schedules), `trials` and `deaths` (which workflow may have caused a crash),
-`family` (children), `bodies` (live sessions), `outbox` (letters to and from other shards).
+The other files: `chronicle` (histories and progress), `postbox` (pending events), `archive` (dead letters, senders'
+ids, broadcasts that were taken), `timetable` (schedules), `trials` and `deaths` (which workflow may have caused a
+crash), `family` (children), `bodies` (live sessions), `outbox` (letters to and from other shards).
 
 A store may have several shards. A state belongs to one of them and never changes data of another. It may read there:
 `by_key` and `find` return what the other shard committed last. To change something there, a decision posts a letter
