@@ -16,7 +16,7 @@ from durable.runner.fibers import WaitCondition
 
 
 def check_state(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """Record a state and continue, in the commit in which the round ends. If it is too large, the body gets an error."""
+    """Record a state and continue, in the commit that ends the round. If it is too large, the body gets an error."""
     try:
         check_payload(turn, "loop: state", wait.input)
     except PayloadTooLarge as error:
