@@ -156,7 +156,7 @@ async def test_terminate_without_code_says_that_undos_are_unknown(store: Store) 
         assert await script.terminate("a") is True
         (undo,) = (await script.runs.describe("a")).failed_undos
         assert (undo.undo, undo.error_type) == ("unknown", "terminated")
-        assert "nobody knows which undos were owed" in undo.message
+        assert "it is unknown which undos were owed" in undo.message
         assert "cancel-order" in undo.message
     async with WorkflowEngine(store, workflows=[order]) as engine:
         assert await engine.query_status("a") is WorkflowStatus.CANCELLED

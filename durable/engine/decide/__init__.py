@@ -1,8 +1,8 @@
 """From an operation to what changes: one file per noun.
 
 A decision is a synchronous function `decide_...(turn, operation) -> reply`. It reads `turn.state`, runs bodies, changes
-state through the verbs of `engine.state`, and adds effects for after the commit. It never waits and never does I/O of
-its own. The time is `turn.now`, the same for the whole batch.
+state through the verbs of `engine.state`, and adds effects for after the commit. It never waits and does no I/O itself.
+The time is `turn.now`, the same for the whole batch.
 
 Follow an event through this room:
 
@@ -18,17 +18,43 @@ Follow an event through this room:
 | `start`, `differences`                                     | a workflow is started, or the same call found again     |
 | `body`                                                     | load, feed, advance, settle: every step of every body   |
 | `activities`, `timers`, `pauses`, `loops`, `children`      | what a body waits for                                   |
+| `wait_rows`                                                | waits that have a row in the store                      |
 | `events`, `sending`, `event_types`, `misspelt`             | events on their way to a waiter                         |
-| `kept_events`, `dead_letters`                              | events that nobody has taken, or will take              |
-| `cancel`, `endings`, `kinship`                             | how a workflow stops, and who stops or wakes with it    |
+| `kept_events`, `dead_letters`                              | events that are not taken yet, or never will be         |
+| `cancel`, `endings`, `kinship`                             | how a workflow stops, and which others stop or wake up  |
+| `schedules`                                                | schedules and their ticks                               |
 | `recovery`, `retention`, `long_decisions`                  | what the engine does without being asked                |
 | `queries`, `description`, `lists`, `published`, `watch`    | questions; they change nothing                          |
 | `dry_run`                                                  | a body rebuilt only to look at it                       |
+| `router`, `letters`                                        | messages to other shards, and from them                 |
+| `elsewhere`, `children_elsewhere`, `events_elsewhere`      | what one shard asks of another, and its answers         |
+| `guests`                                                   | waits of other shards in the line for an event          |
 
 Rules:
 
 - A decision changes rows only through `turn.state`. `tests/test_house.py` refuses any other access to the batch.
 - An error of ours (`DurableError`) refuses the operation, and must be raised before anything has changed.
-- One bad row never stops other workflows: decisions that read somebody else's row expect a `CodecError`.
+- One bad row never stops other workflows: decisions that read the row of another workflow expect a `CodecError`.
 - A wait is never registered while an event that it may take is pending. Suspend-and-check is one decision.
+
+**Letters.** A store may have several shards, each with its own coordinator. A decision changes only its own shard. A
+message for a workflow of another shard becomes a letter, and `router.send` chooses: it sends the message to the loop of
+step 4 if the addressee lives here, and posts a letter otherwise. The letter is written in the commit of the decision
+that sends it, and deleted in the commit of the decision that handles it, so its message takes effect exactly once.
+
+Follow a child whose id belongs to another shard:
+
+1. `children.check_child` finds that the child lives elsewhere. `elsewhere.note_question` stores a row for the wait: the
+   row is the memory that the question was asked. `router.send` posts `StartChild`.
+2. The child's shard reads the letter (`letters.decide_read_letter`). `children_elsewhere.start_child` stores the child
+   and a *guest* row for the parent's wait. The child's body runs after that commit.
+3. The child ends. `kinship.wake_parent` finds the guest row, drops it and posts `ChildEnded`.
+4. The parent's shard reads that letter. `elsewhere.hear` puts the answer into the row of the wait and has the wait
+   looked at, and `body.is_answered` feeds it to the body. If the parent is parked, the answer stays in the row.
+
+An untargeted event belongs to the shard of its name and key, its *home*. A workflow of another shard registers its wait
+there as a guest (`guests`), and an event that fits is offered to it by letter. The wait may be over when the offer
+arrives, or the workflow may be parked: then the event goes back (`events_elsewhere`).
+
+With one shard, `router.send` only passes the message on, and no letter is ever written.
 """

@@ -1,4 +1,4 @@
-"""An attempt of an activity has ended."""
+"""An attempt of an activity has ended: its result goes to the body, or the next attempt is planned."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from durable.model.records import (
 )
 from durable.model.retry import is_permanent, next_delay
 
-# A name of its own, for every step: to Python 3.11 a member of an enum is as dear as a call.
+# Bound once: on Python 3.11 an attribute of an enum costs as much as a call.
 _OK = EntryStatus.OK
 
 
 def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
-    """An attempt has ended: record it, unless nobody waits for that attempt any more.
+    """An attempt has ended: record it, unless the workflow no longer waits for that attempt.
 
-    The workflow may have been cancelled, raced past this position, continued as another round or ended meanwhile;
-    then the answer is late, and late answers change nothing.
+    In the meantime the workflow may have been cancelled, moved past this position, continued as another round, or
+    ended. Then the answer is late, and late answers change nothing.
     """
     state = turn.state
     key, position = op.key, op.position
@@ -32,12 +32,12 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
         return
     loaded = state.touch(key) or _reload(turn, key)
     if loaded is not None and op.mends not in (None, loaded.session.past.mends):
-        # An attempt of the same number, which began before an operator has set the workflow right.
+        # An attempt with the same number that began before an operator retried or repaired the workflow.
         return
-    # Not before: what is in flight is not dispatched again by loading its workflow.
+    # Not earlier: loading the workflow would dispatch the activity again if it were not in flight.
     flights.pop(position, None)
     if key in state.trials.on_trial and not flights:
-        # What it began has ended, and the process lives.
+        # All its activities have ended, and the process is still alive.
         state.trials.acquit(key)
     wait = loaded.session.waits.get(position) if loaded is not None else None
     if loaded is None or wait is None or wait.attempt != op.attempt:
@@ -45,7 +45,7 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
     if op.error is None:
         feed(turn, loaded, wait, _OK, op.outcome, value=op.value)
         return
-    policy = wait.op.definition.retry  # type: ignore[attr-defined]  # what is in flight is an activity
+    policy = wait.op.definition.retry  # type: ignore[attr-defined]  # only activities are in flight
     where = f"{loaded.record.id}/{op.position}"
     delay = None if is_permanent(op.error) else next_delay(policy, op.error, op.attempt, where)
     if delay is not None and turn.now + delay > LATEST:

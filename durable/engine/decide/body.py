@@ -1,7 +1,12 @@
-"""Pure decisions: a workflow learns something and goes on.
+"""Every step of every body: load, feed, advance, settle.
 
-Feeding an entry and all that follows from it (the next waits, an end, the parent's wake-up, an event that is consumed)
-is one decision and so one commit.
+- `load` brings a body into memory, rebuilt from its history if need be.
+- `feed` records an entry and gives it to the body. All that follows from it (new waits, an end, the parent's wake-up,
+  an event that is consumed) is the same decision, and so the same commit.
+- `advance` does what the body asks for after a step.
+- `settle` brings the workflow's row in line with its waits: its status and its next timer.
+
+The engine marks each step before it runs (`State.mark`). If the process dies, the next engine knows the body and step.
 """
 
 from __future__ import annotations
@@ -40,17 +45,18 @@ from durable.runner.results import Completed, ContinueAs, Failed, SessionResult,
 from durable.runner.session import NOTHING_TRIMMED, WorkflowSessionRunner
 
 _UNREAD: Any = object()
-# Names of their own for what every step asks for: to Python 3.11 a member of an enum is as dear as a call.
+# Bound once: on Python 3.11 an attribute of an enum costs as much as a call, and every step needs these.
 _ACTIVITY = EntryKind.ACTIVITY
 _RUNNING, _SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED
-# What a NamedTuple does when it is called, without the call in between: every step makes two of them.
+# Creates a NamedTuple without the call of its `__new__` in Python: every step creates two of them.
 new_tuple = tuple.__new__
 
 
 def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
-    """The live body of a workflow, rebuilt from its history if need be; None if it had to be parked instead.
+    """The live body of a workflow, rebuilt from its history if need be.
 
-    A workflow that was parked and fits again goes on from here.
+    None if the workflow had to be parked because it cannot be rebuilt, or if it ended as soon as it was rebuilt. This
+    unparks a workflow that fits again.
     """
     loaded = turn.state.touch(record.key)
     if loaded is not None:
@@ -60,17 +66,17 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         session, result = rebuild(turn, record, history)
         rows = turn.state.waits.of(record.key)
     except (InvariantViolated, StorageError):
-        # A bug of ours, or a store that cannot be read, says nothing about this workflow.
+        # A bug in the engine or an unreadable store is not the fault of this workflow.
         raise
     except Exception as error:
-        # A body that cannot even be rebuilt must not take the others down.
+        # A body that cannot be rebuilt must not stop other workflows.
         park(turn, record, *parking_of(error))
     else:
         loaded = Loaded(record, session, last_seq(history), rows)
         turn.state.load(loaded)
         if record.crashes:
             _survive(turn, loaded)
-        # Before anything is said about how far it has come: an answer of `patched` is no progress.
+        # Before progress is compared: an answer of `patched` takes a number in the history, but is not progress.
         _look_after_history(turn, loaded)
         if record.status is WorkflowStatus.PARKED:
             turn.state.workflows.mark_resumed(loaded.record, record.wake_at)
@@ -79,7 +85,7 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
             wait = session.waits.get(position)
             if wait is None or wait.kind is not row.kind:
                 forget(turn, loaded, position)
-        # What it has spawned in earlier rounds stands in no history any more.
+        # The history of earlier rounds is gone, so it cannot show whether they spawned children.
         session.has_spawned = session.has_spawned or record.round > 0
         forget_known(turn, record, session)
         withdrawn: Sequence[WaitCondition] = ()
@@ -96,31 +102,31 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
 def rebuild(
     turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]
 ) -> tuple[WorkflowSessionRunner, SessionResult]:
-    """The body of a workflow, brought to where its history ends. Raises whatever keeps it from being rebuilt."""
+    """A new body, replayed to the end of a history. Raises whatever keeps it from being rebuilt."""
     mark_step(turn.state.mark, record.key, REBUILT if history else BEGINS)
     session = _session(turn, record)
     session.registered = partial(turn.state.waits.of, record.key)
     turn.state.watch.enter(record, session)
     try:
-        # A body that has never run yet takes the code of today.
+        # A body that has never run starts with the current code.
         is_new = record.key in turn.state.workflows.unbegun
         if not history and (is_new or is_first_run(record, history)):
             return session, session.start()
-        # One that has a history all the same is a fork.
+        # A body that has never run and has a history is a fork.
         return session, session.replay(history, is_new_fork=True) if is_new else session.replay(history)
     finally:
-        # Asked for only while the body is rebuilt.
+        # Needed only while the body is rebuilt.
         session.registered = tuple
         turn.state.watch.leave()
 
 
 def last_seq(history: Sequence[HistoryEntry]) -> int:
-    """The number of the last entry; loops trim those before it."""
+    """The number of the last entry. The length does not tell, because loops trim earlier entries."""
     return history[-1].seq if history else 0
 
 
 def begin(turn: Turn, record: WorkflowRecord, mail: int, arguments: Arguments | None) -> None:
-    """Run the body of a workflow that is new, and has no history yet."""
+    """Run the body of a new workflow for the first time."""
     mark_step(turn.state.mark, record.key, BEGINS)
     session = _session(turn, record, arguments)
     loaded = Loaded(record, session, 0, mail=mail)
@@ -136,9 +142,9 @@ def begin(turn: Turn, record: WorkflowRecord, mail: int, arguments: Arguments | 
 def feed(
     turn: Turn, loaded: Loaded, wait: WaitCondition, status: EntryStatus, outcome: str, *, value: Any = _UNREAD
 ) -> bool:
-    """Record what has come of a wait, and go on. False if the body cannot take it: then it is parked, nothing is
-    recorded, and whatever was to be fed is still there."""
-    # The wall clock may have been set back; a timer must not be seen to fire before its deadline.
+    """Record the outcome of a wait and step the body. False if the body cannot read the outcome: then the workflow is
+    parked, nothing is recorded, and the caller still has what it wanted to feed."""
+    # The wall clock may have been set back: a timer must not appear to fire before its deadline.
     at = loaded.session.now
     if at < turn.now:
         at = turn.now
@@ -147,7 +153,7 @@ def feed(
 
 
 def feed_retry(turn: Turn, loaded: Loaded, wait: WaitCondition, outcome: str, delay: int) -> None:
-    """Record a failed attempt and when the next one is due; the body does not learn of it."""
+    """Record a failed attempt and when the next one is due. The body does not take a step."""
     at = max(turn.now, loaded.session.now)
     retry_at = turn.now + delay
     entry = HistoryEntry(loaded.seq + 1, wait.position, wait.kind, wait.name, EntryStatus.RETRY, outcome, at, retry_at)
@@ -159,7 +165,7 @@ def feed_retry(turn: Turn, loaded: Loaded, wait: WaitCondition, outcome: str, de
 
 
 def feed_cancel(turn: Turn, loaded: Loaded) -> None:
-    """Raise `Cancelled` in the body, for the reason that its record tells."""
+    """Raise `Cancelled` in the body, with the reason in its record."""
     _feed(turn, loaded, _cancellation(turn, loaded), _UNREAD)
 
 
@@ -170,7 +176,7 @@ def _cancellation(turn: Turn, loaded: Loaded) -> HistoryEntry:
 
 
 def _tell_cancelled(turn: Turn, loaded: Loaded) -> SessionResult:
-    """Raise a `Cancelled` that was asked for while the code was missing, before the body does anything else."""
+    """Raise a `Cancelled` that was pending while the body could not run, before the body does anything else."""
     record, entry = loaded.record, _cancellation(turn, loaded)
     turn.state.workflows.raise_cancel(record)
     mark_step(turn.state.mark, record.key, crc32(b""), entry.outcome)
@@ -187,11 +193,11 @@ def _tell_cancelled(turn: Turn, loaded: Loaded) -> SessionResult:
 
 
 def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
-    """Do what the body now asks for."""
+    """Do what the body asks for after a step: withdraw and open waits, store its progress, or end the workflow."""
     session = loaded.session
     if session.answers or session.trimmed:
         _look_after_history(turn, loaded)
-    # Also on its way out a body has withdrawn waits: the children among them are to be cancelled.
+    # A body that ends has withdrawn waits too: the children among them must be cancelled.
     kinds = turn.kinds
     for wait in result.withdrawn if isinstance(result, Suspended) else session.withdrawn():
         if (act := kinds[wait.kind].withdrawn) is not None:
@@ -206,7 +212,7 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
     waits = session.waits
     is_passing = False
     for wait in result.opened:
-        # A wait may have been opened and withdrawn between two answers.
+        # A wait may have been opened and withdrawn in the same step.
         if waits.get(wait.position) is not wait:
             continue
         kind = kinds[wait.kind]
@@ -215,18 +221,18 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         if kind.look is not None:
             turn.messages.send(LookAgain(loaded.record.key, wait.position))
             is_passing = is_passing or kind.is_passing
-    # The state of a round is recorded next, in this decision; only then is it known what the body waits for.
+    # The state of a round is recorded next, in this decision; what the body waits for is known only after that.
     if not is_passing:
         settle(turn, loaded)
 
 
 def _look_after_history(turn: Turn, loaded: Loaded) -> None:
-    """Record what `patched` has answered, and let go of the rounds of loops that nobody needs any more."""
+    """Record the answers of `patched`, and trim finished rounds of loops, which no replay needs."""
     session, key = loaded.session, loaded.record.key
     for change_id, answer in session.answers:
         loaded.seq += 1
-        at, told = max(turn.now, session.now), "true" if answer else "false"
-        entry = HistoryEntry(loaded.seq, "", EntryKind.PATCH, change_id, EntryStatus.OK, told, at)
+        at, outcome = max(turn.now, session.now), "true" if answer else "false"
+        entry = HistoryEntry(loaded.seq, "", EntryKind.PATCH, change_id, EntryStatus.OK, outcome, at)
         turn.state.chronicle.append(key, entry)
     session.answers = ()
     turn.state.chronicle.trim(key, session.trimmed)
@@ -234,7 +240,7 @@ def _look_after_history(turn: Turn, loaded: Loaded) -> None:
 
 
 def _end(turn: Turn, loaded: Loaded, result: Completed | Failed | ContinueAs) -> None:
-    """End a workflow. One whose result cannot be stored fails, and first undoes what it owes."""
+    """End a workflow. If its result cannot be stored, it fails, but first its body runs the undos that it owes."""
     record, session = loaded.record, loaded.session
     refused = end_workflow(turn, record, result)
     if refused is None:
@@ -248,12 +254,12 @@ def _end(turn: Turn, loaded: Loaded, result: Completed | Failed | ContinueAs) ->
 
 
 def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """Have an activity run, unless it is in flight already or its next attempt is not due."""
+    """Start an activity after the commit, unless it is in flight already or its next attempt is not due."""
     if wait.retry_at is not None:
         if wait.retry_at > turn.now:
             return
-        # It begins, so its time wakes nobody any more. Many that are in flight at once must not be looked through at
-        # every step.
+        # The attempt begins, so it needs no timer. Otherwise every step would search the timed waits of all activities
+        # in flight.
         loaded.session.waits.timed.pop(wait.position, None)
     record = loaded.record
     flights = turn.state.in_flight.get(record.key)
@@ -269,7 +275,7 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     trials, on_trial = turn.state.trials, False
     if trials.waiting or trials.on_trial:
         if key in trials.waiting:
-            # Whoever woke it: its activities begin now, so from here on it is on trial.
+            # Its activities begin now, whatever woke it before its turn. So its trial begins as well.
             trials.admit(key)
         on_trial = key in trials.on_trial
     run = (key, id, round, position, attempt, op.definition, wait.args, wait.kwargs, mends, on_trial, record.name)
@@ -277,16 +283,19 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 
 def begin_attempt(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """The time of the next attempt has come."""
+    """The next attempt of an activity is due."""
     dispatch(turn, loaded, wait)
     settle(turn, loaded)
 
 
 def settle(turn: Turn, loaded: Loaded, held_up: int | None = None) -> None:
-    """Bring the record in line with what the body waits for. `held_up`: until when its timers must not fire."""
+    """Bring the workflow's row in line with its waits: the status and the next timer.
+
+    `held_up`: its timers must not fire before this instant, so wake it then instead (`guests.hold_up`).
+    """
     record, session = loaded.record, loaded.session
     waits = session.waits
-    # A wait that was put off is looked at again after a crash, because its workflow counts as running.
+    # A workflow with waits that were put off counts as running, so that recovery looks at them after a crash.
     status = _RUNNING if waits.open_activities or record.key in turn.state.put_off else _SUSPENDED
     wake_at = session.wake_at(turn.state.in_flight.get(record.key, ())) if waits.timed else None
     if held_up is not None:
@@ -329,7 +338,7 @@ def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
 
 
 def _survive(turn: Turn, loaded: Loaded) -> None:
-    """A body that died in an earlier life has come out of a step: if it died in that one, this does not count."""
+    """A body that died before has survived a step. If it died in the same step, that death no longer counts."""
     mark, record = turn.state.mark, loaded.record
     left = turn.state.deaths.survive(record.key, mark[WHERE], mark[WHAT])
     if left < record.crashes:
@@ -340,7 +349,7 @@ def _survive(turn: Turn, loaded: Loaded) -> None:
 
 
 def stop_activity(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """Nobody waits for an activity any more: cancel it where it runs."""
+    """The body no longer waits for an activity: cancel it where it runs."""
     key = loaded.record.key
     flight = turn.state.in_flight.get(key, {}).pop(wait.position, None)
     if flight is not None:
@@ -348,7 +357,7 @@ def stop_activity(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 
 def cancel_awaited(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """Nobody waits for a child any more: cancel it."""
+    """The body no longer waits for a child: cancel the child."""
     record = loaded.record
     child_id = child_id_of(record, wait.op, wait.position)
     where = place(record.round, wait.position)
@@ -360,7 +369,7 @@ def cancel_awaited(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 
 def is_answered(turn: Turn, loaded: Loaded, wait: WaitCondition) -> bool:
-    """Whether a wait has asked another shard before. If the answer is there, the body goes on with it."""
+    """Whether a wait has already asked another shard. If the answer has arrived, it is fed to the body here."""
     row = loaded.rows.get(wait.position)
     if row is None:
         return False

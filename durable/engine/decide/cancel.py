@@ -1,4 +1,8 @@
-"""A workflow is cancelled, or terminated with whatever it owes."""
+"""Cancel and terminate.
+
+`cancel` raises `Cancelled` in the body, which cleans up, runs the undos that it owes and then ends. `terminate` ends
+the workflow at once without running the body; the undos that it owed are given up and listed in its error.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +36,10 @@ from durable.runner.session import WorkflowSessionRunner
 
 
 def decide_cancel_workflow(turn: Turn, op: CancelWorkflow) -> bool:
-    """Cancel by id; False if it has ended already.
+    """Cancel by id; False if the workflow has ended already.
 
-    One whose row is damaged may owe undos that nobody can see, so only `terminate` ends it. Raises `WorkflowParked`.
+    A workflow whose row is damaged may owe undos that cannot be read, so only `terminate` ends it: raises
+    `WorkflowParked`.
     """
     record = shown(turn.state, op.id)
     if record.is_damaged:
@@ -45,10 +50,10 @@ def decide_cancel_workflow(turn: Turn, op: CancelWorkflow) -> bool:
 def cancel_workflow(
     turn: Turn, record: WorkflowRecord, reason: str | None, cause: CancelCause = CancelCause.REQUESTED
 ) -> bool:
-    """Raise `Cancelled` at the workflow's waits, again if it was raised before. It can only end cancelled from here on.
+    """Raise `Cancelled` in a body, even if it was raised before. From here on the workflow can only end cancelled.
 
-    A body that never ran has nothing to clean up and ends at once. One that cannot run now may owe undos: the
-    cancellation is kept, and raised when the body can be rebuilt.
+    A body that never ran has nothing to clean up, so its workflow ends at once. A body that cannot run now may owe
+    undos: the cancel is stored as pending, and raised when the body can be rebuilt.
     """
     if record.status.is_terminal:
         return False
@@ -60,12 +65,12 @@ def cancel_workflow(
     is_crashed = record.park_reason is ParkReason.CRASHED
     if record.cancel_pending or is_crashed:
         kept = state.workflows.cancel_workflow(record, reason, cause, is_pending=True)
-        # One that took the process down is rebuilt only when an operator retries it.
+        # A body that took the process down is rebuilt only when an operator retries it.
         if not is_crashed:
             load(turn, kept)
         return True
     loaded = load(turn, record)
-    # Loading it may have parked it, or shown that under new code it has nothing left to do.
+    # Loading may have parked the workflow, or ended it, because under new code it has nothing left to do.
     current = state.by_key(record.key) or record
     if current.status.is_terminal:
         return False
@@ -76,7 +81,7 @@ def cancel_workflow(
 
 
 def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:
-    """End a workflow at once; False if it has ended already. What it owes is given up, and its error says so."""
+    """End a workflow at once; False if it has ended already. The undos it owes are given up and listed in its error."""
     record = shown(turn.state, op.id)
     if record.is_damaged:
         return _end_damaged(turn, record, op.reason)
@@ -89,7 +94,7 @@ def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:
 
 
 def _end_damaged(turn: Turn, record: WorkflowRecord, reason: str | None) -> bool:
-    """End a workflow whose row cannot be read: the store writes a row that can be. One that had ended keeps its end."""
+    """End a workflow whose row cannot be read, by writing a readable row. If it had ended before, it keeps that end."""
     if record.mended is not None:
         turn.state.workflows.mend_workflow(record.mended)
         turn.effects.append(Ended(record.mended))
@@ -99,12 +104,12 @@ def _end_damaged(turn: Turn, record: WorkflowRecord, reason: str | None) -> bool
     return True
 
 
-# In place of the name of an error class: nothing was raised, the undo was never run to its end.
+# In place of the name of an error class: the undo raised nothing, because it never ran to its end.
 GIVEN_UP = "terminated"
 
 
 def given_up(turn: Turn, record: WorkflowRecord, reason: str | None) -> str | None:
-    """The error of a workflow that is terminated, as text: which undos were given up. None if it owed nothing."""
+    """The stored error of a terminated workflow, which lists the undos that were given up; None if it owed nothing."""
     undos = _owed_by(turn, record)
     if not undos:
         return None
@@ -127,14 +132,14 @@ def _owed_by(turn: Turn, record: WorkflowRecord) -> list[FailedUndo]:
     if not _may_owe(history):
         return []
     if record.park_reason is ParkReason.CRASHED:
-        # Rebuilding it may be what takes the process down.
+        # Rebuilding it may take the process down again.
         return [_unknown(record.park_detail or "")]
     with examined(turn, record, history) as body:
         return [_unknown(body.detail)] if isinstance(body, Misfit) else _undos_of(body[0])
 
 
 def _may_owe(history: list[HistoryEntry]) -> bool:
-    """Whether a step has succeeded: only then can an undo be owed."""
+    """Whether a step has succeeded. Otherwise no undo can be owed, and the body need not be rebuilt."""
     return any(entry.status is EntryStatus.OK and entry.position for entry in history)
 
 
@@ -158,5 +163,5 @@ def _unknown(problem: str) -> FailedUndo:
         step="unknown",
         undo="unknown",
         error_type=GIVEN_UP,
-        message=f"the body could not be rebuilt, so nobody knows which undos were owed: {problem[:500]}",
+        message=f"the body could not be rebuilt, so it is unknown which undos were owed: {problem[:500]}",
     )

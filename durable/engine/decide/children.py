@@ -1,8 +1,11 @@
-"""A workflow starts a child, waits for its end, or tells it to stop.
+"""A workflow starts a child, waits for its end, or cancels it.
 
-Here the child is started, and its end is handed over, in the decision of the parent. In another shard it is asked for
-by letter (`children_elsewhere` has the other side): its row is stored there, its body runs after that commit, and its
-end comes back as a letter.
+If the child belongs to this shard, all of that happens in the decision of the parent. If it belongs to another shard,
+the parent's shard asks for it by letter (`children_elsewhere` is the other side): the child's row is stored there, its
+body runs after that commit, and its end comes back as a letter.
+
+A child is found by its id and its *place*, which is the round and the position of the call. So a replay finds the child
+that is already there and never starts a second one.
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ from durable.runner.results import Failed
 
 
 def check_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """A workflow waits for a child: start it, or hand its end over if it has ended. Replay never starts a second."""
+    """A workflow calls a child: start it, or feed its end to the parent if it has ended already."""
     if turn.state.shard.count > 1 and _call_elsewhere(turn, loaded, wait, None):
         return
     child = own_child(turn, loaded, wait)
@@ -59,7 +62,10 @@ def check_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 def own_child(
     turn: Turn, loaded: Loaded, wait: WaitCondition, on_parent_close: OnParentClose | None = None
 ) -> WorkflowRecord | None:
-    """The child that a workflow calls here, as it was or just started; None if the body is told why not, or parked."""
+    """The child that a workflow calls here, started if need be.
+
+    None if that is impossible: then the parent's body was fed the error, or the parent is parked.
+    """
     parent = loaded.record
     definition: WorkflowDef[Any, Any] = wait.op.definition  # type: ignore[attr-defined]  # it is the call of a child
     id = child_id_of(parent, wait.op, wait.position)
@@ -84,7 +90,7 @@ def own_child(
 
 
 def _may_start(turn: Turn, loaded: Loaded, wait: WaitCondition, definition: WorkflowDef[Any, Any]) -> bool:
-    """Whether a workflow may start one more child. If not, the body is told why, or ends."""
+    """Whether a workflow may start one more child. If not, its body was fed the error, or the workflow has failed."""
     state, parent = turn.state, loaded.record
     try:
         if parent.depth >= state.config.max_child_depth:
@@ -96,14 +102,14 @@ def _may_start(turn: Turn, loaded: Loaded, wait: WaitCondition, definition: Work
         return False
     state.started[parent.key] = started = state.started.get(parent.key, 0) + 1
     if started > state.config.max_children_per_step:
-        # Not raised in the body, which could catch it and never come to the end of this step.
+        # Not raised in the body, which could catch it and never reach the end of this step.
         advance(turn, loaded, Failed(TooManyChildren(parent.name, state.config.max_children_per_step)))
         return False
     return True
 
 
 def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: WorkflowRecord) -> None:
-    """Feed a child's end to its parent."""
+    """Feed a child's end to its parent. The parent is parked if the child's error cannot be read."""
     try:
         outcome = outcome_of(child)
     except CodecError as problem:
@@ -113,7 +119,7 @@ def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: Work
 
 
 def check_spawn(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """Start a child, and let the body go on at once. Replay never starts a second one."""
+    """Start a child, and let the parent's body continue at once."""
     assert isinstance(wait.op, Spawn)
     if turn.state.shard.count > 1 and _call_elsewhere(turn, loaded, wait, wait.op.on_parent_close):
         return
@@ -123,13 +129,16 @@ def check_spawn(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 
 def give_up_spawn(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """A body gives up before it has heard that its child was started in another shard: nobody will ever know of it."""
+    """A body stops waiting before it gets the answer that its child was started in another shard: cancel that child.
+
+    Otherwise the child would run, and no body could ever refer to it.
+    """
     if wait.position in loaded.rows:
         cancel_awaited(turn, loaded, wait)
 
 
 def check_result(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """Hand over the end of a spawned child, or note who waits for it, so that its end finds the wait."""
+    """Feed the end of a spawned child to the body, or store a row, so that the child's end finds the wait."""
     if not turn.state.shard.owns_workflow(wait.name):
         if not is_answered(turn, loaded, wait):
             question = note_question(turn, loaded, wait, wait.name)
@@ -145,15 +154,15 @@ def check_result(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 
 def check_cancel_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """A body tells a spawned child to stop: that follows behind what it has sent before."""
+    """A body cancels a spawned child. The cancel follows in this decision, behind the events that the body has sent."""
     turn.messages.send(CancelSpawned(loaded.record.key, wait.position, turn.state.serial))
 
 
 def cancel_spawned(turn: Turn, loaded: Loaded, wait: WaitCondition, *, message: CancelSpawned) -> None:
-    """Cancel a spawned child; the body learns whether it was still there to be cancelled.
+    """Cancel a spawned child; the body gets whether the child was still running.
 
-    A child that is in the middle of a long decision first takes what it was sent before, as long as it gets ahead with
-    that. What is sent later does not hold the cancellation up, nor do events that the child does not care for.
+    A child in the middle of a long decision first takes what was sent to it before, as long as it makes progress with
+    that. Later events do not delay the cancel, nor do events that the child does not take.
     """
     assert isinstance(wait.op, CancelChild)
     if not turn.state.shard.owns_workflow(wait.name):
@@ -164,7 +173,7 @@ def cancel_spawned(turn: Turn, loaded: Loaded, wait: WaitCondition, *, message: 
         return
     unheard = _count_unheard(turn, child, message.after)
     if child.status is WorkflowStatus.RUNNING and child.key not in turn.state.loaded:
-        # After a crash nobody knows what was put off: loading it has all of its waits looked at first.
+        # After a crash the list of what was put off is gone. Loading the child looks at all of its waits first.
         load(turn, child)
         turn.messages.send(message)
     elif unheard and (message.unheard is None or unheard < message.unheard):
@@ -175,14 +184,17 @@ def cancel_spawned(turn: Turn, loaded: Loaded, wait: WaitCondition, *, message: 
 
 
 def _count_unheard(turn: Turn, child: WorkflowRecord, until: int) -> int:
-    """How many events up to a serial are in the mailbox of a child that goes on in the next batch."""
+    """How many events up to a serial are in the mailbox of a child that continues in the next batch; 0 for others."""
     if child.key not in turn.state.put_off:
         return 0
     return sum(event.serial <= until for event in turn.state.post.mailbox(target=child.key))
 
 
 def _spawned(turn: Turn, loaded: Loaded, wait: WaitCondition, *, shared: bool = False) -> WorkflowRecord | None:
-    """The child that a handle speaks of; None if it cannot be had: then the body is told, or parked."""
+    """The child that a handle refers to; None if there is none: then the body was fed the error, or is parked.
+
+    `shared`: a child of a workflow whose history this one has copied counts as well.
+    """
     try:
         child = turn.state.find(wait.name)
     except CodecError as problem:
@@ -190,7 +202,7 @@ def _spawned(turn: Turn, loaded: Loaded, wait: WaitCondition, *, shared: bool = 
         return None
     is_own = child is not None and child.parent_key == loaded.record.key
     if child is None or not (is_own or (shared and is_child_of(turn, child, _fork_sources(loaded)))):
-        # No child goes before its parent, unless somebody has removed it by hand.
+        # A purge never removes a child before its parent, so this one was removed by hand, or was never a child of it.
         feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(WorkflowNotFound(wait.name)))
         return None
     return child
@@ -205,7 +217,7 @@ def _fork_sources(loaded: Loaded) -> tuple[str, ...]:
 
 
 def _call_elsewhere(turn: Turn, loaded: Loaded, wait: WaitCondition, on_parent_close: OnParentClose | None) -> bool:
-    """Whether the child that a workflow calls or spawns here lives in another shard. If so it is asked for there."""
+    """Whether the child that a workflow calls or spawns here belongs to another shard. If so, ask for it there."""
     state, parent = turn.state, loaded.record
     id = child_id_of(parent, wait.op, wait.position)
     if state.shard.owns_workflow(id):
@@ -230,7 +242,7 @@ def _call_elsewhere(turn: Turn, loaded: Loaded, wait: WaitCondition, on_parent_c
 
 
 def _cancel_elsewhere(turn: Turn, loaded: Loaded, wait: WaitCondition, reason: str | None) -> None:
-    """Tell a child in another shard to stop. What was sent to it before arrives before this."""
+    """Cancel a child in another shard. Letters keep their order, so events that were sent to it before come first."""
     if not is_answered(turn, loaded, wait):
         parent, id = loaded.record, wait.name
         question = note_question(turn, loaded, wait, id)

@@ -1,4 +1,8 @@
-"""Children of this shard whose parents live in another: they are started, waited for and cancelled by letter."""
+"""Children of this shard whose parents belong to another shard: they are started, awaited and cancelled by letter.
+
+These functions handle the messages that `children` and `kinship` of the parent's shard have sent. Every question names
+the wait that asks (`WaitId`), and every answer repeats it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,10 @@ from durable.model.records import WorkflowRecord
 
 
 def start_child(turn: Turn, message: StartChild) -> None:
-    """Store a child that a workflow of another shard calls; its body runs after this commit."""
+    """Store a child that a workflow of another shard calls; its body runs after this commit.
+
+    If the child exists already, because its parent was retried, it is not started again.
+    """
     wait, id = message.wait, message.child_id
     try:
         child = turn.state.find(id)
@@ -43,7 +50,7 @@ def start_child(turn: Turn, message: StartChild) -> None:
 
 
 def await_child(turn: Turn, message: AwaitChild) -> None:
-    """A workflow of another shard waits for the end of a child that is its own, or that it shares with a fork."""
+    """A workflow of another shard waits for a child that it, or a workflow that it was forked from, has spawned."""
     child = _asked_for(turn, message.child_id, message.wait.key, message.fork_sources)
     if isinstance(child, WorkflowRecord):
         tell_or_note(turn, message.wait, child)
@@ -52,7 +59,7 @@ def await_child(turn: Turn, message: AwaitChild) -> None:
 
 
 def cancel_for(turn: Turn, message: CancelChild) -> None:
-    """A body of another shard tells a child that it has spawned to stop, and hears whether it was still there."""
+    """A body of another shard cancels a child that it has spawned, and gets whether the child was still running."""
     assert message.wait is not None, "it waits for the answer"
     child = _asked_for(turn, message.child_id, message.parent_key, ())
     if isinstance(child, WorkflowRecord):
@@ -63,14 +70,17 @@ def cancel_for(turn: Turn, message: CancelChild) -> None:
 
 
 def end_with_parent(turn: Turn, message: ParentEnded) -> None:
-    """A workflow of another shard has ended. Every child that it has asked for was started before."""
+    """A workflow of another shard has ended: its children here end with it, except those that are kept.
+
+    Letters keep their order, so every child that the workflow has asked for exists by then.
+    """
     close_children_here(turn, message)
 
 
 def _asked_for(
     turn: Turn, id: str, parent_key: int, fork_sources: tuple[str, ...]
 ) -> WorkflowRecord | CodecError | WorkflowNotFound:
-    """The child of a workflow of another shard, or of one whose history that one has copied; or why there is none."""
+    """The child with this id. An error if it is not a child of this parent or of a workflow that it was forked from."""
     try:
         child = turn.state.find(id)
     except CodecError as problem:
@@ -81,14 +91,14 @@ def _asked_for(
 
 
 def cancel_unawaited(turn: Turn, message: CancelChild) -> None:
-    """Nobody waits any more for a child that was called at a place, or its parent has ended: cancel it."""
+    """Cancel a child because its parent has ended or no longer waits for it. From this shard or another."""
     try:
         child = turn.state.find(message.child_id)
     except CodecError:
-        # A child whose row is damaged cannot be cancelled; that must not keep its parent from ending.
+        # A child whose row is damaged cannot be cancelled. That must not keep its parent from ending.
         return
-    # An id that the workflow has chosen may be a stranger's.
+    # A child id that user code has chosen may belong to an unrelated workflow.
     is_own = child is not None and (child.parent_key, child.parent_place) == (message.parent_key, message.place)
-    # One that is being cancelled cleans up in its own time: only a person, or a body that says so, cancels it again.
+    # A child that is being cancelled may take its time to clean up: only a person or an explicit call cancels it again.
     if child is not None and is_own and not child.cancel_requested:
         cancel_workflow(turn, child, reason_of(message.cause, message.parent_id), message.cause)

@@ -1,11 +1,11 @@
-"""What a workflow asks of another shard, and what it hears from there.
+"""Questions to another shard, and their answers.
 
-A question is noted in a row of its own, in the commit that sends it: **the row is the memory of what was sent**, so
-nothing is repeated when a body is rebuilt. The serial of the row makes the wait's name (`WaitId`), which every answer
-repeats. `retry` and `continue_as` drop the rows, so late answers to their old questions are ignored.
+A question is stored as a row of the wait, in the commit that sends it: **the row is the memory of what was sent**, so
+nothing is sent twice when a body is rebuilt. The row's serial is part of the wait's name (`WaitId`), which every answer
+repeats. `retry` and `continue_as` drop the rows, so late answers to old questions are ignored.
 
-An answer is put into the row, and the wait is looked at like any other. If the workflow is parked the answer stays
-there until its body can be rebuilt.
+An answer is put into the row, and then the wait is looked at like any other. If the workflow is parked, the answer
+stays in the row until the body can be rebuilt.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ from durable.model.homes import event_home, workflow_home
 from durable.model.records import EntryKind, EntryStatus, EventWait
 from durable.runner.fibers import WaitCondition
 
-# What stands before the id of the workflow that a question is about, so that it is no key of a child here.
+# Precedes the id of the workflow that a question is about, so that it cannot be mistaken for the key of a child here.
 _ABOUT = "@"
 
 
 def note_question(turn: Turn, loaded: Loaded, wait: WaitCondition, about: str) -> WaitId:
-    """Note durably that a wait asks another shard about the workflow with this id, or about nobody."""
+    """Store a row for a wait that asks another shard. Returns the wait's name, for the question.
+
+    `about` is the id of the workflow that the question is about; empty for an event that a body sends.
+    """
     key = loaded.record.key
     row = EventWait(
         workflow_key=key,
@@ -61,7 +64,7 @@ def row_of(turn: Turn, wait: WaitId) -> EventWait | None:
 
 
 def change_row(turn: Turn, row: EventWait) -> None:
-    """Note something else of a wait of this shard."""
+    """Replace the row of a wait of this shard, in memory and in the batch."""
     loaded = turn.state.loaded.get(row.workflow_key)
     if loaded is not None:
         loaded.rows[row.position] = row
@@ -69,7 +72,7 @@ def change_row(turn: Turn, row: EventWait) -> None:
 
 
 def hear(turn: Turn, message: Answer) -> None:
-    """Keep an answer with its question, and have the wait looked at. Ignored if nobody waits for it any more."""
+    """Store an answer with its question, and have the wait looked at. Does nothing if the wait is over."""
     row = row_of(turn, message.wait)
     if row is not None and row.asks is not None:
         change_row(turn, attrs.evolve(row, answer=_outcome(message)))
@@ -77,7 +80,7 @@ def hear(turn: Turn, message: Answer) -> None:
 
 
 def _outcome(message: Answer) -> tuple[EntryStatus, str]:
-    """What is recorded of an answer."""
+    """What an answer becomes in the history: the status and the outcome of the entry."""
     match message:
         case ChildEnded():
             return message.status, message.outcome
@@ -92,7 +95,7 @@ def _outcome(message: Answer) -> tuple[EntryStatus, str]:
 
 
 def withdraw(turn: Turn, row: EventWait) -> None:
-    """A wait is over: the shard in which it is noted, if there is one, is to forget it."""
+    """A wait is over: if another shard holds a copy of its row, tell that shard to drop it."""
     shards = turn.state.shard.count
     home: int | None = None
     turn.state.outbox.confirmed.discard((row.workflow_key, row.position, row.serial))
@@ -105,7 +108,10 @@ def withdraw(turn: Turn, row: EventWait) -> None:
 
 
 def forget_guest(turn: Turn, message: WaitWithdrawn) -> None:
-    """A wait of another shard is over. An offer, or an answer, that is on its way there finds that out."""
+    """A wait of another shard is over: drop its row here.
+
+    An offer or an answer may be on its way there already. Its receiver sees that the wait is over.
+    """
     key, position, serial = message.wait
     row = turn.state.waits.at(key, position)
     if row is not None and row.guest is not None and row.guest.serial == serial:

@@ -1,4 +1,8 @@
-"""Pure decisions: how a workflow stops being in work. It ends, is parked, or goes on as another round."""
+"""How a workflow stops running: it ends, is parked, or continues as another round.
+
+Whatever the workflow held is released in the same decision: activities, awaited children, waits, mail and timers. So an
+event that is sent while a workflow ends is either taken by it or found in its mailbox here, and never lost.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ from durable.runner.results import Completed, ContinueAs, Failed
 
 
 def check_payload(turn: Turn, where: str, text: str) -> None:
-    """Raises `PayloadTooLarge`."""
+    """Raise `PayloadTooLarge` if a text is over `max_payload_bytes`. `where` begins the message."""
     limit = turn.state.config.max_payload_bytes
     size = payload_size(text)
     if size > limit:
@@ -40,9 +44,9 @@ def check_payload(turn: Turn, where: str, text: str) -> None:
 def end_workflow(
     turn: Turn, record: WorkflowRecord, result: Completed | Failed | ContinueAs
 ) -> CodecError | PayloadTooLarge | None:
-    """The body has come to its end. Whatever it did, a workflow that is being cancelled ends cancelled.
+    """The body has ended. A workflow that is being cancelled ends CANCELLED, whatever its body returned or raised.
 
-    An error is returned, and nothing is done, if what the body returned cannot be stored.
+    Returns an error, and changes nothing, if the body's result cannot be stored.
     """
     if record.cancel_requested:
         text: str | None = None
@@ -65,15 +69,14 @@ def end_workflow(
 
 
 def _is_worth_telling(error: BaseException) -> bool:
-    """Whether a cancelled workflow keeps its error: what could not be undone, or why it was undoing when it came."""
+    """Whether a cancelled workflow keeps its error: an undo failed, or it was undoing after an earlier error."""
     return bool(failed_undos(error)) or (isinstance(error, Cancelled) and error.__cause__ is not None)
 
 
 def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:
     """End a workflow: its waits, activities and timers go, its mailbox becomes dead letters, its parent wakes up.
 
-    All of it is one decision, so no crash can come between a child's end and its parent's wake-up, and an event that
-    arrives while a workflow ends is either taken or found here.
+    All of it is one decision, so no crash can come between a child's end and its parent's wake-up.
     """
     state, key = turn.state, record.key
     loaded = state.loaded.get(key)
@@ -101,7 +104,7 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
 
 
 def leave_work(turn: Turn, record: WorkflowRecord) -> None:
-    """Stop the activities that run for a workflow, and cancel the children that it waits for."""
+    """Stop the activities of a workflow, and cancel the children that it waits for."""
     stop_activities(turn, record)
     loaded = turn.state.loaded.get(record.key)
     if loaded is None:
@@ -114,19 +117,19 @@ def leave_work(turn: Turn, record: WorkflowRecord) -> None:
 
 
 def stop_activities(turn: Turn, record: WorkflowRecord) -> None:
-    """Stop the activities that run for a workflow."""
+    """Stop the activities of a workflow that are in flight. Their late answers will be ignored."""
     if flights := turn.state.in_flight.pop(record.key, None):
         turn.effects += [StopActivity(record.key, flight[0], position) for position, flight in flights.items()]
 
 
 def child_id_of(record: WorkflowRecord, op: Any, position: str) -> str:
-    """The id of the child that a workflow calls at a position."""
-    given: str | None = op.child_id
-    return given or child_id(record.id, record.round, position)
+    """The id of the child that a workflow calls at a position: the one in the call, or one made from the position."""
+    chosen: str | None = op.child_id
+    return chosen or child_id(record.id, record.round, position)
 
 
 def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str, position: str | None = None) -> None:
-    """Set a workflow aside until its code or its data fits again. Nothing is appended and nothing is lost."""
+    """Set a workflow aside until its code or its data fits again. The history stays as it is, and so does its mail."""
     parked = turn.state.workflows.mark_parked(record, reason, detail)
     if parked is not record:
         turn.effects += [Parked(parked), log_lines.parked(parked, position)]
@@ -135,9 +138,9 @@ def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str, po
 
 
 def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> None:
-    """Begin the next round: the history goes and the new arguments come in one commit; the body starts after it.
+    """Begin the next round: the history is cleared and the new arguments are stored in one commit.
 
-    Each round is a commit of its own, so that a workflow that continues at once again and again holds up nobody.
+    The body starts in a later batch. So a workflow that continues over and over does not block the others.
     """
     state = turn.state
     definition = call.definition
@@ -158,7 +161,7 @@ def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> No
 
 
 def give_up_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, events: Sequence[PendingEvent]) -> None:
-    """What was sent to a workflow that has ended, and never taken, goes where the policy says."""
+    """Move the untaken mail of an ended workflow to where `dead_letter_policy` says. The events are dropped already."""
     policy = turn.state.config.dead_letter_policy
     if policy is DeadLetterPolicy.MOVE_TO_BROADCAST:
         for event in events:

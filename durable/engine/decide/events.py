@@ -1,8 +1,16 @@
-"""Pure decisions: events find those who wait for them, or are kept.
+"""Events meet waits: an event that is sent goes to a wait, and a wait that begins takes a pending event.
 
-A wait is never registered while an event that it may take is pending, and an event is never kept while somebody waits
-who may take it; both are looked up in the decision that would break the rule. An event that its waiter cannot read
-becomes a dead letter, and the waiter keeps waiting.
+Two rules hold after every decision:
+
+- No wait is open while an event that it may take is pending.
+- No event is pending while a wait that may take it is open.
+
+So `send` looks for waits before it keeps an event, and `check_events` looks for events as soon as a wait is open. Waits
+that were put off, and waits for events of other shards, catch up in a later decision (`long_decisions`, `guests`). An
+event that its waiter cannot read becomes a dead letter, and the waiter keeps waiting.
+
+Who may take what: a targeted event goes to its workflow only, an untargeted one to the longest wait, a broadcast to
+every wait. `DeliveryMode` may exclude events from before the workflow or the wait.
 """
 
 from __future__ import annotations
@@ -47,24 +55,26 @@ from durable.runner.fibers import WaitCondition
 
 
 def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
-    """Deliver or keep an event; the same event id again gets the first answer."""
+    """Deliver or keep an event. A repeat of an event id gets the first reply, and nothing is sent."""
     state = turn.state
-    if op.event_id is not None and (known := state.archive.sent(op.event_id)) is not None:
-        if known.digest != _fingerprint(op):
+    if op.event_id is not None and (earlier := state.archive.sent(op.event_id)) is not None:
+        if earlier.digest != _fingerprint(op):
             raise EventConflict(op.event_id)
-        return Queued() if known.reply == "" else Delivered(_takers(turn, known))
+        return Queued() if earlier.reply == "" else Delivered(_takers(turn, earlier))
     event, target = accept(turn, op)
     reply = send(turn, event, target)
     if op.event_id is not None:
-        told = "" if isinstance(reply, Queued) else json.dumps(reply.to)
-        sent = SentEvent(event_id=op.event_id, digest=_fingerprint(op), reply=told, at=turn.now)
+        takers = "" if isinstance(reply, Queued) else json.dumps(reply.to)
+        sent = SentEvent(event_id=op.event_id, digest=_fingerprint(op), reply=takers, at=turn.now)
         state.archive.put_sent(sent)
     return reply
 
 
 def accept(turn: Turn, op: SendEvent) -> tuple[PendingEvent, WorkflowRecord | None]:
-    """The event that is sent, and the workflow it is for, if it is for one that exists. Raises what its sender did
-    wrong; whether there is room is seen when it is kept."""
+    """The event to send, and its target if that exists. Raises for mistakes of the sender.
+
+    Room is checked later, because an event that is delivered at once needs none.
+    """
     check_payload(turn, f"event {op.name}: payload", op.payload)
     target, unstarted = _address(turn, op)
     check_type(turn, op, target)
@@ -86,14 +96,14 @@ def _fingerprint(op: SendEvent) -> str:
     return digest(op.name, op.event_key, op.to or "", op.payload)
 
 
-def _takers(turn: Turn, known: SentEvent) -> tuple[str, ...]:
-    """Who got an event when it was first sent. Raises `CodecError`."""
+def _takers(turn: Turn, sent: SentEvent) -> tuple[str, ...]:
+    """The ids of the workflows that got an event when it was first sent. Raises `CodecError`."""
     coder = turn.state.codec.coder(list[str], "the stored answer to an event id")
-    return tuple(coder.unpack(known.reply))
+    return tuple(coder.unpack(sent.reply))
 
 
 def _address(turn: Turn, op: SendEvent) -> tuple[WorkflowRecord | None, str | None]:
-    """Whose mailbox: a workflow's, that of an id that is not started yet, or nobody's."""
+    """The mailbox for an event: a workflow, or an id that is not started yet; neither for an untargeted event."""
     if op.to is None:
         return None, None
     target = turn.state.find(op.to)
@@ -107,17 +117,17 @@ def _address(turn: Turn, op: SendEvent) -> tuple[WorkflowRecord | None, str | No
 
 
 def send(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Delivered | Queued:
-    """Give an event to who waits for it, or keep it. Raises `PendingEventsFull`."""
+    """Deliver an event, or keep it. Raises `PendingEventsFull`."""
     if not event.consume:
-        # A broadcast stays for those who come later. It is kept first: if there is no room, nobody gets it.
+        # A broadcast is kept for later waits as well. Check first: if there is no room, no workflow may get it.
         _check_room(turn, event, target)
     takers = _deliver(turn, event, target)
     if takers is None:
-        # It is on its way to a workflow of another shard, which may give it back.
+        # On its way to a workflow of another shard, which may give it back.
         return Queued()
     if takers:
         return Delivered(takers)
-    # One that could not be read is a dead letter by now.
+    # An event that could not be read is a dead letter already.
     if event.consume and not turn.state.archive.is_buried(event):
         _check_room(turn, event, target)
         turn.state.post.put_event(event)
@@ -126,7 +136,7 @@ def send(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Deli
 
 
 def _deliver(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> tuple[str, ...] | None:
-    """Give an event to who waits for it; who got it, as `offer` says. A broadcast is kept as well."""
+    """Give an event to a wait that fits. Returns the takers, as `offer` does. A broadcast is kept as well."""
     if target is not None:
         return _deliver_to(turn, target, event)
     if event.unstarted is not None:
@@ -137,7 +147,7 @@ def _deliver(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> 
 
 
 def _check_room(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> None:
-    """Raise `PendingEventsFull` if an event cannot be kept."""
+    """Raise `PendingEventsFull` if there is no room to keep an event."""
     limit, post = turn.state.config.max_pending_events, turn.state.post
     mailbox = event.unstarted if target is None else target.id
     if mailbox is None:
@@ -149,10 +159,10 @@ def _check_room(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) 
 
 
 def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...] | None:
-    """Give an untargeted event to the one that has waited longest, or a broadcast to all; who got it.
+    """Give an untargeted event to the longest wait, or a broadcast to all waits. Returns the ids of the takers.
 
-    Those who cannot read it are passed over. If nobody else gets it, it becomes a dead letter. None: it is for one
-    workflow, and is on its way to another shard.
+    Waits that cannot read the event are skipped; if no other wait takes it, it becomes a dead letter. Returns None if
+    the event is on its way to a workflow of another shard.
     """
     takers: dict[int, str] = {}
     misfits: dict[int, tuple[WorkflowRecord, EventWait, str]] = {}
@@ -167,7 +177,7 @@ def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...] | None:
                     return None
                 hand_out(turn, row, event)
             continue
-        # A body that has just taken or skipped the broadcast may wait for the next one by now.
+        # A body that has just taken or skipped the broadcast may already wait for the next one.
         record = None if key in takers or key in misfits else turn.state.readable(key)
         if record is None or not _fits(record, row, event):
             continue
@@ -209,50 +219,49 @@ def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> tupl
 
 
 def _hand_over(turn: Turn, record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool | CodecError:
-    """Feed an event to a wait; False if the workflow turns out to be unable to take any, the error if it cannot read
-    this one."""
+    """Feed an event to a wait. False if the wait cannot take any event now; the error if it cannot read this one."""
     loaded = load(turn, record)
     if loaded is None:
         return False
     if turn.state.put_off and is_put_off(turn, row):
-        # What was sent before may be pending, and the wait is looked at soon.
+        # An earlier event may be pending for this wait, which is looked at in the next batch.
         return False
-    wait, known = loaded.session.waits.get(row.position), loaded.rows.get(row.position)
+    wait, current = loaded.session.waits.get(row.position), loaded.rows.get(row.position)
     # Under new code the body may wait for something else at this position.
-    return wait is not None and (known is row or known == row) and take(turn, loaded, wait, event)
+    return wait is not None and (current is row or current == row) and take(turn, loaded, wait, event)
 
 
 def take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
-    """Feed an event to a wait; the answer is that of `_hand_over`. It is read before anything is changed."""
+    """Decode an event and feed it to a wait. Returns what `_hand_over` returns; nothing changes before decoding."""
     try:
         coder = loaded.session.coder_of(wait.op)
         assert coder is not None, "an event has a payload"
     except CodecError as error:
-        # The type in the code cannot be stored at all, so the code is to blame and not the event.
+        # The payload type itself cannot be stored, so this is a bug in the code and not in the event.
         park(turn, loaded.record, ParkReason.UNREADABLE, str(error), wait.position)
         return False
     if not event.consume:
-        # Noted before the body goes on: its next wait must not take or skip the same broadcast again.
+        # Before the body is stepped: its next wait must not take or skip the same broadcast again.
         _pass_by(turn, loaded.record, event)
     mark_reading(turn.state.mark, loaded.record.key, wait.position, event.payload)
     try:
         value = coder.unpack(event.payload)
     except CodecError as error:
         return error
-    # The batch knows whether another has taken it before.
+    # Another workflow may have taken the broadcast in this batch.
     current = turn.state.post.current(event)
     if not event.consume and not current.taken and turn.state.shard.owns_key(event.serial):
-        # It does not count as pending any more.
+        # From now on it no longer counts as pending.
         turn.state.post.drop_event(current)
         turn.state.post.put_event(attrs.evolve(current, taken=True))
     return feed(turn, loaded, wait, EntryStatus.OK, event.payload, value=value)
 
 
 def _pass_by(turn: Turn, record: WorkflowRecord, event: PendingEvent) -> None:
-    """Note that a workflow has come past a broadcast."""
+    """Remember that a workflow has taken or skipped a broadcast, so that it never sees it again."""
     archive = turn.state.archive
     if record.cursors:
-        # As older stores hold it: in the row of the workflow, which grew with every key.
+        # Older stores kept this in the row of the workflow, which grew with every key. Move it.
         for taken in archive.taken_by(record):
             archive.put_taken(taken)
         turn.state.workflows.forget_cursors(record)
@@ -262,12 +271,15 @@ def _pass_by(turn: Turn, record: WorkflowRecord, event: PendingEvent) -> None:
 
 
 def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """A wait has begun: give it the first pending event that it may take, from the mailbox before the queue."""
+    """A wait has begun: give it the first pending event that it may take, from the mailbox before the queue.
+
+    If the queue is in another shard, the wait is registered there instead (`guests`).
+    """
     row = loaded.rows.get(wait.position)
     if row is None:
         return
     post, key = turn.state.post, loaded.record.key
-    # What it may not take is not even read: thousands may be kept.
+    # Events that it may not take are not even read: there may be thousands.
     after = _after(loaded.record, row)
     if loaded.mail is None:
         loaded.mail = post.pending_count(target=key)
@@ -283,7 +295,7 @@ def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 
 def _take_first(turn: Turn, loaded: Loaded, wait: WaitCondition, events: Iterable[PendingEvent]) -> bool:
-    """Give a wait the first of these events that it may take; whether it waits no more, or its workflow is parked."""
+    """Give a wait the first of these events that it can read. True if the wait is over or its workflow is parked."""
     row = loaded.rows[wait.position]
     for event in events:
         if is_expired(turn, event):
@@ -297,11 +309,11 @@ def _take_first(turn: Turn, loaded: Loaded, wait: WaitCondition, events: Iterabl
 
 
 def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
-    """Take an event out of the mailbox or the queue, and feed it."""
+    """Take an event out of the mailbox or the queue, and feed it. If that parks the workflow, the event goes back."""
     if not event.consume:
         return take(turn, loaded, wait, event)
     post = turn.state.post
-    # Before the body goes on: if this ends the workflow, what it has just taken must not be buried with its mail.
+    # Before the body is stepped: if this event ends the workflow, it must not become a dead letter with the mail.
     post.drop_event(event)
     answer = take(turn, loaded, wait, event)
     if answer is False:
@@ -310,7 +322,7 @@ def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: Pendin
 
 
 def drop(turn: Turn, events: Sequence[PendingEvent]) -> None:
-    """Remove events that nobody is to take any more."""
+    """Remove pending events, and forget which workflows took the removed broadcasts."""
     post = turn.state.post
     for event in events:
         post.drop_event(event)
@@ -320,7 +332,7 @@ def drop(turn: Turn, events: Sequence[PendingEvent]) -> None:
 
 
 def is_expired(turn: Turn, event: PendingEvent) -> bool:
-    """Whether an event is too old for whoever begins to wait now."""
+    """Whether an event is too old for a wait that begins now."""
     return event.expires_at is not None and event.expires_at <= turn.now
 
 
@@ -337,7 +349,7 @@ def _after(record: WorkflowRecord, row: EventWait) -> int:
 
 
 def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
-    """A workflow is new: what was sent to its id before becomes its mailbox. How much that was."""
+    """A workflow is new: events that were sent to its id before become its mailbox. Returns how many."""
     state = turn.state
     kept = state.post.mailbox(unstarted=record.id) if state.post.pending_count() else []
     for event in kept:

@@ -1,6 +1,7 @@
-"""Pure decisions: an untargeted event goes to a workflow of another shard, and comes back if that cannot take it.
+"""An untargeted event goes from its home to a workflow of another shard, and comes back if that cannot take it.
 
-See `guests` for the line in which such workflows wait.
+`guests` explains how the waits of other shards are registered. The functions here handle the letters: the first part in
+the home of the event, the second part in the shard of the workflow.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from durable.model.records import EventWait, Guest, PendingEvent, WorkflowStatus
 
 
 def register_guest(turn: Turn, message: WaitRegistered) -> None:
-    """A workflow of another shard waits for an event: offer it the first that it may take, or note it in the line."""
+    """A workflow of another shard waits for an event: offer it the first pending event that fits, or store its row."""
     state, wait = turn.state, message.wait
-    known = state.waits.at(wait.key, wait.position)
-    if known is not None and known.guest is not None and known.guest.serial == wait.serial:
+    before = state.waits.at(wait.key, wait.position)
+    if before is not None and before.guest is not None and before.guest.serial == wait.serial:
         raise InvariantViolated(f"{wait} was registered twice")
     rank = message.registration.rank or state.next_serial()
     registration = attrs.evolve(message.registration, rank=rank)
@@ -51,12 +52,12 @@ def register_guest(turn: Turn, message: WaitRegistered) -> None:
 
 
 def take_back(turn: Turn, message: EventReturned) -> None:
-    """An event that was offered elsewhere comes back: to its old place, and to whoever else waits for it."""
+    """An event that was offered to a guest comes back: offer it to the next wait, or put it back into its old place."""
     event = message.event
     if message.unreadable_by is not None:
         bury_for_guest(turn, event, message.unreadable_by)
     elif not is_expired(turn, event) and offer(turn, event) == () and not turn.state.archive.is_buried(event):
-        # Whether there is room is not asked: it was accepted before.
+        # Without a check for room: the event was accepted before.
         turn.state.post.put_event(event)
 
 
@@ -64,34 +65,34 @@ def take_back(turn: Turn, message: EventReturned) -> None:
 
 
 def take_offer(turn: Turn, message: EventOffered) -> None:
-    """An event has come for a wait of this shard: feed it, or give it back. What has expired on the way is gone."""
+    """An event was offered to a wait of this shard: feed it, or give it back. If it expired on the way, drop it."""
     event, row = message.event, row_of(turn, message.wait)
     if row is None or (row.name, row.event_key) != (event.name, event.event_key):
         _give_back(turn, event)
         return
     record = turn.state.by_key(row.workflow_key)
     assert record is not None, "it has a wait"
-    # What was sent for those who wait at that moment has found one: the way does not count.
+    # An event that expires when it is sent is for waits that are open at that moment. It found one, so it still counts.
     has_expired = is_expired(turn, event) and event.expires_at != event.sent_at
-    is_known = not event.consume and event.serial <= turn.state.archive.seen(record, event.name, event.event_key)
-    if has_expired or is_known:
+    is_seen = not event.consume and event.serial <= turn.state.archive.seen(record, event.name, event.event_key)
+    if has_expired or is_seen:
         row = attrs.evolve(row, unregistered=message.registration)
         change_row(turn, row)
         register_wait(turn, record, row)
         return
     loaded = None if record.status is WorkflowStatus.PARKED else load(turn, record)
-    # Under new code it may wait for something else by now.
+    # Loading runs new code, which may wait for something else.
     row = row_of(turn, message.wait)
     if row is None:
         _give_back(turn, event)
         return
-    # From here on there is nothing to withdraw.
+    # The offer has used up the registration, so there is none to withdraw.
     row = attrs.evolve(row, unregistered=message.registration)
     change_row(turn, row)
     if loaded is None:
         _give_back(turn, event)
     elif turn.state.put_off and is_put_off(turn, row):
-        # What lies in the mailbox comes first, and the wait is looked at soon: then it registers again.
+        # The mailbox comes first. The wait is looked at in the next batch, and registers again then.
         _give_back(turn, event)
     else:
         _feed_offer(turn, loaded, row, event)
@@ -101,7 +102,7 @@ def _feed_offer(turn: Turn, loaded: Loaded, row: EventWait, event: PendingEvent)
     record, wait = loaded.record, loaded.session.waits[row.position]
     answer = take(turn, loaded, wait, event)
     if answer is False:
-        # It was parked.
+        # The workflow was parked.
         _give_back(turn, event)
     elif isinstance(answer, CodecError):
         router.send(turn, EventReturned(event, Misfit(record.id, record.name, row.position, str(answer))))
@@ -109,6 +110,6 @@ def _feed_offer(turn: Turn, loaded: Loaded, row: EventWait, event: PendingEvent)
 
 
 def _give_back(turn: Turn, event: PendingEvent) -> None:
-    """The event goes home. A broadcast has never left it."""
+    """Send the event back to its home. A broadcast has never left it."""
     if event.consume:
         router.send(turn, EventReturned(event))

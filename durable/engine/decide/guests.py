@@ -1,12 +1,14 @@
-"""Waits for untargeted events whose home is another shard: how they get into the line there, and who may take what.
+"""Waits for untargeted events whose home is another shard: how they are registered there, and which events they get.
 
-The home of a name and key has the queue, and the line of those who wait: waits of its own workflows, and *guests*,
-which are waits of other shards that were registered by letter. An event goes to a guest in a letter, and comes back if
-it cannot be taken. So an event that one workflow takes is in exactly one place: the queue, a letter, a history, or
-among the dead letters.
+The home of a name and key holds the queue of events and the line of waits: those of its own workflows, and *guests*,
+which are waits of other shards, registered by letter. An event is offered to a guest in a letter, and comes back if it
+cannot be taken. So an event that is taken once is always in exactly one place: the queue, a letter, a history, or the
+dead letters.
 
 **An offer uses up the registration.** If the wait is still open afterwards, its shard registers it again in the same
-commit, at its first place in the line. A parked workflow gives the event back, and registers again when it runs.
+commit, and it gets its old place in the line. A parked workflow gives the event back, and registers again when it runs.
+
+The first half of this file runs in the shard of the workflow, the second half in the home of the event.
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ from durable.model.records import (
     WorkflowStatus,
 )
 
-# A wait that is new.
+# The registration of a new wait.
 NOT_REGISTERED = Registration()
-# How often it is looked whether a registration was handled, and for how long.
+# How often to check whether a registration was handled, and for how long.
 _POLL, _PATIENCE = SECOND // 4, 30 * SECOND
 
 
@@ -40,13 +42,13 @@ _POLL, _PATIENCE = SECOND // 4, 30 * SECOND
 
 
 def is_home(turn: Turn, name: str, event_key: str) -> bool:
-    """Whether untargeted events of this name and key meet those who wait for them in this shard."""
+    """Whether this shard holds the queue of untargeted events of this name and key, and the line of their waits."""
     shard = turn.state.shard
     return shard.count == 1 or event_home(name, event_key, shard.count) == shard.number
 
 
 def register_wait(turn: Turn, record: WorkflowRecord, row: EventWait) -> None:
-    """Register a wait in the home of its event, if it is not, and if its workflow could take an event."""
+    """Register a wait in the home of its event. Does nothing if it is registered, or if its workflow is parked."""
     registration = row.unregistered
     if registration is None or record.status is WorkflowStatus.PARKED:
         return
@@ -66,11 +68,11 @@ def register_wait(turn: Turn, record: WorkflowRecord, row: EventWait) -> None:
 
 
 def hold_up(turn: Turn, loaded: Loaded) -> int | None:
-    """Until when the timers of a workflow must not fire, because an event may be pending for it elsewhere.
+    """Until when the timers of a workflow must not fire, because an event may be pending for it in another shard.
 
-    What is pending comes before a limit that is over, so `within(0)` must hear from the home of the event: the
-    registration was handled there, and whatever was offered has been read since. A home that nobody owns holds nobody
-    up for longer than `_PATIENCE`.
+    A pending event wins over a time limit that has passed. So even `within(0)` must wait until the event's home has
+    handled the registration, and until the offers that it sent have been read here. If no process owns the home, the
+    timers fire after `_PATIENCE` all the same.
     """
     outbox, key, until = turn.state.outbox, loaded.record.key, None
     for row in loaded.rows.values():
@@ -84,7 +86,7 @@ def hold_up(turn: Turn, loaded: Loaded) -> int | None:
             until = turn.now + _POLL
             break
         outbox.confirmed.add(wait)
-        # In the next batch the inbox is read again.
+        # Until the next batch, which reads the inbox again: an offer may be in it.
         until = turn.now + 1
     if until is None or turn.now - outbox.held_up.setdefault(key, turn.now) >= _PATIENCE:
         outbox.held_up.pop(key, None)
@@ -96,7 +98,11 @@ def hold_up(turn: Turn, loaded: Loaded) -> int | None:
 
 
 def guest_fits(row: EventWait, event: PendingEvent) -> bool:
-    """Whether a guest may take an event. One of the open batch is newer than any letter."""
+    """Whether a guest may take an event.
+
+    Serials of different shards cannot be compared, so this compares the marks of commits. An event without a mark is
+    from the open batch, and so newer than any letter.
+    """
     assert row.guest is not None, "it waits in another shard"
     if not event.consume and event.serial <= row.guest.cursor:
         return False
@@ -106,7 +112,7 @@ def guest_fits(row: EventWait, event: PendingEvent) -> bool:
 
 
 def hand_out(turn: Turn, row: EventWait, event: PendingEvent) -> None:
-    """Offer an event that is pending to a guest. It leaves the queue; of a broadcast a copy does."""
+    """Offer a pending event to a guest. The event leaves the queue; of a broadcast only a copy does."""
     post = turn.state.post
     current = post.current(event)
     if event.consume:
@@ -118,7 +124,7 @@ def hand_out(turn: Turn, row: EventWait, event: PendingEvent) -> None:
 
 
 def offer_guest(turn: Turn, row: EventWait, event: PendingEvent) -> None:
-    """Send an event to a guest, whose registration is used up by that."""
+    """Send an event to a guest, which uses up the guest's registration."""
     assert row.guest is not None, "it waits in another shard"
     turn.state.waits.drop(row.workflow_key, row.position)
     wait = WaitId(row.workflow_key, row.position, row.guest.serial)

@@ -1,4 +1,8 @@
-"""Pure decisions: who hears of a workflow's end, and who ends with it. Part of the decision in which it ends."""
+"""A workflow ends: which workflows get its end, and which children end with it. Part of the decision that ends it.
+
+Upwards, `wake_parent` has the waits of the parent looked at, or sends the end by letter. Downwards, `close_children`
+cancels the children, here and in other shards.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +24,19 @@ from durable.model.records import (
     WorkflowStatus,
 )
 
-# The name of a wait for the end of a spawned child, whose key is the event key. No event can have it.
+# The name of a wait for the end of a spawned child; its event key is the child's key. No event can have this name.
 END = ""
 
 
 def reason_of(cause: CancelCause, parent_id: str) -> str:
-    """In words why a child is cancelled whose parent has ended, or goes on without it."""
+    """Why a child is cancelled, in words: its parent has ended, or continues without it."""
     if cause is CancelCause.PARENT_ENDED:
         return f"parent {parent_id!r} has ended"
     return f"workflow {parent_id!r} no longer waits for it"
 
 
 def outcome_of(child: WorkflowRecord) -> tuple[EntryStatus, str]:
-    """What a child's end is to those who wait for it. Raises `CodecError` for an error that cannot be read."""
+    """What a child's end becomes in the history of its parent. Raises `CodecError` if its error cannot be read."""
     if child.status is WorkflowStatus.SUCCEEDED:
         return EntryStatus.OK, child.result or "null"
     error: Exception = ChildWorkflowCancelled(child.id, child.cancel_reason)
@@ -44,12 +48,12 @@ def outcome_of(child: WorkflowRecord) -> tuple[EntryStatus, str]:
 
 
 def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
-    """A workflow has ended: look again at the waits of its parent that it may answer."""
+    """A workflow has ended: have the waits looked at that its end may answer, here or in another shard."""
     if record.parent_key is None or record.parent_place is None:
         return
     if record.on_parent_close is not None or not turn.state.shard.owns_key(record.parent_key):
-        # Its parent may wait for it anywhere, more than once or not at all. A parent that does not is left alone: it
-        # may have spawned thousands, and rebuilding it for each would take for ever.
+        # The parent may wait for it at any position, more than once or not at all. A parent that does not wait is not
+        # loaded: it may have spawned thousands of children, and rebuilding it for each would be far too slow.
         for wait in turn.state.waits.find_waiting_for_event(END, str(record.key)):
             if wait.guest is None:
                 turn.messages.send(LookAgain(wait.workflow_key, wait.position))
@@ -64,10 +68,10 @@ def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
 
 
 def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) -> None:
-    """A workflow ends: its children go with it, but for those that were spawned to be kept.
+    """A workflow ends: its children end with it, except those that were spawned to be kept.
 
-    The children that a live body waits for are known without asking. The store is asked where there may be others: the
-    body has spawned some, or there is no body that could tell.
+    `leave_work` has cancelled the children that the live body waits for. The store is searched only if there may be
+    others: the body has spawned children, or there is no live body to ask.
     """
     if turn.state.shard.count > 1:
         for shard in turn.state.outbox.tied(record.key):
@@ -77,7 +81,7 @@ def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) ->
 
 
 def close_children_here(turn: Turn, parent: ParentEnded) -> None:
-    """Cancel the children that a workflow, of this shard or another, has here, but for those to be kept."""
+    """Cancel the children in this shard of a workflow of any shard, except those that are kept."""
     for child in living_children(turn.state, parent.parent_key):
         if not is_kept(child):
             place = child.parent_place or ""
@@ -85,17 +89,17 @@ def close_children_here(turn: Turn, parent: ParentEnded) -> None:
 
 
 def is_kept(child: WorkflowRecord) -> bool:
-    """Whether a child goes on when its parent has ended."""
+    """Whether a child continues when its parent has ended."""
     return child.on_parent_close is OnParentClose.KEEP
 
 
 def tell_or_note(turn: Turn, wait: WaitId, child: WorkflowRecord) -> None:
-    """A workflow of another shard waits for the end of a child: tell it, or note who asks until the child has ended."""
+    """A workflow of another shard waits for the end of a child: send it, or store a guest row until the child ends."""
     if child.status.is_terminal:
         tell_end(turn, wait, child)
         return
-    known = turn.state.waits.at(wait.key, wait.position)
-    if known is not None and known.guest is not None and known.guest.serial == wait.serial:
+    before = turn.state.waits.at(wait.key, wait.position)
+    if before is not None and before.guest is not None and before.guest.serial == wait.serial:
         raise InvariantViolated(f"{wait} has asked for the end of {child.id!r} twice")
     row = EventWait(
         workflow_key=wait.key,
@@ -110,7 +114,7 @@ def tell_or_note(turn: Turn, wait: WaitId, child: WorkflowRecord) -> None:
 
 
 def tell_end(turn: Turn, wait: WaitId, child: WorkflowRecord) -> None:
-    """Tell a workflow of another shard how a child has ended."""
+    """Send the end of a child to a workflow of another shard."""
     try:
         router.send(turn, ChildEnded(wait, *outcome_of(child)))
     except CodecError as problem:

@@ -1,6 +1,6 @@
-"""Pure decisions: a letter from another shard is read, and the message in it is handled like one from here.
+"""A letter from another shard is read, and its message is handled like a message from this shard.
 
-The letter is deleted in the commit that has all that follows from it, so each takes effect once.
+The letter is deleted in the same commit as everything that follows from it, so it takes effect exactly once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from durable.errors import CodecError, NotSupported
 
 
 def decide_read_letter(turn: Turn, op: ReadLetter) -> None:
-    """Send the message of a letter to its handler. One that nobody can read is set aside; those behind it go on."""
+    """Pass the message of a letter to its handler. A letter that cannot be read is set aside, with an ERROR line.
+
+    A letter may be unreadable because a newer version of durable wrote it. It must not block the letters behind it.
+    """
     letter, outbox = op.letter, turn.state.outbox
     try:
         message = read_message(letter.text)
@@ -32,7 +35,10 @@ def decide_read_letter(turn: Turn, op: ReadLetter) -> None:
 
 
 def _marked(message: Message, mark: int) -> Message:
-    """The same message, with the mark of its letter where it speaks of the commit that has written it."""
+    """The same message, with the mark of the commit that wrote the letter.
+
+    The sender could not fill the mark in, because a batch has no mark before it is committed.
+    """
     if isinstance(message, WaitRegistered):
         stated = message.registration
         after = mark if stated.after_mark is None else stated.after_mark
@@ -40,6 +46,6 @@ def _marked(message: Message, mark: int) -> Message:
         registration = attrs.evolve(stated, after_mark=after, created_mark=created)
         return message._replace(registration=registration)
     if isinstance(message, EventOffered) and message.event.mark is None:
-        # It was offered in the commit in which it came in.
+        # It was offered in the same commit in which it was sent.
         return message._replace(event=attrs.evolve(message.event, mark=mark))
     return message

@@ -1,9 +1,11 @@
-"""Pure decisions that have grown long: the rest is done in the next batch, so that others are not held up.
+"""Splitting a long decision over several batches, so that one workflow does not block the others.
 
-A body may take thousands of pending events, start thousands of children or pass thousands of rounds without waiting.
-What it has done so far is committed, and what it waits for next is looked at in the next batch. Nothing is lost by a
-crash in between: the workflow stays RUNNING, so that a recovery loads it and looks at all of its waits. Nothing is
-overtaken either: until then no event is given to these waits and no timer fires.
+A body may take thousands of pending events, start thousands of children, or pass thousands of rounds without waiting.
+After `max_steps_per_decision` steps the batch is committed as it is, and the waits that are still to be looked at are
+*put off* to the next batch.
+
+A crash in between loses nothing: the workflow stays RUNNING, so recovery loads it and looks at all of its waits. And
+nothing is overtaken: until the next batch these waits get no event, and the workflow's timers do not fire.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from durable.model.records import EventWait, WorkflowStatus
 
 
 def put_off(turn: Turn) -> None:
-    """Leave all waits that are to be looked at to the next batches, what bodies send and whom they cancel behind them,
-    and the timers of their workflows."""
+    """Put off everything that is still to be handled: waits to look at, then events that bodies send, then children
+    that they cancel. Timers of their workflows are registered again, because they came due and did not fire."""
     state, messages = turn.state, turn.messages
     waiting: list[AtWait] = [*messages.take(LookAgain), *messages.take(EventSent), *messages.take(CancelSpawned)]
     for message in waiting:
@@ -32,7 +34,7 @@ def put_off(turn: Turn) -> None:
 
 
 def put_off_one(turn: Turn, message: AtWait) -> None:
-    """Leave a wait to the next batch."""
+    """Put off one message about a wait. Its workflow becomes RUNNING and is continued in a later batch."""
     state, key = turn.state, message.key
     if key not in state.put_off:
         state.put_off[key] = deque()
@@ -44,7 +46,7 @@ def put_off_one(turn: Turn, message: AtWait) -> None:
 
 
 def is_behind(turn: Turn, row: EventWait) -> bool:
-    """Whether another has waited longer for the same event, and was put off: it is served first."""
+    """Whether an older wait for the same event was put off. That wait must be served first."""
     waiting = (other for key in turn.state.put_off for other in waits_put_off(turn, key))
     same = (row.name, row.event_key)
     return any((other.name, other.event_key) == same and other.serial < row.serial for other in waiting)
@@ -69,7 +71,7 @@ def decide_check_waits(turn: Turn, op: CheckWaits) -> None:
 
 
 def take_up(turn: Turn, key: int) -> None:
-    """Have the waits of a workflow looked at that were put off, if any."""
+    """Send the messages of a workflow that were put off, if any, so that they are handled in this decision."""
     messages = turn.state.put_off.pop(key, None)
     if messages is None:
         return
@@ -79,5 +81,5 @@ def take_up(turn: Turn, key: int) -> None:
     if record is not None and not record.status.is_terminal and record.status is not WorkflowStatus.PARKED:
         loaded = load(turn, record)
         if loaded is not None:
-            # It was marked as running, and may have nothing to do but wait.
+            # It was marked RUNNING, and may have nothing left to do but wait.
             settle(turn, loaded)

@@ -1,4 +1,7 @@
-"""Pure decisions: a round of a loop has ended, and the state of the next one is recorded."""
+"""A round of a loop has ended: the state for the next round is recorded.
+
+From then on replay starts at that state, and the entries of the finished round are trimmed (`body.advance`).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from durable.runner.fibers import WaitCondition
 
 
 def check_state(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """Record a state and go on, in the commit in which the round has ended."""
+    """Record a state and continue, in the commit that ends the round. If it is too large, the body gets an error."""
     try:
         check_payload(turn, "loop: state", wait.input)
     except PayloadTooLarge as error:

@@ -1,7 +1,8 @@
-"""Where a message goes: to a handler in this decision, or by letter to the shard in which its addressee lives.
+"""Where a message goes: to a handler in this decision, or by letter to the shard of its addressee.
 
-With one shard everybody lives here, and nothing is looked up. An operation of a caller that belongs to another shard is
-refused: it was sent to the wrong coordinator. Knows homes and forms. Must not know how a message is handled.
+With one shard every message stays here, and no home is computed. `check_home` refuses an operation that belongs to
+another shard: it was sent to the wrong coordinator. The router knows where each message belongs, and nothing about how
+it is handled.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from durable.model.homes import Shard, event_home, key_home, schedule_home, work
 
 
 def send(turn: Turn, message: Message) -> None:
-    """Have a message handled where its addressee lives."""
+    """Have a message handled in the shard of its addressee: in this decision, or by letter."""
     shard = turn.state.shard
     if shard.count == 1:
         turn.messages.send(message)
@@ -52,7 +53,7 @@ def send(turn: Turn, message: Message) -> None:
 
 
 def send_to(turn: Turn, home: int, message: Message) -> None:
-    """Have a message handled in a shard that the message itself does not name."""
+    """Like `send`, for a message that does not show its home itself, such as `ParentEnded`."""
     if home == turn.state.shard.number:
         turn.messages.send(message)
     else:
@@ -60,7 +61,7 @@ def send_to(turn: Turn, home: int, message: Message) -> None:
 
 
 def home_of(message: Message, shards: int) -> int:
-    """The shard in which the addressee of a message lives."""
+    """The shard of a message's addressee: a workflow, an event's name and key, or the wait that has asked."""
     match message:
         case StartChild() | AwaitChild() | RetryChild() | CancelChild():
             return workflow_home(message.child_id, shards)
@@ -75,11 +76,11 @@ def home_of(message: Message, shards: int) -> int:
         case ChildStarted() | ChildRefused() | ChildEnded() | CancelAnswered() | SendAnswered() | EventOffered():
             return key_home(message.wait.key, shards)
         case _:
-            raise InvariantViolated(f"{type(message).__name__} does not say where it goes")
+            raise InvariantViolated(f"{type(message).__name__} does not show its home; use send_to")
 
 
 def home_of_send(operation: ops.SendEvent, shards: int) -> int:
-    """The shard that decides what becomes of an event: that of its target, or else of its name and key."""
+    """The shard that decides about an event: the shard of its target, or else of its name and key."""
     if operation.to is not None:
         return workflow_home(operation.to, shards)
     return event_home(operation.name, operation.event_key, shards)
@@ -98,7 +99,7 @@ _BY_SCHEDULE = (
 
 
 def home_of_operation(operation: ops.Operation[Any], shards: int) -> int | None:
-    """The shard that decides an operation of a caller; None for one that any shard answers for itself."""
+    """The shard that decides an operation; None if every shard answers for itself, as with lists and sweeps."""
     match operation:
         case ops.SendEvent():
             return home_of_send(operation, shards)
@@ -118,7 +119,7 @@ def home_of_operation(operation: ops.Operation[Any], shards: int) -> int | None:
 
 
 def check_home(shard: Shard, operation: ops.Operation[Any]) -> None:
-    """Raise `WrongShard` for an operation that another shard decides."""
+    """Raise `WrongShard` for an operation that another shard must decide."""
     home = home_of_operation(operation, shard.count)
     if home is not None and home != shard.number:
         raise WrongShard(type(operation).__name__, home, shard.number)

@@ -1,4 +1,8 @@
-"""A deadline has come, or a workflow is to continue."""
+"""A workflow's deadline has passed, or the workflow must be loaded and continued.
+
+What is pending is taken before a deadline counts: a wait first takes an event that it may take, and only then its limit
+ends it. So a workflow that is loaded long after its deadline behaves as if it had been in memory all along.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +22,18 @@ from durable.model.records import (
 )
 from durable.runner.fibers import WaitCondition
 
-# A name of its own, for every step: to Python 3.11 a member of an enum is as dear as a call.
+# Bound once: on Python 3.11 an attribute of an enum costs as much as a call.
 _OK = EntryStatus.OK
 
 
 def _reload(turn: Turn, key: int) -> Loaded | None:
-    """The body of a workflow that may have been let go of, ended or parked meanwhile."""
+    """The live body of a workflow, rebuilt if it was evicted; None if the workflow has ended, is parked, or is gone."""
     record = turn.state.get_active(key)
     return None if record is None else load(turn, record)
 
 
 def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
-    """A deadline has come. A body that begins only now, perhaps long after its time, first takes what is pending."""
+    """A deadline has passed. If the body has waits to look at, they first take what is pending; then timers fire."""
     if _reload(turn, op.key) is None:
         return
     take_up(turn, op.key)
@@ -40,9 +44,9 @@ def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
 
 
 def fire_due(turn: Turn, key: int) -> None:
-    """Fire the timers that are due, end the pauses that have expired and begin the attempts that are due.
+    """Fire the timers that are due, end the pauses that have expired, and begin the attempts that are due.
 
-    Which those are follows from the workflow itself, so a timer of a wait that is over fires nothing.
+    The due waits are read from the body, not from the timer. So a timer whose wait is over fires nothing.
     """
     loaded = _reload(turn, key)
     if loaded is None:
@@ -58,19 +62,19 @@ def fire_due(turn: Turn, key: int) -> None:
         act = turn.kinds[wait.kind].due
         assert act is not None, "a kind with deadlines says what becomes of them"
         act(turn, loaded, wait)
-    # The timer was taken out of the window when it came due; the next one goes in, even if it is the same instant.
+    # The timer was taken out of the window when it came due. Register the next one, even for the same instant.
     record = turn.state.by_key(key)
     if record is not None and record.wake_at is not None:
         turn.state.timers.register_timer(key, record.wake_at)
 
 
 def fire_timer(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """A timer fires."""
+    """A `sleep` is over: feed its end to the body."""
     feed(turn, loaded, wait, _OK, "null")
 
 
 def decide_resume_workflow(turn: Turn, op: ResumeWorkflow) -> None:
-    """Load a workflow and let it go on, also a parked one that may fit again."""
+    """Load a workflow and let it continue. This unparks a workflow whose code or data fits again."""
     turn.state.trials.rebuilt(op.key)
     record = turn.state.by_key(op.key)
     if record is not None and not record.status.is_terminal and record.park_reason is not ParkReason.CRASHED:

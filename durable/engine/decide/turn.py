@@ -1,4 +1,4 @@
-"""One decision in the making: the state it may change, the time, what leaves after the commit, and what follows."""
+"""`Turn`: what decision functions share, and `WaitKind`: what the engine does for one kind of wait."""
 
 from __future__ import annotations
 
@@ -24,23 +24,26 @@ class WaitKind:
 
     # The body has begun to wait.
     opened: Act | None = None
-    # The wait may have its answer: find it and feed it. Also done right after the wait was opened.
+    # The wait may have its answer: find it and feed it. Also called right after the wait was opened.
     look: Act | None = None
-    # The body waits no more, though it got no answer: it lost a race, was cancelled, or its code has changed.
+    # The body stopped waiting without an answer: it lost a race, was cancelled, or its code has changed.
     withdrawn: Act | None = None
-    # The deadline of the wait has come.
+    # The deadline of the wait has passed.
     due: Act | None = None
-    # The answer is there at once. Only then is it known what the body really waits for.
+    # `look` always feeds an answer, in the same decision. What the body really waits for is known only after that.
     is_passing: bool = False
 
 
 @attrs.define(eq=False)
 class Turn:
-    """What the decision functions share while one operation is decided."""
+    """What decision functions share while the operations of one batch are decided.
+
+    Decisions add `effects`, which leave after the commit, and `messages`, which are handled before the next operation.
+    """
 
     state: State
     now: int
     kinds: Mapping[EntryKind, WaitKind]
     effects: list[Effect] = attrs.field(factory=list)
-    # What follows in this decision.
+    # What follows from this decision, for the same or other workflows.
     messages: Messages = attrs.field(factory=Messages)

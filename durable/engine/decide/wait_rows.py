@@ -1,7 +1,8 @@
-"""Pure decisions: a wait has a row of its own while it is open, so that its answer finds it.
+"""Waits with a row: registering and forgetting them.
 
-Events, pauses and the ends of spawned children are waited for so, and whatever was asked of another shard. Where the
-wait is noted in another shard as well, that is told when it is over.
+A wait for an event or for the end of a spawned child has a row while it is open, so that its answer finds it. (Pauses
+and questions to other shards have rows as well: see `pauses` and `elsewhere`.) If another shard holds a copy of the
+wait, it gets a letter when the wait is over.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from durable.runner.fibers import WaitCondition
 
 
 def register_event(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """A body waits for an event: note it, so that the event finds it."""
+    """A body waits for an event: store a row, so that the event finds the wait."""
     assert isinstance(wait.op, EventOp)
     event = wait.op.event
     turn.state.waits.note_type(event.name, event.payload_type)
-    # If its home is elsewhere it is registered there once the mailbox has been looked through (`delivery`).
+    # If the event's home is another shard, the wait is registered there after its own mailbox was searched
+    # (`events.check_events`).
     unregistered = None if is_home(turn, event.name, wait.op.key) else NOT_REGISTERED
     register(
         turn, loaded, wait.position,
@@ -38,13 +40,13 @@ def register(
     mode: DeliveryMode = DeliveryMode.ALL,
     unregistered: Registration | None = None,
 ) -> None:
-    """Note durably who waits where for what, unless it is noted already."""
-    known = loaded.rows.get(position)
-    if known is not None and (known.name, known.event_key) == (name, event_key):
+    """Store the row of a wait, unless it has one for the same name and key already."""
+    before = loaded.rows.get(position)
+    if before is not None and (before.name, before.event_key) == (name, event_key):
         return
-    if known is not None and turn.state.shard.count > 1:
-        # Under new code it waits for something else.
-        withdraw(turn, known)
+    if before is not None and turn.state.shard.count > 1:
+        # Under new code the body waits for something else at this position.
+        withdraw(turn, before)
     row = EventWait(
         workflow_key=loaded.record.key,
         position=position,
@@ -60,12 +62,12 @@ def register(
 
 
 def forget_wait(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """A wait that has a row is over."""
+    """The body no longer waits: delete the row of the wait, if it has one."""
     forget(turn, loaded, wait.position)
 
 
 def forget(turn: Turn, loaded: Loaded, position: str) -> None:
-    """The wait at a position is over, if it has a row."""
+    """Delete the row at a position, if there is one, here and in the shard that holds a copy."""
     row = loaded.rows.pop(position, None)
     if row is not None:
         turn.state.waits.drop(loaded.record.key, position)

@@ -1,4 +1,7 @@
-"""What is to be seen of a workflow, for those who wait for it to change."""
+"""Waiting for a workflow to change: `AwaitChange` and the sight that answers it.
+
+The decision only returns a promise. The coordinator (`callers`) answers it after a commit that shows something new.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,18 @@ from durable.engine.operations import AwaitChange, Sight
 
 @attrs.frozen
 class Watched:
-    """Not an answer yet: it comes when there is something to see of this workflow that the caller has not seen."""
+    """A promise instead of an answer: the answer comes when this workflow shows something new to the caller."""
 
     key: int
 
 
 def decide_await_change(turn: Turn, op: AwaitChange) -> Watched:
-    """A promise, if there is such a workflow. Not at once: the rest of the batch may still change it."""
+    """Always a promise, because the rest of the batch may still change the workflow. Raises `WorkflowNotFound`."""
     return Watched(turn.state.record(op.id).key)
 
 
 def sight_of(turn: Turn, id: str) -> Sight:
-    """What is to be seen of a workflow. Raises `WorkflowNotFound`."""
+    """The status and progress of a workflow. Raises `WorkflowNotFound`."""
     record = turn.state.record(id)
     progress = turn.state.chronicle.progress_of(record.key)
     return Sight(record.status, None if progress is None else progress.value, turn.now)

@@ -1,11 +1,20 @@
 """State: what the engine knows, and the only code that writes to the open batch.
 
-One `State` belongs to one coordinator, and only its thread touches it. Three layers lie on top of each other: the
-store, the open batch over it, and live bodies over both. Every read looks through all three, so an operation sees
-everything that was decided before it in the same batch. A change is noted in the batch and seen at once; it becomes
-durable when the coordinator commits the batch.
+One `State` belongs to one coordinator, and only the coordinator's thread touches it. Three layers lie on top of each
+other: the store, the open batch over it, and live bodies over both. Every read looks through all three, so an operation
+sees everything that was decided before it in the same batch. A change is noted in the batch and visible at once; it
+becomes durable when the coordinator commits the batch.
 
-Decisions change a workflow only through the verbs of `workflows`, which are those of the blueprint:
+Follow an event for a suspended workflow through this room:
+
+1. `State.find` gives the record of its workflow, and `Waits.of` the rows of its waits. The decision picks one.
+2. The decision loads the body (`State.load`) and feeds it. `Chronicle.append` records the entry.
+3. The body waits again: `Waits.drop` removes the old row, `Waits.put` stores the new one, and `mark_suspended` changes
+   the workflow's row and its timer. If no wait fits, `Postbox.put_event` keeps the event instead.
+4. The coordinator takes the batch (`State.seal`), commits it, and opens the next one (`State.next_batch`).
+
+Decisions change a workflow only through the verbs of `workflows`, which are those of the blueprint. Each verb checks
+the transition table (`WorkflowRecord.with_status`), writes the row and moves the timer.
 
 | verb                     | the workflow                                                     |
 |--------------------------|------------------------------------------------------------------|
@@ -20,15 +29,25 @@ Decisions change a workflow only through the verbs of `workflows`, which are tho
 | `restart_workflow`       | had ended with its parent and starts again with it               |
 | `purge_workflow`         | is removed                                                       |
 
-Each verb checks the transition table (`WorkflowRecord.with_status`), writes the row and moves the timer.
+The other names of the blueprint:
 
-The other rooms: `chronicle` (histories and progress), `waits` (who waits for what), `postbox` (pending events),
-`archive` (dead letters, senders' ids, broadcasts that were taken), `timetable` (schedules), `timers` (the window of the
-next deadlines), `trials` (who may have caused the last crash), `family` (children), `bodies` (live sessions), `outbox`
-(letters to other shards, and those that were read).
+| name                     | file      | what it does                                                                  |
+|--------------------------|-----------|-------------------------------------------------------------------------------|
+| `register_timer`         | `timers`  | wakes a workflow or schedule at an instant                                    |
+| `cancel_timer`           | `timers`  | removes one timer                                                             |
+| `cancel_all_timers`      | `timers`  | removes all timers from memory when the engine stops; the rows keep deadlines |
+| `take_due_timers`        | `state`   | takes the timers whose deadline has passed out of the window                  |
+| `find_waiting_for_event` | `waits`   | the waits for an event, the longest first                                     |
+| `get_active`             | `state`   | a workflow whose body may be stepped: not ended, not parked                   |
+| `recover_workflows`      | `state`   | a page of the workflows that were running or parked at the last commit        |
 
-A store may have several shards. A state belongs to one of them and changes nothing that lives in another; what it reads
-there, by `by_key` or `find`, is what was committed last.
+The other files: `chronicle` (histories and progress), `postbox` (pending events), `archive` (dead letters, senders'
+ids, broadcasts that were taken), `timetable` (schedules), `trials` and `deaths` (which workflow may have caused a
+crash), `family` (children), `bodies` (live sessions), `outbox` (letters to and from other shards).
+
+A store may have several shards. A state belongs to one of them and never changes data of another. It may read there:
+`by_key` and `find` return what the other shard committed last. To change something there, a decision posts a letter
+(`Outbox.post`). The letter is part of the batch, so it exists exactly if the commit does.
 
 Nothing here decides anything: no policy, no clock, no reply.
 """

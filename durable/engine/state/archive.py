@@ -1,6 +1,11 @@
-"""What is left of events: which broadcasts a workflow has taken, dead letters and senders' ids. Over store and batch.
+"""What remains of an event after it was sent: taken broadcasts, dead letters and senders' event ids.
 
-Part of the coordinator's state; every change is noted in the batch.
+Three small tables, read through the open batch and then the store. Part of the coordinator's state.
+
+- *Taken broadcasts*: a broadcast stays in the store for every workflow that may want it. Each workflow remembers the
+  serial of the last one that it took, per name and key, and skips all up to there.
+- *Dead letters*: events that will never be taken, kept for an operator.
+- *Sent events*: the reply to each sender's event id, so that a repeated send gets the same reply.
 """
 
 from __future__ import annotations
@@ -32,62 +37,63 @@ class Archive:
             return fresh.serial
         is_cleared = record.key in self.batch.taken_cleared
         query = Taken(workflow_key=record.key, name=name, event_key=event_key)
+        # Older stores kept serials in the workflow's row, as `cursors`.
         stored = [] if is_cleared else [taken.serial for taken in self.backend.find(query)]
         return max(stored + [cursor[2] for cursor in record.cursors if cursor[:2] == (name, event_key)], default=0)
 
     def taken_by(self, record: WorkflowRecord) -> list[TakenBroadcast]:
-        """The last broadcast of each name and key that a workflow has taken."""
+        """The last broadcast that a workflow has taken, for each name and key."""
         is_cleared = record.key in self.batch.taken_cleared
         stored = () if is_cleared else self.backend.find(Taken(workflow_key=record.key))
         fresh = [taken for taken in self.batch.taken_put.values() if taken.workflow_key == record.key]
-        found = {(name, key): serial for name, key, serial in record.cursors}
-        found |= {(taken.name, taken.event_key): taken.serial for taken in (*stored, *fresh)}
+        serials = {(name, key): serial for name, key, serial in record.cursors}
+        serials |= {(taken.name, taken.event_key): taken.serial for taken in (*stored, *fresh)}
         return [
             TakenBroadcast(workflow_key=record.key, name=name, event_key=key, serial=serial)
-            for (name, key), serial in found.items()
+            for (name, key), serial in serials.items()
         ]
 
     def put_taken(self, taken: TakenBroadcast) -> None:
-        """A workflow has come up to this broadcast."""
+        """Remember that a workflow has taken every broadcast of this name and key up to this serial."""
         self.batch.taken_put[taken.workflow_key, taken.name, taken.event_key] = taken
 
     def forget_taken(self, name: str, event_key: str, oldest: PendingEvent | None) -> None:
-        """Broadcasts are gone: who has taken those before the oldest that is left need not be known any more."""
+        """Forget who took broadcasts that no longer exist: those before `oldest`, or all if none is left."""
         self.batch.taken_swept[name, event_key] = _NEVER if oldest is None else oldest.serial
 
     # --- dead letters and sent events -----------------------------------------------------------------------------
 
     def put_letter(self, letter: DeadLetter) -> None:
-        """Keep an event that its workflow never took."""
+        """Keep an event that nobody will take."""
         self.batch.letters_put[letter.id] = letter
 
     def letter(self, id: int) -> DeadLetter | None:
-        """The dead letter with this id."""
+        """The dead letter with this id, which is the serial of its event; None if there is none."""
         if (fresh := self.batch.letters_put.get(id)) is not None:
             return fresh
-        found = () if id in self.batch.letters_dropped else self.backend.find(Letters(id=id))
-        return found[0] if found else None
+        stored = () if id in self.batch.letters_dropped else self.backend.find(Letters(id=id))
+        return stored[0] if stored else None
 
     def is_buried(self, event: PendingEvent) -> bool:
         """Whether the open batch has made a dead letter of this event."""
         return event.serial in self.batch.letters_put
 
     def drop_letter(self, id: int) -> None:
-        """The letter was sent again or removed."""
+        """Remove a dead letter: it was sent again, removed by an operator, or kept for long enough."""
         self.batch.letters_put.pop(id, None)
         self.batch.letters_dropped.add(id)
 
     def put_sent(self, sent: SentEvent) -> None:
-        """Remember what was sent under a sender's event id, and what the sender was told."""
+        """Remember what was sent under a sender's event id, and the reply."""
         self.batch.sent_put[sent.event_id] = sent
 
     def drop_sent(self, rows: Iterable[SentEvent]) -> None:
-        """Forget senders' event ids that are too old."""
+        """Forget senders' event ids that are past their retention. A repeat counts as a new event from then on."""
         self.batch.sent_dropped.update(row.event_id for row in rows)
 
     def sent(self, event_id: str) -> SentEvent | None:
-        """What was sent before under a sender's event id."""
+        """The event that was sent under a sender's event id, with its reply; None if the id is new or forgotten."""
         if (fresh := self.batch.sent_put.get(event_id)) is not None:
             return fresh
-        found = () if event_id in self.batch.sent_dropped else self.backend.find(Sent(event_id=event_id))
-        return found[0] if found else None
+        stored = () if event_id in self.batch.sent_dropped else self.backend.find(Sent(event_id=event_id))
+        return stored[0] if stored else None

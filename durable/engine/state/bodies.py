@@ -1,4 +1,7 @@
-"""Live bodies: workflows in memory, the activities in flight for them, and who watches a body that is being stepped."""
+"""Live bodies: what the state keeps in memory for a loaded workflow, and the interface of the watchdog.
+
+A live body is a cache. It can be thrown away between two decisions and rebuilt from the history.
+"""
 
 from __future__ import annotations
 
@@ -9,40 +12,40 @@ import attrs
 from durable.model.records import EventWait, WorkflowRecord
 from durable.runner.session import WorkflowSessionRunner
 
-# An activity that was handed to the loop: the round and attempt it was decided for. A plain pair of numbers, which the
-# garbage collector soon leaves alone: there is one for every running activity. Nearly all of them are the same pair.
+# An activity that was handed to the loop: the round and the attempt it was decided for. There is one for every running
+# activity, so it is a plain pair of numbers, which the garbage collector stops tracking. Nearly all are FIRST_FLIGHT.
 Flight = tuple[int, int]
 FIRST_FLIGHT: Flight = (0, 1)
 
 
 @attrs.define(eq=False)
 class Loaded:
-    """A workflow in memory: its record and its live body."""
+    """A workflow in memory: its record, its live body, and the rows of its waits."""
 
     record: WorkflowRecord
     session: WorkflowSessionRunner
-    # The number of its last entry.
+    # The number of the last entry in its history.
     seq: int
     # Its registered waits for events and answers, by position.
     rows: dict[str, EventWait] = attrs.field(factory=dict)
-    # How many events lie in its mailbox; None until somebody counts them.
+    # How many events are in its mailbox; None until they are counted for the first time.
     mail: int | None = None
 
 
 class Watch(Protocol):
-    """Wants to know which body is being stepped."""
+    """Is called before and after every step of a body. The watchdog uses this to name a slow or stuck body."""
 
     def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
         """A body begins a step."""
         ...
 
     def leave(self) -> None:
-        """The step has ended."""
+        """The step has ended, normally or with an exception."""
         ...
 
 
 class Unwatched:
-    """Nobody watches."""
+    """The watch of a state without a watchdog."""
 
     def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
         """Do nothing."""

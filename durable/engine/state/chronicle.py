@@ -1,6 +1,8 @@
-"""What is recorded of workflows, and what they have published: over the store and the open batch.
+"""Histories and progress, over the store and the open batch. Part of the coordinator's state.
 
-Part of the coordinator's state; every change is noted in the batch.
+The open batch holds the new entries of all workflows in one list. Finding those of one workflow means going through
+that list, so it is done only for workflows that can appear in it: those in memory, and those evicted or changed since
+the batch was opened.
 """
 
 from __future__ import annotations
@@ -12,19 +14,19 @@ from durable.model.records import HistoryEntry, Progress
 
 
 class Chronicle:
-    """The histories of workflows, and their progress."""
+    """The history of each workflow, and the progress that it has published."""
 
     def __init__(self, backend: Backend, loaded: Container[int], let_go: set[int]) -> None:
         # The open batch; the state replaces it after each commit.
         self.batch = Batch()
         self._backend = backend
         self._loaded = loaded
-        # Who was in memory since the batch was opened, and is not any more. With those that are, nobody else is spoken
-        # of in it: looking through a great batch for each of many others would take for ever.
+        # Workflows evicted since the batch was opened. Only they and loaded workflows can have entries in it; scanning
+        # a large batch for each of many other workflows would be quadratic.
         self._let_go = let_go
 
     def of(self, key: int) -> list[HistoryEntry]:
-        """All that is recorded of a workflow."""
+        """The history of a workflow's current round, in order. Raises `CodecError` for a damaged entry."""
         batch = self.batch
         stored = [] if key in batch.restarted else self._backend.history(key)
         if key in self._let_go or key in self._loaded:
@@ -46,19 +48,19 @@ class Chronicle:
         self.batch.history.add(key, entry)
 
     def add(self, key: int, entries: Iterable[HistoryEntry]) -> None:
-        """Add to the history of a workflow that is not in memory."""
+        """Append entries to the history of a workflow that is not in memory."""
         self._let_go.add(key)
         for entry in entries:
             self.batch.history.add(key, entry)
 
     def trim(self, key: int, entries: Iterable[int]) -> None:
-        """Let go of entries that nobody needs any more."""
+        """Delete entries by number: finished rounds of loops, which no replay reads again."""
         self.batch.history_trimmed.update((key, entry) for entry in entries)
 
     def clear(self, key: int) -> None:
-        """Forget a workflow's history; the next round starts with an empty one."""
+        """Delete a workflow's history; the next round starts with an empty one."""
         self.batch.history = self.batch.history.without(key)
-        # The next round counts from 1 again, perhaps in this very batch: nothing of it must be trimmed.
+        # The next round counts from 1 again, perhaps in this batch. A trim of the old round must not hit its entries.
         self.batch.history_trimmed = {(owner, entry) for owner, entry in self.batch.history_trimmed if owner != key}
         self.batch.restarted.add(key)
 
@@ -67,7 +69,7 @@ class Chronicle:
         self.batch.progress_put[progress.workflow_key] = progress
 
     def progress_of(self, key: int) -> Progress | None:
-        """What a workflow has published last."""
+        """The progress that a workflow has published last, if any."""
         if (fresh := self.batch.progress_put.get(key)) is not None:
             return fresh
         stored = self._backend.find(ProgressOf(key))

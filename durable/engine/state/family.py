@@ -8,7 +8,10 @@ from durable.model.records import WorkflowRecord
 
 
 def living_children(state: State, parent_key: int) -> list[WorkflowRecord]:
-    """The children of a workflow that have not ended. Of those that the store holds, only the ones that end with it."""
+    """The children of a workflow that have not ended.
+
+    Children that the store holds are included only if they end with their parent; new ones always are.
+    """
     children = {child.key: child for child in state.backend.find(Children(parent_key))}
     children |= {child.key: child for child in _new_children(state, parent_key)}
     current = [state.batch.workflows_changed.get(key, child) for key, child in children.items()]

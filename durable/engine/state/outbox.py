@@ -1,7 +1,7 @@
-"""Letters: what this shard writes to others, and what it has read. Over the store and the open batch.
+"""Letters between shards: those that this shard writes, and those in its inbox. Part of the coordinator's state.
 
-Part of the coordinator's state; every change is noted in the batch, so a letter leaves in the commit of the decision
-from which it follows, and is gone in the commit that has handled it. With one shard nothing here is ever used.
+Every change is noted in the open batch. So a letter is written in the commit of the decision that it follows from, and
+deleted in the commit of the decision that handles it. A store with one shard never uses this file.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Outbox:
         # The open batch; the state replaces it after each commit.
         self.batch = Batch()
         self._backend = backend
-        # Of this process alone. Waits (key, position, serial) whose registration elsewhere was handled; and since when
-        # the timers of a workflow are held up until its waits are.
+        # In memory only. Waits (key, position, serial) whose registration in another shard is known to be handled.
         self.confirmed: set[tuple[int, str, int]] = set()
+        # In memory only. By workflow: since when its timers are held up, until its waits are confirmed.
         self.held_up: dict[int, int] = {}
 
     def post(self, shard: int, text: str) -> None:
@@ -38,29 +38,29 @@ class Outbox:
         self.batch.letters.append(Letter(shard, text))
 
     def read(self, limit: int) -> Sequence[StoredLetter]:
-        """The letters to this shard that no commit has handled yet, in the order in which they are to be handled."""
+        """The first letters to this shard that no commit has handled, in the order in which they must be handled."""
         return self._backend.find(Inbox(limit=limit))
 
     def handled(self, id: LetterId) -> None:
-        """A letter was handled: all that follows from it is in the open batch."""
+        """Delete a letter. Everything that follows from it must be in the same batch."""
         self.batch.letters_handled.add(id)
 
     def set_aside(self, id: LetterId) -> None:
-        """Nobody can read this letter; it is kept, and those behind it are handled."""
+        """Keep a letter that cannot be read, out of the inbox, so that it does not block the letters behind it."""
         self.batch.letters_handled.discard(id)
         self.batch.letters_set_aside.add(id)
 
     def is_delivered(self, shard: int) -> bool:
-        """Whether another shard has handled every letter that this one has ever written to it."""
+        """Whether another shard has handled every letter that this one has written to it."""
         is_open = any(letter.to == shard for letter in self.batch.letters)
         return not is_open and not self._backend.find(Undelivered(shard))
 
     def created_mark(self, key: int) -> int | None:
-        """The mark of the commit that has stored a workflow; None if that is the commit of the open batch."""
+        """The mark of the commit that stored a workflow; None if that is the open batch, which has no mark yet."""
         return None if key in self.batch.workflows_new else self._backend.find(CreatedMark(key))[0]
 
     def tie(self, key: int, shard: int) -> None:
-        """A workflow starts a child in another shard that ends with it."""
+        """Note that a workflow has started a child in another shard, which must end with it."""
         self.batch.tied_shards.add((key, shard))
 
     def tied(self, key: int) -> list[int]:

@@ -1,6 +1,11 @@
-"""Which events wait to be taken, and where: over the store and the open batch.
+"""Pending events, over the store and the open batch. Part of the coordinator's state.
 
-Part of the coordinator's state; every change is noted in the batch.
+A pending event is in one of three places: the *mailbox* of a workflow (`target`), the mailbox of an id that is not
+started yet (`unstarted`), or the *queue* of its name and key (untargeted). Broadcasts are untargeted and stay in the
+queue when a workflow takes them; every other event is taken once.
+
+Everything here is ordered by serial, which is the order in which events were sent. The caches (`_pending`, `_passed`,
+`_fresh`) only save reads.
 """
 
 from __future__ import annotations
@@ -27,19 +32,20 @@ _FIRST_PAGE = 4
 _ALL = 1 << 40
 # The cache of counts is emptied when it is full.
 _CACHED_MAX = 10_000
-# What is counted: an untargeted name and whether its broadcasts were taken, a mailbox, or that of an unstarted id.
+# The arguments of a `PendingCount`: an untargeted name and whether its broadcasts were taken, the key of a mailbox, or
+# an unstarted id.
 _Box = tuple[str | None, bool, int | None, str | None]
 _ALL_UNSTARTED: _Box = (None, False, None, None)
 
 
 class HasMail(Protocol):
-    """A workflow in memory, as far as its mailbox goes."""
+    """A workflow in memory, with the length of its mailbox. None if it was not counted yet."""
 
     mail: int | None
 
 
 class Postbox:
-    """Pending events."""
+    """Stores, counts and finds pending events. Knows nothing about who may take one: see `decide.events`."""
 
     def __init__(self, backend: Backend, loaded: Mapping[int, HasMail]) -> None:
         # The open batch; the state replaces it after each commit.
@@ -49,14 +55,14 @@ class Postbox:
         self._pending: dict[_Box, int] = {}
         # The broadcasts that the open batch has put, by name and key.
         self._fresh: dict[tuple[str, str], dict[int, PendingEvent]] = {}
-        # The stored events up to this serial, by name, key and target, were all taken in this batch. Without this a
-        # body that takes thousands in one decision would read all those before it again for each of them.
+        # By name, key and target: the stored events up to this serial were all taken in this batch. Without this, a
+        # body that takes thousands of events in one decision would read the taken ones again for each event.
         self._passed: dict[tuple[str, str, int | None], int] = {}
 
     # --- pending events -------------------------------------------------------------------------------------------
 
     def put_event(self, event: PendingEvent) -> None:
-        """Keep an event until somebody takes it."""
+        """Keep an event, or replace it if it is kept already. The caller has checked the limit."""
         self._count(event, 1)
         self._mail(event.target, 1)
         self.batch.events_put[event.serial] = event
@@ -65,7 +71,7 @@ class Postbox:
             self._fresh.setdefault((event.name, event.event_key), {})[event.serial] = event
 
     def drop_event(self, event: PendingEvent) -> None:
-        """The event was taken, moved or has expired."""
+        """Remove an event because it was taken, moved, or has expired."""
         self._count(event, -1)
         self._mail(event.target, -1)
         self.batch.events_put.pop(event.serial, None)
@@ -74,7 +80,7 @@ class Postbox:
             self._fresh.get((event.name, event.event_key), {}).pop(event.serial, None)
 
     def current(self, event: PendingEvent) -> PendingEvent:
-        """The same event, as the open batch has it: another workflow may have taken the broadcast."""
+        """The same event as the open batch has it. It differs if another workflow has taken the broadcast since."""
         return self.batch.events_put.get(event.serial, event)
 
     def is_touched(self, event: PendingEvent) -> bool:
@@ -85,15 +91,16 @@ class Postbox:
         """The pending event with this serial."""
         if (fresh := self.batch.events_put.get(serial)) is not None:
             return fresh
-        found = () if serial in self.batch.events_dropped else self.backend.find(PendingEvents(serial=serial))
-        return found[0] if found else None
+        stored = () if serial in self.batch.events_dropped else self.backend.find(PendingEvents(serial=serial))
+        return stored[0] if stored else None
 
     def events_for(
         self, name: str, event_key: str, target: int | None, *, after: int = 0, seen: int = 0
     ) -> Iterator[PendingEvent]:
-        """Pending events of a mailbox, or of the untargeted queue, in the order in which they were sent.
+        """Pending events of a mailbox, or of the queue if `target` is None, in the order in which they were sent.
 
-        Those up to the serial `after`, and broadcasts up to the serial `seen`, are left out without reading them.
+        Skips events up to the serial `after`, and broadcasts up to the serial `seen`, without reading them. The caller
+        may drop events while it iterates.
         """
         if target is not None:
             return self._consumed(name, event_key, target, after) if self.pending_count(target=target) else iter(())
@@ -103,7 +110,7 @@ class Postbox:
         return merge(self._consumed(name, event_key, None, after), broadcasts, key=lambda event: event.serial)
 
     def _consumed(self, name: str, event_key: str, target: int | None, after: int) -> Iterator[PendingEvent]:
-        """The events of a queue that one workflow takes."""
+        """The events of a mailbox or queue that are taken once, so without broadcasts."""
         place = (name, event_key, target)
         passed = self._passed.get(place, 0)
         first, is_front, after = after, after <= passed, max(after, passed)
@@ -124,7 +131,7 @@ class Postbox:
                 yield event
 
     def broadcasts(self, name: str, event_key: str, seen: int = 0) -> Iterator[PendingEvent]:
-        """The broadcasts that are kept of a name and key, after the serial `seen`."""
+        """The broadcasts of a name and key after the serial `seen`."""
         fresh = self._fresh.get((name, event_key), {})
         new = sorted((event for event in fresh.values() if event.serial > seen), key=lambda event: event.serial)
         return merge(self._stored_broadcasts(name, event_key, seen), new, key=lambda event: event.serial)
@@ -139,28 +146,28 @@ class Postbox:
                     yield event
 
     def has_untargeted(self, name: str) -> bool:
-        """Whether anything untargeted is kept under a name, with whatever key."""
+        """Whether any untargeted event of this name is pending, under any key. Cheap: both counts are cached."""
         return bool(self.pending_count(name) or self.pending_count(name, taken=True))
 
     def mailbox(self, target: int | None = None, unstarted: str | None = None) -> list[PendingEvent]:
-        """Everything that was sent to a workflow and not taken, or kept for an id that is not started yet."""
-        # No limit in effect: what was accepted must not be left behind; each name is bounded by `keep`.
+        """All events that were sent to a workflow and not taken, or that are kept for an id that is not started yet."""
+        # In effect without a limit: no accepted event may be left behind, and `max_pending_events` bounds a mailbox.
         stored = self.backend.find(Mailbox(target=target, unstarted=unstarted, limit=_ALL))
         batch = self.batch
-        found = [e for e in stored if e.serial not in batch.events_dropped and e.serial not in batch.events_put]
-        found += [e for e in batch.events_put.values() if (e.target, e.unstarted) == (target, unstarted)]
-        return sorted(found, key=lambda event: event.serial)
+        events = [e for e in stored if e.serial not in batch.events_dropped and e.serial not in batch.events_put]
+        events += [e for e in batch.events_put.values() if (e.target, e.unstarted) == (target, unstarted)]
+        return sorted(events, key=lambda event: event.serial)
 
     def pending_count(
         self, name: str | None = None, *, taken: bool = False, target: int | None = None, unstarted: str | None = None
     ) -> int:
-        """How many events are pending, as `PendingCount` says."""
+        """How many events are pending; the arguments are those of `PendingCount`. Cached between batches."""
         box = (name, taken, target, unstarted)
-        known = self._pending.get(box)
-        if known is None:
+        count = self._pending.get(box)
+        if count is None:
             query = PendingCount(name=name, taken=taken, target=target, unstarted=unstarted)
-            known = self._pending[box] = self.backend.count(query)
-        return known
+            count = self._pending[box] = self.backend.count(query)
+        return count
 
     def _count(self, event: PendingEvent, change: int) -> None:
         if event.target is not None:
@@ -181,7 +188,7 @@ class Postbox:
             loaded.mail += change
 
     def next_batch(self, batch: Batch) -> None:
-        """A new batch is open."""
+        """A new batch is open. What was cached about the last one is void."""
         self.batch = batch
         if self._passed:
             self._passed = {}

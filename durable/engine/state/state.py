@@ -1,4 +1,9 @@
-"""`State`: the store, the open batch and the live bodies, seen as one."""
+"""`State`: the store, the open batch and the live bodies behind one interface.
+
+Here are the reads that span all three layers, loading and evicting bodies, and opening the next batch. Changes are in
+the parts (`workflows`, `waits`, `post`, `archive`, `chronicle`, `timetable`, `timers`, `outbox`). All parts share the
+open batch; `_open` hands the next one to each of them.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +36,12 @@ from durable.model.records import WorkflowRecord, WorkflowStatus
 from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
 
-# How many ended workflows are kept in memory at most.
+# Most ended workflows that are kept in memory.
 _ENDED_MAX = 1000
 
 
 def _sound(record: WorkflowRecord | None) -> WorkflowRecord | None:
-    """A record that is whole. Raises `CodecError` for one whose row is damaged: nobody may continue with it."""
+    """The same record. Raises `CodecError` if its row is damaged: no decision may continue with such a record."""
     if record is not None and record.is_damaged:
         raise CodecError(f"workflow id {record.id!r}", record.park_detail or "it is damaged")
     return record
@@ -51,32 +56,31 @@ class State:
         self.codec = codec
         self.config = config
         self.batch = Batch()
-        # The next batch, made while nobody waits for it.
+        # The next batch, created in advance while the coordinator is idle.
         self._spare: Batch | None = None
-        # Which shard of the store this is. What lives in another is changed by letters only (`outbox`).
+        # Which shard of the store this is. Other shards are changed by letter only (`outbox`).
         self.shard = Shard()
-        # The highest serial that was given out. They go up in steps of the number of shards, so each tells its shard.
+        # The highest serial that was assigned. Serials grow in steps of the number of shards, so each tells its shard.
         self.serial = 0
         self.loaded: OrderedDict[int, Loaded] = OrderedDict()
-        # What runs, by workflow and position: a wake-up never dispatches again what is in flight.
+        # Activities in flight, by workflow and position: a wake-up must not dispatch them again.
         self.in_flight: dict[int, dict[str, Flight]] = {}
-        # Told before and after every step of a body, so that a slow or stuck one can be named.
+        # Called before and after every step of a body, so that a slow or stuck body can be named in the log.
         self.watch: Watch = Unwatched()
-        # What the recovery of this start came to.
+        # The counts of this start's recovery.
         self.recovery = RecoveryReport()
-        # Holds the key of the workflow whose body runs, and in which step. The next engine reads it if this process
-        # dies of that.
+        # The key of the workflow whose body runs, and its step. If the process dies, the next engine reads it.
         self.mark: Mark = [0] * MARK_CELLS
-        # The key up to which the retention has looked at workflows in its present pass.
+        # The key up to which the current pass of `retention` has looked at workflows.
         self.expired_until = 0
-        # By workflow: waits that may have an answer already, and that a later batch looks at. Until then nothing else
-        # may answer them: it would overtake what is pending.
+        # By workflow: waits that a later batch looks at, because their answer may be pending already. Until then
+        # nothing else may answer them, or it would overtake the pending answer.
         self.put_off: dict[int, deque[AtWait]] = {}
         # By workflow: how many children it has started in the step that is being decided, or that was put off.
         self.started: dict[int, int] = {}
         # Ids that the store did not have when the open batch began.
         self._free: set[str] = set()
-        # Bodies evicted since then. Only they and those in memory appear in the open batch.
+        # Bodies evicted since the batch was opened. Only they and loaded ones appear in it.
         self._let_go: set[int] = set()
         self.timers = TimerWindow(config.timer_window)
         self.chronicle = Chronicle(backend, self.loaded, self._let_go)
@@ -91,19 +95,19 @@ class State:
         self._open(self.batch)
 
     def next_serial(self) -> int:
-        """The next number for a workflow, a wait or an event."""
+        """The next number for a workflow, a wait or an event. They share one sequence, so their order is comparable."""
         self.serial += self.shard.count
         return self.serial
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def prefetch(self, ids: Iterable[str]) -> None:
-        """Ask the store once which of some ids are free, before the operations of a batch ask for each."""
+        """Ask the store once which of these ids are free, so that the operations of a batch need not ask one by one."""
         unknown = {id for id in ids if id not in self.workflows.ids}
         self._free = unknown.difference(self.backend.find(TakenIds(tuple(unknown))))
 
     def find(self, id: str) -> WorkflowRecord | None:
-        """The workflow with this id, if there is one."""
+        """The workflow with this id, if there is one. Raises `CodecError` if its row is damaged."""
         key = self.workflows.ids.get(id)
         if key is None and id in self._free:
             return None
@@ -111,14 +115,14 @@ class State:
         return None if record is not None and record.key in self.batch.workflows_purged else record
 
     def record(self, id: str) -> WorkflowRecord:
-        """The workflow with this id. Raises `WorkflowNotFound`."""
+        """The workflow with this id. Raises `WorkflowNotFound`, or `CodecError` if its row is damaged."""
         record = self.find(id)
         if record is None:
             raise WorkflowNotFound(id)
         return record
 
     def by_key(self, key: int) -> WorkflowRecord | None:
-        """The workflow with this key, if it is still stored."""
+        """The workflow with this key, if it is still stored. Raises `CodecError` if its row is damaged."""
         if (loaded := self.loaded.get(key)) is not None:
             return loaded.record
         if key in self.batch.workflows_purged:
@@ -127,7 +131,7 @@ class State:
         return changed or self.workflows.ended.get(key) or _sound(self.backend.workflow_by_key(key))
 
     def readable(self, key: int) -> WorkflowRecord | None:
-        """The same, and None if its row is damaged: one unreadable workflow must not hold up others."""
+        """Like `by_key`, but None if the row is damaged: one unreadable workflow must not block others."""
         try:
             return self.by_key(key)
         except CodecError:
@@ -146,7 +150,7 @@ class State:
         return self.backend.find(WorkflowsPage(statuses=statuses, after=after, limit=limit))
 
     def take_due_timers(self, now: int, limit: int) -> list[tuple[int, int]]:
-        """Take the timers whose time has come, up to a limit: the deadline and the key of each."""
+        """Take at most `limit` due timers out of the window, as (deadline, key). Refills the window if it is empty."""
         if (after := self.timers.refill_after()) is not None:
             self.timers.refill(self.backend.find(Timers(after=after, limit=self.config.timer_window)))
         return self.timers.pop_due(now, limit)
@@ -154,42 +158,42 @@ class State:
     # --- live bodies ------------------------------------------------------------------------------------------------
 
     def load(self, loaded: Loaded) -> None:
-        """Keep a live body."""
+        """Keep a live body in memory."""
         self.loaded[loaded.record.key] = loaded
         self.workflows.unbegun.discard(loaded.record.key)
         self.workflows.ids[loaded.record.id] = loaded.record.key
 
     def touch(self, key: int) -> Loaded | None:
-        """The live body, noted as used just now."""
+        """The live body, moved to the end of the eviction order; None if it is not in memory."""
         loaded = self.loaded.get(key)
         if loaded is not None:
             self.loaded.move_to_end(key)
         return loaded
 
     def unload(self, key: int) -> None:
-        """Throw a live body away; it can be rebuilt at any time."""
+        """Close a live body and drop it from memory. It can be rebuilt at any time."""
         if (loaded := self.loaded.pop(key, None)) is not None:
             self._let_go.add(key)
-            # Closing runs the body's `finally` blocks.
+            # Closing runs the body's `finally` blocks, which may kill the process too.
             self.mark[0], self.mark[WHERE], self.mark[WHAT] = key, CLOSED, 0
             loaded.session.close()
             self.mark[0] = 0
             if self.deaths.steps:
                 self.deaths.survive(key, CLOSED, 0)
             if not self.in_flight.get(key, True):
-                # A workflow that sleeps costs a row, not an empty dict.
+                # A sleeping workflow costs a row, not an empty dict.
                 del self.in_flight[key]
 
     # --- between two batches ----------------------------------------------------------------------------------------
 
     def seal(self, number: int) -> Batch:
-        """The batch to commit."""
+        """The open batch, numbered and ready to commit."""
         self.batch.number = number
         self.batch.serial = self.serial
         return self.batch
 
     def next_batch(self) -> None:
-        """The batch is committed: open the next one, and evict the bodies that were not used for longest."""
+        """The batch is committed: open the next one, and evict the bodies that were unused for the longest time."""
         batch, self._spare = self._spare or Batch(), None
         self._free.clear()
         self._open(batch)
@@ -199,14 +203,14 @@ class State:
     def _evict(self) -> None:
         excess = len(self.loaded) - self.config.max_loaded_workflows
         if excess > 0:
-            # One with waits that were put off is needed in the next batch. Rebuilt, it would look at all of its waits
-            # again, put most of them off again, and never come to the rest.
+            # A body with waits that were put off is needed in the next batch. A rebuilt one would look at all of its
+            # waits from the first on, put most of them off again, and never reach the last ones.
             idle = (key for key in self.loaded if key not in self.put_off)
             for key in list(islice(idle, excess)):
                 self.unload(key)
 
     def look_ahead(self) -> None:
-        """Make the batch that comes after the open one, now that nobody waits for it."""
+        """Create the batch after the open one in advance, while the coordinator is idle."""
         self._spare = self._spare or Batch()
 
     def _open(self, batch: Batch) -> None:
@@ -219,7 +223,7 @@ class State:
 
 
 def changed_workflows(state: State, keys: AbstractSet[int]) -> set[int]:
-    """Those of some workflows that the open batch changes, or whose progress it changes."""
+    """Those of these workflows whose row or progress the open batch changes."""
     batch = state.batch
     changes = (batch.workflows_new, batch.workflows_changed, batch.progress_put)
     return {key for changed in changes for key in keys & changed.keys()}
@@ -228,8 +232,8 @@ def changed_workflows(state: State, keys: AbstractSet[int]) -> set[int]:
 def is_delayed(state: State, record: WorkflowRecord, now: int) -> bool:
     """Whether a workflow waits for its delay to pass, so that its body has never run.
 
-    Instants alone do not tell: if the clock is set back, a body that runs may have a wait that is due at the very
-    instant of its start.
+    Comparing instants is not enough: if the clock was set back, a running body may have a wait that is due at exactly
+    the instant of its start.
     """
     if record.wake_at != record.start_at or record.start_at <= now or record.key in state.loaded:
         return False
@@ -237,7 +241,7 @@ def is_delayed(state: State, record: WorkflowRecord, now: int) -> bool:
 
 
 def shown(state: State, id: str) -> WorkflowRecord:
-    """The workflow with this id, to be looked at or ended: also one whose row is damaged. Raises `WorkflowNotFound`."""
+    """The workflow with this id, even if its row is damaged: for showing or ending it. Raises `WorkflowNotFound`."""
     try:
         return state.record(id)
     except CodecError:

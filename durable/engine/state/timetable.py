@@ -1,6 +1,7 @@
-"""The schedules, over the store and the open batch: part of the coordinator's state.
+"""Schedules, over the store and the open batch. Part of the coordinator's state.
 
-It finds, keeps and drops them, and wakes the one that waits for a run to end. What a tick does is not its business.
+Finds, stores and drops schedules, keeps their timers, and wakes a schedule whose queued tick waits for a run to end.
+Knows nothing about ticks: `decide.schedules` decides what they do.
 """
 
 from __future__ import annotations
@@ -25,26 +26,29 @@ class Timetable:
 
     def find(self, name: str) -> ScheduleRecord | None:
         """The schedule of this name, if there is one."""
-        fresh = next((one for one in self.batch.schedules_put.values() if one.name == name), None)
+        fresh = next((schedule for schedule in self.batch.schedules_put.values() if schedule.name == name), None)
         return fresh or self._stored(Schedules(name=name))
 
     def get(self, name: str) -> ScheduleRecord:
         """The schedule of this name. Raises `ScheduleNotFound`."""
-        found = self.find(name)
-        if found is None:
+        schedule = self.find(name)
+        if schedule is None:
             raise ScheduleNotFound(name)
-        return found
+        return schedule
 
     def by_key(self, key: int) -> ScheduleRecord | None:
         """The schedule with this key, if it is still there."""
         return self.batch.schedules_put.get(key) or self._stored(Schedules(key=key))
 
     def _stored(self, query: Schedules) -> ScheduleRecord | None:
-        found = self._backend.find(query)
-        return found[0] if found and found[0].key not in self.batch.schedules_dropped else None
+        stored = self._backend.find(query)
+        return stored[0] if stored and stored[0].key not in self.batch.schedules_dropped else None
 
     def put(self, schedule: ScheduleRecord, before: ScheduleRecord | None = None) -> None:
-        """Store a schedule that is new or has changed. Its timer is set anew: it was taken out if it has come due."""
+        """Store a new or changed schedule and register its timer. `before` is the schedule as it was.
+
+        The timer is registered even if the instant is the same: a timer that came due was taken out of the window.
+        """
         self.batch.schedules_put[schedule.key] = schedule
         if before is not None and before.wake_at is not None:
             self._timers.cancel_timer(schedule.key, before.wake_at)
@@ -52,14 +56,14 @@ class Timetable:
             self._timers.register_timer(schedule.key, schedule.wake_at)
 
     def drop(self, schedule: ScheduleRecord) -> None:
-        """Forget a schedule."""
+        """Delete a schedule and its timer."""
         self.batch.schedules_put.pop(schedule.key, None)
         self.batch.schedules_dropped.add(schedule.key)
         if schedule.wake_at is not None:
             self._timers.cancel_timer(schedule.key, schedule.wake_at)
 
     def run_ended(self, record: WorkflowRecord, now: int) -> None:
-        """A workflow has ended: if a tick waits for that, its turn has come, in the same commit."""
+        """A workflow has ended. If a tick is queued behind this run, wake its schedule in the same commit."""
         name = schedule_of(record.tags)
         schedule = None if name is None else self.find(name)
         if schedule is not None and schedule.queued is not None and schedule.last_key == record.key:

@@ -1,14 +1,17 @@
-"""Who may have taken the last process down, and who of them runs already.
+"""Which workflows may have taken the last process down, and which of them are allowed to run yet.
 
-A body that dies in a step is known: the engine marks whose body it runs (`State.mark`). This is about activities, which
-run in crowds. After an unclean stop every workflow that had some is on trial for a moment (`WINDOW`) from when they
-begin. If the process dies again in that moment, those on trial are the accused of the next start, which admits them in
-halves: the first half, then the other half, then everybody else, a window apart. Whichever group is on trial when the
-process dies holds the culprit, so one among n is alone after about log2(n) crashes. Everybody else is acquitted.
+A body that kills the process is easy to identify: the engine marks whose body it runs (`State.mark`). Activities are
+harder, because many run at once. So after an unclean stop every workflow with open activities is a *suspect*. When an
+activity of a suspect begins, the suspect is *on trial* for a short time (`WINDOW`).
 
-A kill from outside that comes later than that accuses nobody, and nobody waits longer than two windows.
+If the process dies during a trial, the workflows on trial are the *accused* of the next start. That start admits the
+first half of the accused, then the other half, then all other suspects, one window apart. The culprit is in the group
+that is on trial when the process dies, so one culprit among n is isolated after about log2(n) crashes. A suspect that
+survives its trial is *acquitted*.
 
-Part of the coordinator's state, and changed by `recovery` only. Must not know what a suspect does.
+A kill from outside after the trials accuses no workflow, and no suspect waits longer than two windows.
+
+Part of the coordinator's state, changed only by `decide.recovery`. Knows nothing about what a suspect does.
 """
 
 from __future__ import annotations
@@ -21,10 +24,10 @@ import attrs
 from durable.backends.base import Batch
 from durable.model.clock import LATEST, SECOND
 
-# How long after its beginning an activity answers for the death of the process. Short enough that the last of three
-# groups runs again within a second of the start.
+# How long an activity is a suspect for the death of the process once it has begun. Short enough that the last of three
+# groups runs within a second of the start.
 WINDOW = 3 * SECOND // 10
-# How long a group is waited for whose activities do not begin, because they wait for a thread.
+# How long to wait for a group whose activities do not begin, because they wait for a thread.
 PATIENCE = 3 * WINDOW
 
 
@@ -35,34 +38,34 @@ class Trials:
     # The open batch; the state replaces it after each commit.
     batch: Batch = attrs.field(factory=Batch)
     is_on: bool = False
-    # Whether a new workflow is stored before its body runs. After the process died in a body that was not stored, so
-    # that nobody could be blamed: if it dies of it again, it is.
+    # Whether a new workflow is stored before its body runs. Set after the process died in the body of a workflow that
+    # was not stored, so no workflow could be blamed. If that happens again, the workflow is known.
     stores_first: bool = False
-    # The last key that was given out before this start: what began later did not cause the stop before it.
+    # The last key that was assigned before this start: a later workflow did not cause the crash.
     last_key: int = 0
-    # Those who were on trial when the last process died, with their crashes, and the half that is admitted first.
+    # The workflows that were on trial when the last process died, with their crashes, and the half admitted first.
     accused: Mapping[int, int] = attrs.field(factory=dict)
     first: frozenset[int] = frozenset()
-    # Suspects without an activity that runs, with the crashes that will count against each; and the groups in which
-    # they are admitted: the other half of the accused, then everybody else.
+    # Suspects without a running activity, with the crashes that will count against each, and the groups in which they
+    # are admitted: the other half of the accused, then all other suspects.
     waiting: dict[int, int] = attrs.field(factory=dict)
     groups: deque[list[int]] = attrs.Factory(lambda: deque([[], []]))
-    # Those of the group that was admitted last whose bodies are not rebuilt yet. Their activities cannot have begun.
+    # Members of the last admitted group whose bodies are not rebuilt yet. Their activities cannot have begun.
     coming: set[int] = attrs.field(factory=set)
     # The batch in which the last of them was rebuilt: their activities begin when it is committed.
     arrived: Batch | None = None
-    # When the next group is admitted, and when it is at the latest; not before everybody has been looked over.
+    # When the next group is admitted, and the latest instant for that. Not set until recovery has seen all workflows.
     admit_at: int = LATEST
     _admit_by: int = LATEST
-    # Those that run, with the instant until which they are on trial; LATEST until an activity of theirs has begun.
+    # Suspects that run, with the end of their trial; LATEST until one of their activities has begun.
     on_trial: dict[int, int] = attrs.field(factory=dict)
     _ending: deque[tuple[int, int]] = attrs.field(factory=deque)
 
-    # Whether the recovery has not seen everybody yet.
+    # Whether recovery is still going through the stored workflows.
     is_looking: bool = True
 
     def hold(self, key: int) -> bool:
-        """Whether a suspect waits for its group. One that does not is admitted now."""
+        """Whether a suspect must wait for its group. Otherwise the caller loads it now."""
         self.waiting[key] = self.accused.get(key, 1) if len(self.accused) == 1 else 1
         if key in self.first or not self.accused:
             return False
@@ -80,18 +83,18 @@ class Trials:
         if key in self.on_trial:
             self.on_trial[key] = now + WINDOW
             self._ending.append((now + WINDOW, key))
-            # Otherwise the next group would be on trial together with this one, and neither could be told apart.
+            # Otherwise the next group would be on trial together with this one, and a crash could not tell them apart.
             if self.admit_at != LATEST:
                 self.admit_at = min(max(self.admit_at, now + WINDOW), self._admit_by)
 
     def acquit(self, key: int) -> None:
-        """A suspect has shown that it does no harm, or nobody suspects it any more."""
+        """A suspect is cleared: it has survived its trial, or there is no reason left to suspect it."""
         self.on_trial.pop(key, None)
         self.batch.suspects_put.pop(key, None)
         self.batch.suspects_dropped.add(key)
 
     def admit_group(self) -> list[int]:
-        """The suspects whose turn it is; the others wait until these have been tried."""
+        """Take the next group of suspects. The one after it waits until their trials are over."""
         group = [key for key in self.groups.popleft() if key in self.waiting]
         if group:
             self.admit_at, self.coming = LATEST, set(group)
@@ -104,11 +107,11 @@ class Trials:
             self.arrived = None if self.coming else self.batch
 
     def looked_over(self) -> None:
-        """The recovery has seen everybody, and has rebuilt the first group."""
+        """Recovery has seen all workflows, and has rebuilt the first group."""
         self.is_looking, self.arrived = False, self.batch
 
     def set_time(self, now: int) -> None:
-        """Set the time of the next group, if the batch in which the last of this one was rebuilt is committed."""
+        """Set the time of the next group, once the batch that rebuilt the last member of this group is committed."""
         if self.arrived is not None and self.arrived is not self.batch:
             self.arrived = None
             self.admit_at, self._admit_by = now + WINDOW, now + PATIENCE
@@ -122,12 +125,12 @@ class Trials:
                 self.acquit(key)
 
     def next(self) -> int | None:
-        """When something is to be done: somebody is acquitted, or a group is admitted."""
+        """When `hold_trials` must run next, to acquit a suspect or to admit a group; None if there is nothing to do."""
         ending = self._ending[0][0] if self._ending else None
         if not self.is_on:
             return ending
         if self.arrived is not None:
-            # At once: how long the batch took that rebuilt them is seen in the next one.
+            # At once: the next batch shows how long the batch that rebuilt them took.
             return 0
         if self.admit_at == LATEST:
             return ending
@@ -135,5 +138,5 @@ class Trials:
 
 
 def is_over(until: int, now: int) -> bool:
-    """Whether a moment of a trial has passed. A clock that was set back does not prolong it."""
+    """Whether an instant at most one window ahead has passed. A clock that was set back does not prolong a trial."""
     return not until - WINDOW <= now < until

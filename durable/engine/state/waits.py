@@ -1,6 +1,10 @@
-"""Who waits for which event, pause or child: over the store and the open batch.
+"""Waits that have a row, over the store and the open batch. Part of the coordinator's state.
 
-Part of the coordinator's state; every change is noted in the batch.
+A wait has a row if something from outside the body must find it: an event, an answer to a pause, the end of a spawned
+child, or an answer from another shard. Timers, activities and awaited children need none.
+
+A row belongs to a workflow and a position. Rows of *guests*, which are waits of other shards, are kept here too: see
+`decide.guests`.
 """
 
 from __future__ import annotations
@@ -12,12 +16,12 @@ from durable.backends.base import Backend, Batch, WaitsFor, WaitsOf
 from durable.model.records import EventWait
 
 _PAGE = 100
-# The cache of types is emptied when it is full.
+# The cache of payload types is emptied when it is full.
 _CACHED_MAX = 10_000
 
 
 class Waits:
-    """The waits that have a row: for events, answers to pauses, and the ends of spawned children."""
+    """Stores and finds the rows of waits, by workflow and by event."""
 
     def __init__(self, backend: Backend, let_go: set[int]) -> None:
         # The open batch; the state replaces it after each commit.
@@ -25,22 +29,23 @@ class Waits:
         self._backend = backend
         # Bodies evicted since the batch was opened.
         self._let_go = let_go
-        # By name: the types of payload that workflows have waited for here. Only to find a wrong sender early.
+        # By event name: the payload types that workflows in this process have waited for. Used only to refuse a sender
+        # with the wrong type early.
         self.awaited: dict[str, list[Any]] = {}
-        # The names of events that were kept here because nobody waited. Only to find a misspelt name.
+        # The names of events that were kept because no workflow waited. Used only to warn of a misspelt name.
         self.kept: set[str] = set()
 
     def put(self, wait: EventWait) -> None:
-        """Note that a workflow waits for an event."""
+        """Store or replace the row of a wait."""
         self.batch.waits_put[wait.workflow_key, wait.position] = wait
 
     def change(self, wait: EventWait) -> None:
-        """Change what is noted of a wait, whether its workflow is in memory or not."""
+        """Replace the row of a wait whose workflow may not be in memory."""
         self._let_go.add(wait.workflow_key)
         self.put(wait)
 
     def at(self, key: int, position: str) -> EventWait | None:
-        """The wait of a workflow at a position, if it is noted."""
+        """The row of a workflow's wait at a position, if there is one."""
         place = (key, position)
         if (fresh := self.batch.waits_put.get(place)) is not None:
             return fresh
@@ -50,26 +55,26 @@ class Waits:
         return next((row for row in rows if row.position == position), None)
 
     def drop(self, key: int, position: str) -> None:
-        """The wait is over."""
+        """Delete the row of a wait that is over."""
         self.batch.waits_put.pop((key, position), None)
         self.batch.waits_dropped.add((key, position))
 
     def of(self, key: int) -> dict[str, EventWait]:
-        """The event waits, by position, of a workflow that is not in memory."""
+        """The rows of a workflow that is not in memory, by position."""
         batch = self.batch
-        found = {
+        rows = {
             wait.position: wait
             for wait in self._backend.find(WaitsOf(workflow_key=key))
             if (key, wait.position) not in batch.waits_dropped
         }
         if key in self._let_go:
-            found.update((wait.position, wait) for (owner, _), wait in batch.waits_put.items() if owner == key)
-        return found
+            rows.update((wait.position, wait) for (owner, _), wait in batch.waits_put.items() if owner == key)
+        return rows
 
     def find_waiting_for_event(self, name: str, event_key: str) -> Iterator[EventWait]:
-        """Who waits for this event, the longest wait first.
+        """The waits for an event of this name and key, the longest wait first.
 
-        The batch may change between two steps of this iterator; a wait that is gone by then is passed over.
+        The batch may change between two steps of this iterator: a wait that has ended in the meantime is skipped.
         """
         batch = self.batch
         after = 0
@@ -85,13 +90,13 @@ class Waits:
                 yield wait
 
     def note_type(self, name: str, payload_type: Any) -> None:
-        """A workflow waits for an event with this type of payload."""
+        """Remember the payload type that a workflow expects of an event."""
         types = self.awaited.setdefault(name, [])
         if payload_type not in types:
             types.append(payload_type)
 
     def next_batch(self, batch: Batch) -> None:
-        """A new batch is open."""
+        """A new batch is open. Also bounds the cache of payload types."""
         self.batch = batch
         if len(self.awaited) > _CACHED_MAX:
             self.awaited.clear()

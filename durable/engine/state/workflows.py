@@ -1,7 +1,7 @@
-"""Every change of a workflow's row, by name. No other code writes one.
+"""The verbs that change a workflow's row. No other code writes one.
 
-Each verb takes the record as it is and returns the record as it will be. `with_status` refuses a step that the
-transition table does not have, so a decision that would break it raises before anything is committed.
+Each verb takes the current record and returns the new one. `with_status` refuses a transition that is not in
+`model.records.TRANSITIONS`, so a decision with such a bug raises before anything is committed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from durable.engine.state.timers import TimerWindow
 from durable.errors import InvariantViolated
 from durable.model.records import BY_KEY, CancelCause, ParkReason, WorkflowRecord, WorkflowStatus
 
-# Bound once: on Python 3.11 an attribute of an enum costs as much as a call, and every step asks for these.
+# Bound once: on Python 3.11 an attribute of an enum costs as much as a call, and every step needs these.
 _RUNNING, _SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED
 # An ended workflow whose arguments and result are at most this long is kept in memory for a while.
 _SMALL = 4000
@@ -33,10 +33,10 @@ class Workflows:
         self._chronicle = chronicle
         # The keys of ids that were looked up or written lately.
         self.ids: dict[str, int] = {}
-        # Workflows that ended a moment ago: somebody often asks for the result just then.
+        # Workflows that have just ended: callers often ask for the result right away.
         self.ended: dict[int, WorkflowRecord] = {}
-        # Keys that are stored and whose body has never run. Only this process knows: after a restart a body that has
-        # run and recorded nothing looks the same.
+        # Keys of stored workflows whose body has never run. In memory only: after a restart they look the same as a
+        # body that has run and recorded nothing.
         self.unbegun: set[int] = set()
 
     # --- a life -----------------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ class Workflows:
         return self._put(record.with_status(_SUSPENDED, wake_at=wake_at), record)
 
     def mark_resumed(self, record: WorkflowRecord, wake_at: int | None) -> WorkflowRecord:
-        """The workflow runs: an activity is open, or its body is about to be stepped. A parked one fits again."""
+        """The workflow runs: an activity is open, or its body is about to be stepped. This also unparks it."""
         if record.status is WorkflowStatus.PARKED:
             resumed = record.with_status(_RUNNING, wake_at=wake_at, park_reason=None, park_detail=None)
         else:
@@ -63,14 +63,14 @@ class Workflows:
         return self._put(resumed, record)
 
     def mark_parked(self, record: WorkflowRecord, reason: ParkReason, detail: str) -> WorkflowRecord:
-        """Set a workflow aside. The same record comes back if it is parked for this reason already."""
+        """Set a workflow aside. Returns the same object if it is already parked with this reason and detail."""
         parked = record.with_status(WorkflowStatus.PARKED, park_reason=reason, park_detail=detail[:8000], wake_at=None)
         return record if parked == record else self._put(parked, record)
 
     def mark_finished(
         self, record: WorkflowRecord, status: WorkflowStatus, finished_at: int, **ending: Any
     ) -> WorkflowRecord:
-        """End a workflow. `ending` holds its result or error, and what it was asked."""
+        """End a workflow. `ending` holds its result or error, and the fields of a cancel that ends it at once."""
         ended = record.with_status(
             status,
             finished_at=finished_at,
@@ -102,9 +102,9 @@ class Workflows:
     def cancel_workflow(
         self, record: WorkflowRecord, reason: str | None, cause: CancelCause, *, is_pending: bool
     ) -> WorkflowRecord:
-        """Note that a workflow was asked to stop. `is_pending`: its body cannot run now and learns of it later.
+        """Note that a workflow was asked to stop. `is_pending`: its body cannot run now; `Cancelled` is raised later.
 
-        A cancel without a reason keeps that of the one before it.
+        A cancel without a reason keeps the reason of an earlier cancel.
         """
         asked = record.with_status(
             record.status,
@@ -116,7 +116,7 @@ class Workflows:
         return self._put(asked, record)
 
     def raise_cancel(self, record: WorkflowRecord) -> WorkflowRecord:
-        """The body learns of the cancel that was kept for it."""
+        """The pending cancel is about to be raised in the body."""
         return self._put(record.with_status(record.status, cancel_pending=False), record)
 
     # --- operators --------------------------------------------------------------------------------------------------
@@ -126,9 +126,9 @@ class Workflows:
         return self._reopen(record.with_status(_RUNNING, finished_at=None, error=None, result=None, crashes=0))
 
     def restart_workflow(self, record: WorkflowRecord, now: int, **call: Any) -> WorkflowRecord:
-        """A child that was stopped because its parent had failed starts again under its id.
+        """Start a child again, under the same id, that was stopped because its parent had failed.
 
-        It has cleaned up, so nothing of its last round is kept. `call` may hold another name, version and input.
+        The child has cleaned up, so nothing of its last round is kept. `call` may hold a new name, version and input.
         """
         restarted = record.with_status(
             _RUNNING,
@@ -151,13 +151,13 @@ class Workflows:
         return self._reopen(restarted)
 
     def mend_workflow(self, record: WorkflowRecord) -> None:
-        """Write the row of an ended workflow anew, with what could be read of it."""
+        """Rewrite the damaged row of an ended workflow with the fields that could be read."""
         self.batch.workflows_changed[record.key] = record
 
     def purge_workflow(self, record: WorkflowRecord) -> bool:
-        """Remove a workflow that has ended; False if this batch removes or reopens it already."""
+        """Remove a workflow that has ended; False if this batch already removes or reopens it."""
         batch = self.batch
-        # An ended workflow changes only when it is retried, and then it continues.
+        # An ended workflow appears among the changed ones only if it was retried, and then it runs.
         if record.key in batch.workflows_changed or record.key in batch.workflows_purged:
             return False
         batch.workflows_purged.add(record.key)
@@ -166,15 +166,15 @@ class Workflows:
     # --- bookkeeping ------------------------------------------------------------------------------------------------
 
     def count_crashes(self, record: WorkflowRecord, crashes: int) -> WorkflowRecord:
-        """Note how often a workflow took the process down in a row."""
+        """Store how often in a row a workflow took the process down."""
         return self._put(record.with_status(record.status, crashes=crashes), record)
 
     def forget_cursors(self, record: WorkflowRecord) -> WorkflowRecord:
-        """The broadcasts that a workflow has taken are no longer listed in its row, as older stores did."""
+        """Clear the list of taken broadcasts in a workflow's row. Older stores kept them there; now `Archive` does."""
         return self._put(record.with_status(record.status, cursors=()), record)
 
     def next_batch(self, batch: Batch, most: int) -> None:
-        """A new batch is open: forget what was purged, and keep at most so many ended workflows."""
+        """A new batch is open: forget what was purged, and keep at most `most` ended workflows in memory."""
         for key in self.batch.workflows_purged:
             self.ended.pop(key, None)
         self.batch = batch
@@ -185,7 +185,7 @@ class Workflows:
 
     def _put(self, record: WorkflowRecord, before: WorkflowRecord) -> WorkflowRecord:
         if before.status.is_terminal:
-            raise InvariantViolated(f"workflow {record.id!r} has ended and cannot change")
+            raise InvariantViolated(f"workflow {record.id!r} has ended; its row cannot change")
         key = record.key
         if key in self.batch.workflows_new:
             self.batch.workflows_new[key] = record
