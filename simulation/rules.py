@@ -1,7 +1,8 @@
-"""The invariants, each a small function with its number: what a commit may do, and what must be true after it.
+"""The invariants of commits, each a small function named after its number: what a commit may do, and what it leaves.
 
-A rule looks at the ledger and at one commit. `BEFORE` are asked while the ledger does not know the commit yet, `AFTER`
-when it does. A rule that is broken raises a `Violation`.
+A rule gets the ledger, one commit and the wall clock, and raises a `Violation` if the commit breaks it. The rules in
+`BEFORE` run before the commit is booked in the ledger, so they see the state that it changes. The rules in `AFTER` run
+after it is booked. A new rule is a function and one line in one of these tables, here or in the file of its subject.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import json
 from collections.abc import Callable, Iterator
 
 from durable.backends.base import Batch
-from durable.engine.operations.messages import ChildEnded
 from durable.model.error_codec import error_summary
 from durable.model.homes import event_home, key_home
 from durable.model.records import (
@@ -19,7 +19,6 @@ from durable.model.records import (
     EntryKind,
     EntryStatus,
     EventWait,
-    HistoryEntry,
     PendingEvent,
     WorkflowRecord,
     WorkflowStatus,
@@ -27,6 +26,8 @@ from durable.model.records import (
 from simulation.burying import i16_a_letter_says_why, i16_an_event_is_in_one_place, i16_an_id_is_remembered
 from simulation.codeless import i25_nobody_is_set_aside, i25_without_code_nobody_goes_on
 from simulation.family import (
+    i20_a_child_is_started_once,
+    i20_a_parent_hears_of_its_child,
     i20_a_result_is_how_the_child_ended,
     i20_a_spawned_child_is_heard,
     i20_a_spawned_child_starts_with_its_step,
@@ -62,13 +63,13 @@ Rule = Callable[[Ledger, Batch, int], None]
 
 
 def changes(ledger: Ledger, batch: Batch) -> Iterator[tuple[Life, WorkflowRecord]]:
-    """Every stored workflow that a commit changes, as it was and as it will be."""
+    """Every stored workflow that a commit changes: its life before the commit, and its record after it."""
     for key, record in batch.workflows_changed.items():
         yield ledger.lives[key], record
 
 
 def after(ledger: Ledger, batch: Batch, key: int) -> WorkflowRecord:
-    """A workflow as it will be after a commit."""
+    """A workflow's record after a commit that is not booked yet."""
     return batch.workflows_new.get(key) or batch.workflows_changed.get(key) or ledger.lives[key].record
 
 
@@ -83,7 +84,7 @@ def i02_an_id_is_started_once(ledger: Ledger, batch: Batch, now: int) -> None:
 
 
 def i03_history_only_grows(ledger: Ledger, batch: Batch, now: int) -> None:
-    """What is recorded stays, but for a new round, which is recorded too."""
+    """Recorded entries stay. Only a new round clears them, and it is recorded too."""
     for life, record in changes(ledger, batch):
         before, is_new_round = life.record.round, record.key in batch.restarted
         if record.round < before or (record.round > before) != is_new_round:
@@ -97,12 +98,12 @@ def i04_history_has_no_hole(ledger: Ledger, batch: Batch, now: int) -> None:
     """Sequence numbers are 1 to n."""
     seqs: dict[int, int] = {}
     for key, entry in batch.history:
-        known = seqs.get(key)
-        if known is None:
+        last = seqs.get(key)
+        if last is None:
             life = ledger.lives.get(key)
-            known = 0 if life is None or key in batch.restarted else life.seq
-        if entry.seq != known + 1:
-            raise Violation("I4", f"workflow {key}: entry {entry.seq} follows entry {known}")
+            last = 0 if life is None or key in batch.restarted else life.seq
+        if entry.seq != last + 1:
+            raise Violation("I4", f"workflow {key}: entry {entry.seq} follows entry {last}")
         seqs[key] = entry.seq
 
 
@@ -119,34 +120,34 @@ def i05_the_end_is_the_end(ledger: Ledger, batch: Batch, now: int) -> None:
 def i08_a_position_is_done_once(ledger: Ledger, batch: Batch, now: int) -> None:
     """One outcome for each position of a round."""
     here: set[tuple[int, str]] = set()
-    anew: set[tuple[int, str]] = set()
+    retried: set[tuple[int, str]] = set()
     for key, entry in batch.history:
         if entry.kind is EntryKind.RETRIED:
             here.discard((key, entry.position))
-            anew.add((key, entry.position))
+            retried.add((key, entry.position))
             continue
         life = ledger.lives.get(key)
-        is_known = life is not None and key not in batch.restarted and entry.position in life.done
-        is_known = is_known and (key, entry.position) not in anew
-        if is_known or (key, entry.position) in here:
+        was_done = life is not None and key not in batch.restarted and entry.position in life.done
+        was_done = was_done and (key, entry.position) not in retried
+        if was_done or (key, entry.position) in here:
             raise Violation("I8", f"workflow {key}: position {entry.position} has an outcome already")
         if entry.status is not EntryStatus.RETRY and entry.kind not in NOTES:
             here.add((key, entry.position))
 
 
 def i12_what_is_recorded_was_returned(ledger: Ledger, batch: Batch, now: int) -> None:
-    """The outcome of an activity is, byte for byte, what that attempt has answered."""
+    """The recorded outcome of an activity is, byte for byte, what that attempt answered."""
     here: dict[tuple[int, str], int] = {}
-    anew: set[tuple[int, str]] = set()
+    retried: set[tuple[int, str]] = set()
     for key, entry in batch.history:
         if entry.kind is EntryKind.RETRIED:
             here.pop((key, entry.position), None)
-            anew.add((key, entry.position))
+            retried.add((key, entry.position))
         if entry.kind is not EntryKind.ACTIVITY:
             continue
         life = ledger.lives.get(key)
         before = 0
-        if life is not None and key not in batch.restarted and (key, entry.position) not in anew:
+        if life is not None and key not in batch.restarted and (key, entry.position) not in retried:
             before = life.failed.get(entry.position, (0, 0))[0]
         failed = before + here.get((key, entry.position), 0)
         if entry.status is EntryStatus.RETRY:
@@ -157,7 +158,7 @@ def i12_what_is_recorded_was_returned(ledger: Ledger, batch: Batch, now: int) ->
 
 
 def i19_time_does_not_run_back(ledger: Ledger, batch: Batch, now: int) -> None:
-    """What a workflow learns is in the order of its time, and nothing is later than the clock allows."""
+    """The entries of a workflow are in the order of its time, and none is later than the clock allows."""
     times: dict[int, int] = {}
     for key, entry in batch.history:
         if entry.status is EntryStatus.RETRY or entry.kind is EntryKind.PATCH:
@@ -166,7 +167,7 @@ def i19_time_does_not_run_back(ledger: Ledger, batch: Batch, now: int) -> None:
         is_new = life is None or key in batch.restarted
         last = times.get(key, 0 if life is None or is_new else life.at)
         if entry.kind is EntryKind.RETRIED:
-            # When a step failed that is void now, nobody knows any more.
+            # The time of a failure that the retry made void is not recorded any more.
             last = min(last, entry.at_us)
         elif entry.kind is not EntryKind.CANCEL:
             latest = max(now, last, after(ledger, batch, key).start_at, 0 if life is None or is_new else life.latest)
@@ -175,36 +176,8 @@ def i19_time_does_not_run_back(ledger: Ledger, batch: Batch, now: int) -> None:
         times[key] = max(last, entry.at_us)
 
 
-def i20_a_child_is_started_once(ledger: Ledger, batch: Batch, now: int) -> None:
-    """One child for each place, and what its parent learns is how it ended."""
-    for record in batch.workflows_new.values():
-        if record.parent_key is None:
-            continue
-        if (record.parent_key, record.parent_place) in ledger.children:
-            raise Violation("I20", f"{record.id}: a second child at {record.parent_place} of {record.parent_key}")
-    for key, entry in batch.history:
-        if entry.kind is EntryKind.CHILD and entry.status is EntryStatus.OK:
-            _check_child_result(ledger, batch, key, entry)
-
-
-def _check_child_result(ledger: Ledger, batch: Batch, key: int, entry: HistoryEntry) -> None:
-    round = after(ledger, batch, key).round
-    place = entry.position if round == 0 else f"{round}:{entry.position}"
-    child_key = ledger.children.get((key, place))
-    child: WorkflowRecord | None
-    if child_key is not None:
-        child = after(ledger, batch, child_key)
-    else:
-        found = (one for one in batch.workflows_new.values() if (one.parent_key, one.parent_place) == (key, place))
-        child = next(found, None)
-    if child is None:
-        raise Violation("I20", f"workflow {key} learns {entry.outcome} at {place}, where it has no child")
-    if child.status is not WorkflowStatus.SUCCEEDED or child.result != entry.outcome:
-        raise Violation("I20", f"workflow {key} learns {entry.outcome} from {child.id}, which says {child.result}")
-
-
 def i21_parked_waits_for_its_cleanup(ledger: Ledger, batch: Batch, now: int) -> None:
-    """A parked workflow that is cancelled ends when it has heard of that; only the axe ends it where it lies."""
+    """A cancelled workflow that was parked ends only after its body got the `Cancelled`, unless it was terminated."""
     for key, record in batch.workflows_changed.items():
         is_ended = record.status is WorkflowStatus.CANCELLED and record.id not in ledger.axed
         if not is_ended or ledger.lives[key].record.status is not WorkflowStatus.PARKED:
@@ -214,7 +187,7 @@ def i21_parked_waits_for_its_cleanup(ledger: Ledger, batch: Batch, now: int) -> 
 
 
 def i21_cancelled_stays_cancelled(ledger: Ledger, batch: Batch, now: int) -> None:
-    """Once it is asked for, nothing takes a cancellation back."""
+    """A requested cancellation is never taken back."""
     for life, record in changes(ledger, batch):
         is_taken_back = life.record.cancel_requested and not record.cancel_requested
         if is_taken_back and not is_restarted(ledger, batch, record.key):
@@ -234,19 +207,19 @@ def _program(input: str) -> str:
 
 
 def i05_the_result_is_right(ledger: Ledger, batch: Batch, now: int) -> None:
-    """How a workflow ends is what its program says."""
+    """A workflow ends with a result or an error that its program allows."""
     for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
         if record.status is WorkflowStatus.SUCCEEDED:
             if not fits(read(_program(record.input)), json.loads(record.result or "null")):
-                raise Violation("I5", f"{record.id} ends with a result that does not fit: {record.result}")
+                raise Violation("I5", f"{record.id} ends with a result that its program cannot have: {record.result}")
         elif record.status is WorkflowStatus.FAILED:
             error = tag(*error_summary(record.error or ""))
             if error not in errors(read(_program(record.input))):
-                raise Violation("I5", f"{record.id} fails with {error}, which its program does not raise")
+                raise Violation("I5", f"{record.id} fails with {error}, which its program cannot raise")
 
 
 def i07_an_ended_workflow_leaves_nothing(ledger: Ledger, batch: Batch, now: int) -> None:
-    """No wait, no timer and no mail of a workflow that has ended or is set aside."""
+    """A workflow that has ended has no wait, no timer and no mail; one that has not ended has no result."""
     for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
         if record.status.is_terminal:
             life = ledger.lives[record.key]
@@ -263,36 +236,36 @@ def i17_first_sent_first_taken(ledger: Ledger, batch: Batch, now: int) -> None:
     for taken in mail.taken:
         name, key, kind = read_payload(taken.payload)
         if kind.is_choosy or not kind.consume or (ledger.shards > 1 and not kind.is_targeted):
-            # One that has travelled may have been passed by another on the way.
+            # An event that travels between shards may be overtaken on the way.
             continue
         place = (name, key)
         target = taken.event.target if taken.event is not None else None
         serial = taken.event.serial if taken.event is not None else mail.serial_before + 1
         older = list(mail.queues.get((*place, taken.key), ()))
         if target is None and not kind.is_targeted:
-            older = [one for one in older if one <= mail.serial_before]
-            older += [one for one in mail.queues.get((*place, None), ()) if one < serial]
+            older = [earlier for earlier in older if earlier <= mail.serial_before]
+            older += [earlier for earlier in mail.queues.get((*place, None), ()) if earlier < serial]
         else:
-            older = [one for one in older if one < serial]
+            older = [earlier for earlier in older if earlier < serial]
         if older:
             raise Violation("I17", f"workflow {taken.key} took {taken.payload} ({serial}) before {older}")
 
 
 def i18_nobody_waits_for_what_is_there(ledger: Ledger, batch: Batch, now: int) -> None:
-    """A wait is never registered while an event that it may take is pending."""
+    """No wait stays registered while an event that it may take is pending."""
     waits = {place: wait for place, wait in batch.waits_put.items() if wait.guest is None}
     for event in batch.events_put.values():
         waits.update(ledger.waiting.get((event.name, event.event_key), {}))
     for (key, position), wait in waits.items():
         life = ledger.lives[key]
-        is_set_aside = life.record.status is WorkflowStatus.PARKED or life.is_resuming
-        if is_set_aside or position not in life.waits:
+        is_parked = life.record.status is WorkflowStatus.PARKED or life.is_resuming
+        if is_parked or position not in life.waits:
             continue
         is_home = event_home(wait.name, wait.event_key, ledger.shards) == key_home(key, ledger.shards)
         for target in (key, None) if is_home else (key,):
             for event in ledger.mail.queues.get((wait.name, wait.event_key, target), {}).values():
                 if _may_take(ledger, life.record, wait, event, now):
-                    raise Violation("I18", f"{life.record.id} waits at {position} for {event}, which is there")
+                    raise Violation("I18", f"{life.record.id} waits at {position} while {event} is pending")
 
 
 def _may_take(ledger: Ledger, record: WorkflowRecord, wait: EventWait, event: PendingEvent, now: int) -> bool:
@@ -305,48 +278,20 @@ def _may_take(ledger: Ledger, record: WorkflowRecord, wait: EventWait, event: Pe
 
 
 def i18_a_resolved_wait_is_gone(ledger: Ledger, batch: Batch, now: int) -> None:
-    """A wait that has its outcome is registered no more."""
+    """A wait that has its outcome is not registered any more."""
     for key, entry in batch.history:
         life = ledger.lives[key]
         is_registered = entry.kind in REGISTERED and entry.position in life.waits
         if is_registered and entry.position in life.done:
-            raise Violation("I18", f"{life.record.id} has its {entry.kind.value} at {entry.position} and still waits")
+            raise Violation("I18", f"{life.record.id} got its {entry.kind.value} at {entry.position} and still waits")
 
 
 def i18_a_new_round_has_no_waits(ledger: Ledger, batch: Batch, now: int) -> None:
-    """The waits of a round end with it."""
+    """The waits of a round end with the round."""
     for key in batch.restarted:
         old = [position for position in ledger.lives[key].waits if (key, position) not in batch.waits_put]
         if old:
             raise Violation("I18", f"workflow {key} begins a round and still waits at {old}")
-
-
-def _name(row: EventWait) -> tuple[int, str, int]:
-    return (row.workflow_key, row.position, row.serial)
-
-
-def i20_a_parent_hears_of_its_child(ledger: Ledger, batch: Batch, now: int) -> None:
-    """A child's end and its parent's wake-up are one commit.
-
-    A parent that has learnt something else in this commit may have stopped waiting before its child had ended.
-    """
-    busy = {key for key, _ in batch.history} | batch.restarted
-    for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
-        is_news = record.status.is_terminal and not record.cancel_requested
-        if record.parent_key is None or not is_news or record.parent_key in busy:
-            continue
-        parent = ledger.lives[record.parent_key]
-        round, _, position = (record.parent_place or "").rpartition(":")
-        is_waiting = not parent.record.status.is_terminal and parent.record.round == int(round or 0)
-        if not ledger.is_here(record.parent_key):
-            # L6: the letter is on its way to the wait that is open there.
-            row = parent.waits.get(position)
-            written = [letter.message for letter in ledger.post.written]
-            told = {message.wait for message in written if isinstance(message, ChildEnded)}
-            is_waiting = is_waiting and row is not None and row.asks is EntryKind.CHILD
-            is_waiting = is_waiting and row is not None and _name(row) not in told
-        if is_waiting and parent.record.status is not WorkflowStatus.PARKED and position not in parent.done:
-            raise Violation("I20", f"{record.id} has ended and {parent.record.id} has not heard of it")
 
 
 BEFORE: tuple[Rule, ...] = (

@@ -311,11 +311,12 @@ def mute_errors(classes: Iterable[type[BaseException]]) -> Iterator[str]:
 SAMPLES = (("str", "sample"), ("timedelta", timedelta(seconds=3)), ("int", 3), ("float", 3.5))
 ERRORS = [one for one in vars(errors).values() if BaseException in getattr(one, "__mro__", ())]
 _PACKAGE = (
-    one_way, import_form, no_cycles, sizes, purity, positions_are_parsed_in_one_place, state_alone_writes,
-    options_are_read,
+    one_way, import_form, no_cycles, purity, positions_are_parsed_in_one_place, state_alone_writes, options_are_read,
 )  # fmt: skip
-RULES: dict[Rule, tuple[str, ...]] = dict.fromkeys((*_PACKAGE, public_names, docstrings), ("durable",))
-RULES |= {size_of_files: ("durable", "tests"), leftovers: ("durable", "tests"), shape_of_tests: ("tests",)}
+RULES: dict[Rule, tuple[str, ...]] = dict.fromkeys((*_PACKAGE, public_names), ("durable",))
+RULES |= dict.fromkeys((sizes, docstrings), ("durable", "simulation"))
+RULES |= dict.fromkeys((size_of_files, leftovers), ("durable", "simulation", "tests"))
+RULES[shape_of_tests] = ("tests",)
 _A, _DEEP = (
     "durable/engine/decide/a.py",
     "def f():" + "".join(f"\n{' ' * depth}if {depth}:" for depth in range(1, 6)) + " pass",

@@ -1,6 +1,6 @@
 """Letters between the shards of a store in memory, and the sequence from which commits draw their marks.
 
-All shards of one store share one `Letterbox`. Knows letters. Must not know what stands in them.
+All shards of one store share one `Letterbox`. It knows nothing about what the letters say.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ def _letters() -> SortedDict[LetterId, StoredLetter]:
 
 @attrs.define(eq=False)
 class Letterbox:
-    """The inboxes of all shards."""
+    """The inboxes of all shards, by the number of the shard."""
 
-    # The last mark that a commit has drawn.
+    # The mark of the last commit.
     mark: int = 0
-    # How many letters were ever written.
+    # How many letters were ever written; the simulation reports it.
     count: int = 0
     _inboxes: dict[int, SortedDict[LetterId, StoredLetter]] = attrs.field(factory=dict)
     _aside: dict[int, SortedDict[LetterId, StoredLetter]] = attrs.field(factory=dict)
 
     def draw(self) -> int:
-        """The mark of one more commit."""
+        """The mark of the next commit: marks of all shards are in the order of their commits."""
         self.mark += 1
         return self.mark
 
     def apply(self, shard: int, batch: Batch, mark: int) -> None:
-        """Deliver what a commit of a shard has written, and remove what it has handled."""
+        """Deliver the letters that a commit of a shard wrote, and remove those that it handled or set aside."""
         inbox = self.inbox(shard)
         for id in batch.letters_set_aside:
             self._aside.setdefault(shard, _letters())[id] = inbox[id]
@@ -47,18 +47,18 @@ class Letterbox:
             self.inbox(letter.to)[id] = StoredLetter(id, shard, letter.text)
 
     def inbox(self, shard: int) -> SortedDict[LetterId, StoredLetter]:
-        """The letters to a shard that are not handled yet."""
+        """The letters to a shard that are not handled yet, in the order in which they were written."""
         return self._inboxes.setdefault(shard, _letters())
 
     def missing(self, shard: int, ids: Iterable[LetterId]) -> set[LetterId]:
-        """Those of some letters that are not in the inbox of a shard."""
+        """Which of these letters are not in the inbox of a shard."""
         return set(ids) - self.inbox(shard).keys()
 
     def read(self, shard: int, query: Inbox) -> list[StoredLetter]:
-        """A page of the inbox of a shard."""
+        """The first letters in the inbox of a shard, or of those that it set aside."""
         letters = self._aside.get(shard, _letters()) if query.set_aside else self.inbox(shard)
         return list(islice(letters.values(), query.limit))
 
     def undelivered(self, shard: int, query: Undelivered) -> list[StoredLetter]:
-        """A letter from a shard that another has not handled yet."""
-        return list(islice((one for one in self.inbox(query.to).values() if one.sender == shard), 1))
+        """The first letter from a shard that the queried shard has not handled yet; empty if there is none."""
+        return list(islice((letter for letter in self.inbox(query.to).values() if letter.sender == shard), 1))

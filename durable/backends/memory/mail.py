@@ -1,4 +1,8 @@
-"""The events of a store in memory: what is pending and where, dead letters, senders' ids, who took which broadcast."""
+"""The events of a store in memory: pending events, dead letters, senders' ids, and which workflow took which broadcast.
+
+A pending event is in three tables: by serial, by queue (the events that compete for the same waits) and by mailbox (the
+events that go away with a workflow). All three are changed together, in `put_mail` and `_drop_event`.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +30,17 @@ from durable.model.records import PendingEvent, SentEvent, TakenBroadcast
 
 K = TypeVar("K")
 R = TypeVar("R")
-# Name, key, mailbox, id that is not started yet, and whether one workflow takes them: the events of one queue.
+# The events of one queue: name, key, mailbox, id that is not started yet, and whether a single workflow takes each.
 _Queue = tuple[str, str, int | None, str | None, bool]
 
 
 def rows() -> SortedDict[int, Any]:
-    """Rows by number, in order."""
+    """An empty table of rows by number, kept in order."""
     return SortedDict()
 
 
 def discard(places: dict[K, Any], place: K) -> None:
-    """Forget a place that holds nothing any more; keys of events come from users, so empty places would pile up."""
+    """Remove a place if it is empty. Keys of events come from users, so empty places would pile up."""
     if not places[place]:
         del places[place]
 
@@ -45,17 +49,17 @@ def discard(places: dict[K, Any], place: K) -> None:
 class MemoryMail:
     """The part of a store in memory that holds events."""
 
-    # Events by serial, and the same ones by queue and by mailbox (a workflow's key, or an id without a workflow).
+    # Events by serial, and the same events by queue and by mailbox: a workflow's key, or an id that is not started yet.
     events: SortedDict[int, PendingEvent] = attrs.Factory(rows)
     queues: dict[_Queue, SortedDict[int, PendingEvent]] = attrs.field(factory=dict)
     boxes: dict[int | str | None, SortedDict[int, PendingEvent]] = attrs.field(factory=dict)
     letters: SortedDict[int, DeadLetter] = attrs.Factory(rows)
     sent: dict[str, SentEvent] = attrs.field(factory=dict)
-    # By workflow, and by name and key.
+    # The last broadcast that a workflow took, by workflow, then by name and key.
     taken: dict[int, dict[tuple[str, str], TakenBroadcast]] = attrs.field(factory=dict)
 
     def put_mail(self, batch: Batch, mark: int | None = None) -> None:
-        """Store what a commit puts. An event keeps the mark of the commit that has stored it first."""
+        """Store the mail of a commit. An event keeps the mark of the commit that stored it first."""
         for serial, event in batch.events_put.items():
             stored = self.events.get(serial)
             self._drop_event(serial)
@@ -70,16 +74,16 @@ class MemoryMail:
             self.taken.setdefault(key, {})[place[0], place[1]] = taken
 
     def drop_mail(self, batch: Batch) -> None:
-        """Remove what a commit drops, and the mail of workflows that it purges."""
+        """Remove the mail that a commit drops, and that of the workflows that it purges."""
         for key in batch.workflows_purged:
             for serial in list(self.boxes.get(key, ())):
                 self._drop_event(serial)
         for key in batch.workflows_purged | batch.taken_cleared:
             self.taken.pop(key, None)
         for place, serial in batch.taken_swept.items():
-            for key, known in list(self.taken.items()):
-                if place in known and known[place].serial < serial:
-                    del known[place]
+            for key, cursors in list(self.taken.items()):
+                if place in cursors and cursors[place].serial < serial:
+                    del cursors[place]
                     discard(self.taken, key)
         for serial in batch.events_dropped:
             self._drop_event(serial)
@@ -98,10 +102,10 @@ class MemoryMail:
             discard(self.boxes, box)
 
     def count_pending(self, query: PendingCount) -> int:
-        """How many events are pending."""
+        """How many events are pending: untargeted ones of a name, those of one mailbox, or all for unstarted ids."""
         if query.name is not None:
-            loose: Iterable[PendingEvent] = self.boxes.get(None, {}).values()
-            return sum(event.name == query.name and event.taken == query.taken for event in loose)
+            untargeted: Iterable[PendingEvent] = self.boxes.get(None, {}).values()
+            return sum(event.name == query.name and event.taken == query.taken for event in untargeted)
         box = query.unstarted if query.target is None else query.target
         if box is not None:
             return len(self.boxes.get(box, ()))
@@ -116,10 +120,11 @@ def _box(event: PendingEvent) -> int | str | None:
     return event.unstarted if event.target is None else event.target
 
 
-def _after(found: SortedDict[int, R] | None, after: int, limit: int) -> list[R]:
-    if found is None:
+def _after(table: SortedDict[int, R] | None, after: int, limit: int) -> list[R]:
+    """The first rows of a table with numbers above `after`."""
+    if table is None:
         return []
-    return [found[serial] for serial in islice(found.irange(after, inclusive=(False, False)), limit)]
+    return [table[number] for number in islice(table.irange(after, inclusive=(False, False)), limit)]
 
 
 def _events_for(mail: MemoryMail, query: EventsFor) -> list[PendingEvent]:
@@ -130,29 +135,29 @@ def _events_for(mail: MemoryMail, query: EventsFor) -> list[PendingEvent]:
 def _pending_events(mail: MemoryMail, query: PendingEvents) -> list[PendingEvent]:
     if query.serial is not None:
         return [mail.events[query.serial]] if query.serial in mail.events else []
-    found = (mail.events[serial] for serial in mail.events.irange(query.after, inclusive=(False, False)))
-    wanted = (
+    later = (mail.events[serial] for serial in mail.events.irange(query.after, inclusive=(False, False)))
+    matching = (
         event
-        for event in found
+        for event in later
         if query.name in (None, event.name)
         and query.target in (None, event.target)
         and query.unstarted in (None, event.unstarted)
         and (query.valid_at is None or event.expires_at is None or event.expires_at > query.valid_at)
     )
-    return list(islice(wanted, query.limit))
+    return list(islice(matching, query.limit))
 
 
 def _taken(mail: MemoryMail, query: Taken) -> list[TakenBroadcast]:
-    known = mail.taken.get(query.workflow_key, {})
+    cursors = mail.taken.get(query.workflow_key, {})
     if query.name is None or query.event_key is None:
-        return list(known.values())
-    found = known.get((query.name, query.event_key))
-    return [] if found is None else [found]
+        return list(cursors.values())
+    cursor = cursors.get((query.name, query.event_key))
+    return [] if cursor is None else [cursor]
 
 
 def _mailbox(mail: MemoryMail, query: Mailbox) -> list[PendingEvent]:
     box = query.unstarted if query.target is None else query.target
-    # None is where the untargeted events lie; that is nobody's mailbox.
+    # None is the box of untargeted events, which is not a mailbox.
     return [] if box is None else _after(mail.boxes.get(box), 0, query.limit)
 
 
@@ -168,18 +173,18 @@ def _letters(mail: MemoryMail, query: Letters) -> list[DeadLetter]:
     if query.id is not None:
         return [mail.letters[query.id]] if query.id in mail.letters else []
     if (before := query.died_before) is not None:
-        old = [letter for letter in mail.letters.values() if letter.died_at_us < before]
-        return sorted(old, key=lambda letter: letter.died_at_us)[: query.limit]
+        older = [letter for letter in mail.letters.values() if letter.died_at_us < before]
+        return sorted(older, key=lambda letter: letter.died_at_us)[: query.limit]
     return _after(mail.letters, query.after, query.limit)
 
 
 def _sent(mail: MemoryMail, query: Sent) -> list[SentEvent]:
-    found = mail.sent.values() if query.event_id is None else filter(None, [mail.sent.get(query.event_id)])
-    old = [sent for sent in found if query.before is None or sent.at < query.before]
-    return sorted(old, key=lambda sent: (sent.at, sent.event_id))[: query.limit]
+    candidates = mail.sent.values() if query.event_id is None else filter(None, [mail.sent.get(query.event_id)])
+    matching = [sent for sent in candidates if query.before is None or sent.at < query.before]
+    return sorted(matching, key=lambda sent: (sent.at, sent.event_id))[: query.limit]
 
 
-# The key of each row is the type that its function takes.
+# The functions that answer queries about mail. The key of each row is the type that its function takes.
 MAIL_ANSWERS: dict[type[Query[Any]], Callable[[Any, Any], list[Any]]] = {
     EventsFor: _events_for,
     PendingEvents: _pending_events,

@@ -1,4 +1,7 @@
-"""The schedules of a store in memory. Their next times stand in its one line of timers, among those of workflows."""
+"""The schedules of a store in memory. Their wake-up times are in the store's one index of timers, with the workflows'.
+
+The keys of schedules are negative, so the two never collide there.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,19 @@ from durable.model.schedule import ScheduleRecord
 
 
 class MemorySchedules:
-    """Schedules by key."""
+    """Schedules by key. A name belongs to one schedule: storing another with the same name replaces the old row."""
 
     def __init__(self, timers: SortedSet[tuple[int, int]]) -> None:
         self._timers = timers
         self._rows: dict[int, ScheduleRecord] = {}
 
     def apply(self, batch: Batch) -> None:
-        """Do what a commit says."""
+        """Apply the part of a commit that is about schedules."""
         for key in batch.schedules_dropped:
             self._drop(key)
         for key, schedule in batch.schedules_put.items():
-            for other in [one.key for one in self._rows.values() if one.name == schedule.name]:
-                self._drop(other)
+            for previous in [row.key for row in self._rows.values() if row.name == schedule.name]:
+                self._drop(previous)
             self._rows[key] = schedule
             if schedule.wake_at is not None:
                 self._timers.add((schedule.wake_at, key))
@@ -32,12 +35,12 @@ class MemorySchedules:
             self._timers.discard((schedule.wake_at, key))
 
     def find(self, query: Schedules) -> list[ScheduleRecord]:
-        """The schedules that answer a question."""
-        found = [
-            one
-            for one in self._rows.values()
-            if query.name in (None, one.name)
-            and query.key in (None, one.key)
-            and (query.after is None or one.name > query.after)
+        """The schedules that match a query, by name."""
+        matching = [
+            row
+            for row in self._rows.values()
+            if query.name in (None, row.name)
+            and query.key in (None, row.key)
+            and (query.after is None or row.name > query.after)
         ]
-        return sorted(found, key=lambda one: one.name)[: query.limit]
+        return sorted(matching, key=lambda row: row.name)[: query.limit]

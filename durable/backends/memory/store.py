@@ -1,7 +1,7 @@
-"""The store in memory: for tests, for trying things out, and as the model that the other stores are compared with.
+"""The rows of a store in memory, the handle on them, and the answers to queries.
 
-Knows records and a few indexes over them. Must not know files or threads. What it keeps outlives `close`, so that a
-test can restart an engine on it; it ends with the process. A commit is checked as a whole before anything is changed.
+The rows outlive `close`, so that a test can restart an engine on them, and end with the process. A commit is checked as
+a whole before anything is changed, so it happens completely or not at all.
 """
 
 from __future__ import annotations
@@ -57,9 +57,13 @@ def _counts() -> SortedDict[int, int]:
 
 @attrs.define(eq=False)
 class MemoryStore(MemoryMail):
-    """The rows of one shard, which any number of `MemoryBackend` handles may share. `sharded` makes several."""
+    """The rows of one shard, which any number of `MemoryBackend` handles may share. `sharded` makes several.
+
+    Every index follows from `workflows`, `waits` and the events, and is kept by `apply` alone.
+    """
 
     shard: Shard = ONLY
+    # Of the engine that opened it last: its incarnation and the number of its last batch. Any other handle is fenced.
     incarnation: str = ""
     batch: int = 0
     serial: int = attrs.Factory(lambda store: store.shard.number, takes_self=True)
@@ -68,17 +72,17 @@ class MemoryStore(MemoryMail):
     keys: dict[str, int] = attrs.field(factory=dict)
     timers: SortedSet[tuple[int, int]] = attrs.field(factory=SortedSet)
     history: dict[int, dict[int, HistoryEntry]] = attrs.field(factory=dict)
-    # Waits by workflow and position, and the same ones by event and serial.
+    # Waits by workflow and position, and the same waits by event: in the order of their serials, so of their arrival.
     waits: dict[int, dict[str, EventWait]] = attrs.field(factory=dict)
     waiting: dict[tuple[str, str], SortedDict[tuple[Any, ...], EventWait]] = attrs.field(factory=dict)
     progress: dict[int, Progress] = attrs.field(factory=dict)
     tied: Tied = attrs.field(factory=Tied)
     suspects: SortedDict[int, int] = attrs.Factory(_counts)
-    # It outlives a process, like the rows.
+    # The cells in which an engine marks whose body runs. They outlive the engine's process, like the rows.
     mark: list[int] = attrs.field(factory=lambda: [0] * MARK_CELLS)
     schedules: MemorySchedules = attrs.Factory(lambda store: MemorySchedules(store.timers), takes_self=True)
-    # Of a store with several shards: all of them, this one included, and what they share. By workflow: the mark of the
-    # commit that has stored it, and the other shards that have children of it.
+    # Only in a store with several shards: all of them, this one included, and the letters that they share. Then, by
+    # workflow: the mark of the commit that stored it, and the other shards that have children of it.
     shards: tuple[MemoryStore, ...] = ()
     letterbox: Letterbox = attrs.field(factory=Letterbox)
     created_marks: dict[int, int] = attrs.field(factory=dict)
@@ -86,7 +90,7 @@ class MemoryStore(MemoryMail):
 
     @classmethod
     def sharded(cls, count: int) -> tuple[MemoryStore, ...]:
-        """The shards of one new store: each is opened, fenced and recovered by itself, and they share the letters."""
+        """The shards of a new store. Each is opened, fenced and recovered separately; they share the letters."""
         letterbox = Letterbox()
         stores = tuple(cls(shard=Shard(number, count), letterbox=letterbox) for number in range(count))
         for store in stores:
@@ -94,11 +98,11 @@ class MemoryStore(MemoryMail):
         return stores
 
     def home_of_id(self, id: str) -> MemoryStore:
-        """The shard that has the workflow with this id, if there is one."""
+        """The shard in which a workflow with this id lives, whether it exists or not."""
         return self.shards[workflow_home(id, self.shard.count)] if self.shards else self
 
     def home_of_key(self, key: int) -> MemoryStore:
-        """The shard that has the workflow with this key, if there is one."""
+        """The shard in which a workflow with this key lives, whether it exists or not."""
         return self.shards[key_home(key, self.shard.count)] if self.shards else self
 
     def everywhere(self) -> Mapping[int, WorkflowRecord]:
@@ -139,20 +143,21 @@ class MemoryStore(MemoryMail):
 
     def _check_shard(self, batch: Batch) -> None:
         """Raise `InvariantViolated` for a batch that changes another shard, or handles a letter that is not there."""
-        rows = (batch.workflows_new, batch.workflows_changed, batch.schedules_put)
-        foreign = [key for found in rows for key in found if not self.shard.owns_key(key)]
+        puts = (batch.workflows_new, batch.workflows_changed, batch.schedules_put)
+        foreign = [key for rows in puts for key in rows if not self.shard.owns_key(key)]
         foreign += [key for key, _ in batch.history if not self.shard.owns_key(key)]
         if foreign:
-            raise InvariantViolated(f"a batch of shard {self.shard.number} changes rows of others: {foreign}")
+            raise InvariantViolated(f"a batch of shard {self.shard.number} changes rows of other shards: {foreign}")
         if missing := self.letterbox.missing(self.shard.number, batch.letters_handled | batch.letters_set_aside):
             raise InvariantViolated(f"a batch handles letters that are not there: {missing}")
         if any(letter.to == self.shard.number or letter.to not in range(self.shard.count) for letter in batch.letters):
-            raise InvariantViolated(f"a batch of shard {self.shard.number} writes letters to nobody: {batch.letters}")
+            what = f"a batch of shard {self.shard.number} writes letters to itself or to a shard that does not exist"
+            raise InvariantViolated(f"{what}: {batch.letters}")
 
     def apply(self, batch: Batch) -> None:
-        """Do what `check` has let pass."""
+        """Apply a batch that `check` let pass. It cannot fail half-way."""
         self.batch = batch.number
-        # A serial that went back would be given out twice.
+        # A serial that went back would be used twice.
         self.serial = max(self.serial, batch.serial)
         self.clean = batch.clean_stop
         self._drop(batch)
@@ -220,24 +225,30 @@ def _check_change(stored: WorkflowRecord | None, record: WorkflowRecord, *, cont
     if stored is None:
         raise InvariantViolated(f"a batch changes workflow {record.id!r}, which is not stored")
     if _fixed(stored) != _fixed(record):
-        raise InvariantViolated(f"a batch changes who workflow {record.id!r} is")
-    # Stores of tables do not even look at these columns otherwise; here the bug that relies on it is found.
+        raise InvariantViolated(f"a batch changes the identity of workflow {record.id!r}")
+    # SQL stores do not write these columns without a new round. A bug that relies on that is found here.
     if not continued and _begun(stored) != _begun(record):
-        raise InvariantViolated(f"a batch changes how workflow {record.id!r} has begun and keeps its history")
+        raise InvariantViolated(f"a batch changes how workflow {record.id!r} started, and keeps its history")
 
 
 def _fixed(record: WorkflowRecord) -> tuple[object, ...]:
+    """The fields of a record that never change."""
     parent = (record.parent_key, record.parent_place, record.on_parent_close)
     return (record.key, record.id, record.created_at, *parent, record.tags)
 
 
 def _begun(record: WorkflowRecord) -> tuple[object, ...]:
+    """The fields of a record that change only with a new round."""
     code = (record.name, record.version, record.input, record.start_digest)
     return (*code, record.start_at, record.depth, record.round, record.position_format)
 
 
 class MemoryBackend:
-    """A handle on a store in memory. Of several handles on one store the one that was opened last may write."""
+    """A handle on a store in memory, for one engine at a time; without a store it makes a new one.
+
+    Of several handles on one store, the one that was opened last may write. The others raise `StoreFenced` in `commit`
+    and `last_batch`. Using a handle before `open` or after `close` is a bug, and raises `InvariantViolated`.
+    """
 
     def __init__(self, shared: MemoryStore | None = None) -> None:
         self._store = MemoryStore() if shared is None else shared
@@ -287,7 +298,7 @@ class MemoryBackend:
         store = self._opened()
         answer = _ANSWERS.get(type(query))
         if answer is None:
-            raise InvariantViolated(f"no store can answer {type(query).__name__}")
+            raise InvariantViolated(f"the store in memory has no answer for the query {type(query).__name__}")
         return answer(store, query)
 
     def count(self, query: Workflows | PendingCount | HistoryLength) -> int:
@@ -300,7 +311,7 @@ class MemoryBackend:
 
     def _opened(self) -> MemoryStore:
         if self._incarnation is None:
-            raise InvariantViolated(f"{self!r} is used while it is not open")
+            raise InvariantViolated(f"{self!r} is not open: call open() before using it")
         return self._store
 
 
@@ -321,7 +332,8 @@ def _matches(query: Workflows, record: WorkflowRecord) -> bool:
 def _workflows(store: MemoryStore, query: Workflows) -> list[WorkflowRecord]:
     first, last = (None, query.after) if query.newest_first else (query.after, None)
     keys = store.workflows.irange(first, last, (False, False), query.newest_first)
-    return list(islice((one for one in map(store.workflows.__getitem__, keys) if _matches(query, one)), query.limit))
+    records = map(store.workflows.__getitem__, keys)
+    return list(islice((record for record in records if _matches(query, record)), query.limit))
 
 
 def _timers(store: MemoryStore, query: Timers) -> list[tuple[int, int]]:
@@ -344,15 +356,20 @@ def _waits_for(store: MemoryStore, query: WaitsFor) -> list[EventWait]:
 def _open_pauses(store: MemoryStore, query: OpenPauses) -> list[OpenPause]:
     waiting = store.waiting.get(("", ""), SortedDict())
     rows = ((waiting[place], store.workflows.get(place[1])) for place in waiting.irange((query.after + 1,)))
-    found = (
+    pauses = (
         OpenPause.of(row, id=owner.id, name=owner.name, round=owner.round, status=owner.status)
         for row, owner in rows
         if owner is not None and query.workflow_key in (None, owner.key) and query.name in (None, owner.name)
     )
-    return list(islice(found, query.limit))
+    return list(islice(pauses, query.limit))
 
 
-# The key of each row is the type that its function takes; the cast says so once.
+def _progress_of(store: MemoryStore, query: ProgressOf) -> list[Progress]:
+    progress = store.progress.get(query.workflow_key)
+    return [] if progress is None else [progress]
+
+
+# The functions that answer queries. The key of each row is the type that its function takes; the cast says so once.
 _ANSWERS = cast(
     dict[type[Query[Any]], Callable[[MemoryStore, Query[Any]], list[Any]]],
     {
@@ -364,7 +381,7 @@ _ANSWERS = cast(
         OpenPauses: _open_pauses,
         **MAIL_ANSWERS,
         Children: lambda store, query: [store.workflows[key] for key in store.tied.of(query.parent_key)],
-        ProgressOf: lambda store, query: [one for one in [store.progress.get(query.workflow_key)] if one is not None],
+        ProgressOf: _progress_of,
         Schedules: lambda store, query: store.schedules.find(query),
         Suspects: lambda store, _query: list(store.suspects.items()),
         Inbox: lambda store, query: store.letterbox.read(store.shard.number, query),

@@ -1,6 +1,6 @@
-"""Who ends with whom: an index of the store in memory over the children that have not ended and are not kept.
+"""Children that end with their parent: an index of the store in memory over those that have not ended and are not kept.
 
-Knows records, as a table's index does. Must not know why anybody asks.
+It follows from the records alone, like the index of a table. The engine asks for it when a parent ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Tied:
     _children: dict[int, set[int]] = attrs.field(factory=dict)
 
     def put(self, record: WorkflowRecord) -> None:
-        """A workflow is stored, or has changed."""
+        """Enter a workflow that was stored or changed, or remove it if it has ended."""
         if record.parent_key is None:
             return
         if record.finished_at is None and record.on_parent_close is not OnParentClose.KEEP:
@@ -26,7 +26,7 @@ class Tied:
             self.drop(record)
 
     def drop(self, record: WorkflowRecord) -> None:
-        """A workflow has ended, or is gone."""
+        """Remove a workflow that has ended or was purged. It need not be in the index."""
         children = self._children.get(record.parent_key or 0)
         if children is not None:
             children.discard(record.key)
@@ -34,7 +34,7 @@ class Tied:
                 del self._children[record.parent_key or 0]
 
     def of(self, parent: int) -> list[int]:
-        """The children of one parent, in the order in which they were started."""
+        """The keys of one parent's children, in the order in which they were started."""
         return sorted(self._children.get(parent, ()))
 
     def __bool__(self) -> bool:

@@ -1,4 +1,4 @@
-"""What people look at, answered from memory."""
+"""Queries about what lists and descriptions show of a workflow from other rows: its parent, progress and children."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from durable.model.records import Progress, WorkflowRecord
 def backgrounds_of(
     workflows: Mapping[int, WorkflowRecord], progress: Mapping[int, Progress], query: Backgrounds
 ) -> list[Background]:
-    """The same from memory."""
-    asked = [workflows[key] for key in query.workflow_keys if key in workflows]
+    """For each queried workflow that exists: the id of its parent and its progress, None where there is none."""
+    records = [workflows[key] for key in query.workflow_keys if key in workflows]
     rows: list[Background] = []
-    for record in asked:
+    for record in records:
         parent = workflows.get(record.parent_key or 0)
         published = progress.get(record.key)
         parent_id = None if parent is None else parent.id
@@ -24,6 +24,6 @@ def backgrounds_of(
 
 
 def child_ids_of(newest_first: Iterable[WorkflowRecord], query: ChildIds) -> list[str]:
-    """The same from memory."""
+    """The ids of a workflow's newest children, ended or not."""
     ids = (record.id for record in newest_first if record.parent_key == query.parent_key)
     return list(islice(ids, query.limit))

@@ -3,15 +3,15 @@
 First it recovers: the crash counts are committed when the store is opened, then the workflows that were running are
 loaded, page by page. Timers and calls wait until that is over.
 
-In a store with several shards it then reads its letters: all that are there, before the timers and calls of a batch.
+In a store with several shards it then handles its letters: all that have arrived, before the timers and calls of a
+batch.
 
 Then it takes everything that is queued, decides, commits once and releases once: in this order, for all operations
-alike. No feature adds a line here. Nothing leaves before the commit, and what leaves goes into the host's loop in one
-call per batch.
+alike. No feature adds a line here. Nothing leaves before the commit, and everything that leaves goes into the host's
+loop in one call per batch.
 
-A commit that fails is tried again, unreleased. Whether it happened after all is answered by the batch number before
-anything else. A store that stays broken stops the engine: callers get `StorageUnavailable`, memory is thrown away, and
-a restart recovers.
+A commit that fails is tried again, unreleased; the batch number tells whether it happened after all. A store that stays
+broken stops the engine: callers get `StorageUnavailable`, memory is thrown away, and a restart recovers.
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ from durable.runner.definitions import WorkflowDef
 _log = logging.getLogger("durable")
 # A tuple: `isinstance` takes three times as long with a union.
 _FOR_THE_LOOP = (RunActivity, StopActivity)
-# How many letters are handled in one commit. Calls wait until all are read.
+# How many letters are handled in one commit. Calls wait until all letters are handled.
 _LETTERS = 100
 
 
 @attrs.define(eq=False)
 class Release:
-    """What leaves the coordinator after one commit."""
+    """Everything that leaves the coordinator after one commit. The bridge carries it into the loop."""
 
     answered: list[Envelope] = attrs.field(factory=list)
     activities: list[RunActivity | StopActivity] = attrs.field(factory=list)
-    # Why the coordinator has ended, in its last release.
+    # In the last release: why the coordinator ended, or None after an orderly stop.
     end: BaseException | None = None
     is_last: bool = False
 
 
 class WorkflowStateCoordinator:
-    """Owns the state; everything it does happens in the thread that calls `run`."""
+    """Owns the state. Everything it does happens in the thread that calls `run`."""
 
     def __init__(
         self,
@@ -88,20 +88,20 @@ class WorkflowStateCoordinator:
         self._config = config
         self._clock = clock
         self._release = release
-        # Those who wait for the batch that is being decided; if it cannot be committed they must be told.
+        # The callers of the batch that is being decided. If it cannot be committed, they get the error.
         self._callers: list[Envelope] = []
-        # Who waits for the end of a workflow, and who for any change.
+        # The callers that wait for the end of a workflow, and those that wait for any change.
         self._watchers: Watchers[Envelope] = Watchers()
         self._observers: Observers[Envelope] = Observers()
         self._patience = Patience(backend, clock, from_duration("commit_patience", config.commit_patience) / SECOND)
         self._upkeep = Upkeep(backend, clock)
         self._batch_number = 0
-        # Whether the recovery is not over yet. Until then no timer fires and no call is taken.
+        # Whether the recovery is still under way. Until it is over no timer fires and no call is taken.
         self.is_recovering = True
         self._inbox = inbox = Inbox(self.state, clock, config, self._forget_abandoned, self._upkeep.longest_nap)
-        # From any thread: put an operation into the queue, and end after what is queued.
+        # From any thread: queue an operation, end after everything queued, refuse what is queued after the end.
         self.submit, self.stop, self.refuse_rest = inbox.submit, inbox.stop, inbox.refuse_rest
-        # How long there will be nothing to do.
+        # How many seconds pass until there is something to do.
         self.nap = inbox.nap
 
     # --- the thread -----------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class WorkflowStateCoordinator:
         self._patience.limit()
         self.state.shard, self.state.serial, self.state.mark = opened.shard, opened.serial, opened.mark
         self._inbox.open()
-        # Before anything runs: what runs next may take this process down as well.
+        # Count the crash before any body runs: the next one may take this process down as well.
         try:
             turn = new_turn(self.state, self._clock.now())
             begin_trials(turn, opened)
@@ -120,12 +120,12 @@ class WorkflowStateCoordinator:
         except BaseException:
             self._backend.close()
             raise
-        # Only now: a crash that was not counted must be known to the next engine.
+        # The mark is cleared only after the commit: a crash in between must still be counted by the next engine.
         trials_begun(self.state)
         self._apply(turn.effects, Release())
 
     def run(self) -> None:
-        """Work until told to stop, or until the store is lost."""
+        """Work until `stop`, or until the store is lost. Never raises: the last release says why it ended."""
         end: BaseException | None = None
         try:
             while not self._inbox.is_stopping:
@@ -139,7 +139,10 @@ class WorkflowStateCoordinator:
         self._leave(end)
 
     def work_off(self) -> int:
-        """One batch of what is queued and due now; how many operations. `run` does this, with naps in between."""
+        """Process one batch of everything queued and due now; returns the number of operations.
+
+        `run` does the same with naps in between. Tests and the simulation call this instead.
+        """
         return self._work(wait=False)
 
     def has_work(self) -> bool:
@@ -149,11 +152,12 @@ class WorkflowStateCoordinator:
     def _work(self, *, wait: bool) -> int:
         if self.is_recovering:
             self.process([RecoverNext()])
-            # A stop does not wait for the rest.
+            # An orderly stop does not wait for the remaining pages.
             self.is_recovering = self.state.recovery.next_after is not None and not self._inbox.is_clean
             return 1
         taken = self._inbox.take(wait=wait and not self._upkeep.has_more)
-        # Read after the calls were taken: whatever a caller has heard of elsewhere is known here before its call is.
+        # Letters are read after the calls were taken. So if a caller saw something happen in another shard, the letter
+        # about that is handled before its call.
         limit = min(_LETTERS, self._config.max_batch)
         while len(letters := self._letters(limit)) == limit:
             self.process(letters)
@@ -163,20 +167,24 @@ class WorkflowStateCoordinator:
         return count
 
     def _letters(self, limit: int) -> list[Envelope | Operation[Any]]:
-        """The letters from other shards that are to be handled next."""
+        """The next letters from other shards to handle; empty in a store with one shard."""
         if self.state.shard.count == 1:
             return []
         return [ReadLetter(letter) for letter in self.state.outbox.read(limit)]
 
     def process(self, items: list[Envelope | Operation[Any]]) -> None:
-        """Decide a batch, commit it, release it. What comes in an envelope has somebody who waits for the answer."""
+        """Decide a batch, commit it, release it. Items in an envelope have a caller that waits for the answer.
+
+        Consumes the list. Raises only what ends the engine: a `StorageError`, or a bug.
+        """
         self._callers = [item for item in items if isinstance(item, Envelope)]
         turn = new_turn(self.state, self._clock.now())
         release = Release()
         if len(self._callers) > 1 and len(ids := _started(self._callers)) > 1:
             self.state.prefetch(ids)
         lists: list[Envelope] = []
-        # Used up: an answer of an activity is gone before the next one makes the garbage collector look at both.
+        # Popped one by one, so that the result of an activity is freed before the next one makes the garbage collector
+        # visit both.
         items.reverse()
         while items:
             item = items.pop()
@@ -189,13 +197,13 @@ class WorkflowStateCoordinator:
         if self.state.trials.next() is not None:
             hold_trials(turn)
         self.state.mark[0] = 0
-        told = self._observers.look(turn)
+        watchers = self._observers.look(turn)
         self._commit()
-        # Nothing is acknowledged that went into a file which is no longer there.
+        # A commit into a file that was deleted must not be acknowledged.
         self._upkeep.check()
         for envelope in lists:
             self._answer(turn, envelope, release)
-        release.answered += self._observers.take(told)
+        release.answered += self._observers.take(watchers)
         self._apply(turn.effects, release)
         if release.answered or release.activities:
             self._release(release)
@@ -207,7 +215,7 @@ class WorkflowStateCoordinator:
         try:
             reply = answer_list(self._backend, operation, turn.now) if operation.is_list else decide_in(turn, operation)
         except (InvariantViolated, StorageError):
-            # The state may be half changed. Crash-only: throw it away and start again.
+            # The state may be half changed. Crash-only: the thread ends, and the next start recovers.
             raise
         except DurableError as error:
             envelope.error, reply = error, None
@@ -220,7 +228,7 @@ class WorkflowStateCoordinator:
             release.answered.append(envelope)
 
     def _apply(self, effects: list[Effect], release: Release) -> None:
-        """The commit has happened: sort what leaves from what is to be done next."""
+        """After a commit: add effects for the loop to the release, write log lines, queue operations that follow."""
         for effect in effects:
             if isinstance(effect, _FOR_THE_LOOP):
                 release.activities.append(effect)
@@ -257,7 +265,7 @@ class WorkflowStateCoordinator:
     # --- the end --------------------------------------------------------------------------------------------------
 
     def _leave(self, end: BaseException | None) -> None:
-        """Throw memory away and tell everybody who still waits."""
+        """Throw memory away, close the store, and answer every waiting caller with the reason for the end."""
         for key in list(self.state.loaded):
             self.state.unload(key)
         self.state.timers.cancel_all_timers()
@@ -266,14 +274,14 @@ class WorkflowStateCoordinator:
         except StorageError as error:
             _log.error("the store could not be closed: %s", error)
         release = Release(self.refuse_rest(end), end=end, is_last=True)
-        for one in [*self._callers, *self._watchers, *self._observers]:
-            one.error = end or EngineClosed()
-            release.answered.append(one)
+        for envelope in [*self._callers, *self._watchers, *self._observers]:
+            envelope.error = end or EngineClosed()
+            release.answered.append(envelope)
         self._release(release)
 
 
 def _decide_own(turn: Turn, operation: Operation[Any]) -> None:
-    """Decide what nobody waits for."""
+    """Decide an operation of the engine itself. No caller waits for it, so a refusal is logged."""
     try:
         decide_in(turn, operation)
     except (InvariantViolated, StorageError):
@@ -283,6 +291,6 @@ def _decide_own(turn: Turn, operation: Operation[Any]) -> None:
 
 
 def _started(callers: Sequence[Envelope]) -> list[str]:
-    """The ids under which workflows are to be started."""
+    """The ids of the workflows that these calls start."""
     calls = [caller.operation for caller in callers]
     return [call.id for call in calls if isinstance(call, StartWorkflow)]

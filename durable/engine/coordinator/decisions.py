@@ -1,4 +1,8 @@
-"""From an operation to its decision, and from a message to its handler: two tables, and one loop for what follows."""
+"""The tables: from an operation to its decision, from a message to its handler, from a kind of wait to its functions.
+
+`decide_in` is the only way into them. It decides one operation, then handles messages until none is left (`follow_up`),
+so that all consequences of an operation are in its batch. A new operation or message is one row here.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +135,10 @@ def new_turn(state: State, now: int) -> Turn:
 
 
 def decide_in(turn: Turn, op: ops.Operation[Any]) -> Any:
-    """Decide one more operation of a batch; the reply. Raises `WrongShard` for one that is not for this shard."""
+    """Decide one operation of a batch and everything that follows; returns the reply.
+
+    Raises `WrongShard` for an operation that another shard must decide, and any refusal of the decision.
+    """
     if turn.state.shard.count > 1:
         check_home(turn.state.shard, op)
     reply = _DECISIONS[type(op)](turn, op)
@@ -141,24 +148,24 @@ def decide_in(turn: Turn, op: ops.Operation[Any]) -> Any:
 
 
 def follow_up(turn: Turn) -> None:
-    """Handle what follows from a decision. One that grows long goes on in the next batch."""
-    messages, left = turn.messages, turn.state.config.max_steps_per_decision
+    """Handle the messages of a decision. After `max_steps_per_decision` checks the rest waits for the next batch."""
+    messages, steps_left = turn.messages, turn.state.config.max_steps_per_decision
     while messages.waiting:
         if messages.has(LookAgain):
-            left -= 1
-            if left < 0:
+            steps_left -= 1
+            if steps_left < 0:
                 put_off(turn)
                 continue
         message = messages.next()
         _HANDLERS[type(message)](turn, message)
     state = turn.state
     if state.started:
-        # Only the step of a workflow that was put off goes on in a later decision.
+        # Only steps of workflows that were put off continue in a later decision.
         state.started = {key: count for key, count in state.started.items() if key in state.put_off}
 
 
 def _look_again(turn: Turn, message: LookAgain) -> None:
-    """A wait may have its answer already, unless what was handled before has ended the workflow or the wait."""
+    """Check whether a wait has its answer, unless an earlier message has ended the workflow or the wait."""
     loaded, wait = _wait_at(turn, message)
     if loaded is not None and wait is not None and (look := WAIT_KINDS[wait.kind].look) is not None:
         look(turn, loaded, wait)
@@ -177,7 +184,7 @@ def _cancel_spawned(turn: Turn, message: CancelSpawned) -> None:
 
 
 def _wait_at(turn: Turn, message: AtWait) -> tuple[Loaded | None, WaitCondition | None]:
-    """The wait that a message is about, and its live body."""
+    """The live body that a message is about, and its wait; None for what has ended since."""
     record = turn.state.get_active(message.key)
     loaded = None if record is None else load(turn, record)
     return loaded, None if loaded is None else loaded.session.waits.get(message.position)
@@ -190,7 +197,8 @@ def _cancel_child(turn: Turn, message: CancelChild) -> None:
         children_elsewhere.cancel_for(turn, message)
 
 
-# The kinds of waits, one row each. The runner has the other half of each row (`durable.runner.kinds`).
+# The kinds of waits, one row each: what to do when a wait opens, is checked, is withdrawn, or is due. The runner has
+# the other half of each row (`durable.runner.kinds`).
 WAIT_KINDS: dict[EntryKind, WaitKind] = {
     EntryKind.ACTIVITY: WaitKind(opened=dispatch, withdrawn=stop_activity, due=begin_attempt),
     EntryKind.TIMER: WaitKind(due=timers.fire_timer),

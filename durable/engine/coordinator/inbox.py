@@ -1,7 +1,7 @@
-"""What the coordinator does next: calls that came in, timers that are due, and its own operations, in one order.
+"""Everything that waits to be decided: calls, due timers and the engine's own operations, in one order.
 
-Any thread may put something in; only the coordinator's thread takes something out. Knows instants and limits. Must not
-know what an operation does.
+Any thread may put something in; only the coordinator's thread takes something out. Knows instants and limits, but
+nothing about what an operation does.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from durable.engine.state.state import State
 from durable.errors import EngineClosed
 from durable.model.clock import LATEST, SECOND, Clock, from_duration
 
-# How many timers and operations of the engine itself go into one batch: each may have to rebuild a workflow, and who
-# calls meanwhile waits until the batch is committed. A hundred thousand that are due at once must not be felt.
+# How many timers and operations of the engine itself go into one batch. Each may have to rebuild a workflow, and calls
+# that arrive meanwhile wait for the commit. Callers must not notice a hundred thousand timers that are due at once.
 _OWN = 50
 # Seconds between two looks for letters from other shards.
 _POLL = 1.0
@@ -29,25 +29,25 @@ _POLL = 1.0
 
 @attrs.define(eq=False)
 class Envelope:
-    """An operation on its way, and the answer on its way back to the caller, whom `wake` tells."""
+    """An operation on its way in, and its answer on the way back. `wake` notifies the caller, in the service's loop."""
 
     operation: Operation[Any]
     wake: Callable[[], None]
     reply: Any = None
     error: BaseException | None = None
-    # A caller that no longer waits (a timeout) says so here, and is forgotten.
+    # Set by a caller that no longer waits, because of a timeout for example. It is dropped then.
     is_abandoned: bool = False
-    # When it was submitted.
+    # When it was submitted, if any timer was pending then.
     at: int = 0
 
 
-# What is stamped with the time at which it came in. On the object itself: a pair for each would be one more object that
-# the garbage collector comes by at every step.
+# These carry the time at which they arrived. On the object itself: a pair for each would be one more object that the
+# garbage collector visits at every step.
 _STAMPED = (Envelope, RecordActivity)
 
 
 class Inbox:
-    """Everything that waits to be decided."""
+    """The queue of the coordinator, its own operations, and the timers of the state."""
 
     def __init__(
         self, state: State, clock: Clock, config: EngineConfig, on_sweep: Callable[[], None], longest_nap: float
@@ -58,7 +58,7 @@ class Inbox:
         self._config = config
         self._on_sweep = on_sweep
         self._longest_nap = longest_nap
-        # None asks the thread to stop.
+        # None is the request to stop.
         self._queue: SimpleQueue[Envelope | Operation[Any] | None] = SimpleQueue()
         self._next: deque[Operation[Any]] = deque()
         self._sweep_every = from_duration("sweep_every", config.sweep_every) / SECOND
@@ -68,21 +68,24 @@ class Inbox:
         self.is_stopping = False
 
     def open(self) -> None:
-        """The engine begins to work: the first sweep is due."""
+        """Called when the engine begins to work: the first sweep is due."""
         self._sweep_at = self._clock.monotonic()
 
     # --- from any thread ------------------------------------------------------------------------------------------
 
     def submit(self, item: Envelope | Operation[Any]) -> None:
-        """Put an operation into the queue, in an envelope if somebody waits for the answer."""
-        # What came in before a deadline is decided before it, however long the thread was busy. Without a stamp it came
-        # in while there was no deadline at all, so before all that there are now.
+        """Put an operation into the queue, in an envelope if a caller waits for the answer."""
+        # A call that arrived before a deadline is decided before it, however long the thread was busy. A call without a
+        # stamp arrived when there was no deadline at all, so it comes before all present ones.
         if not self._timers.is_empty and isinstance(item, _STAMPED):
             item.at = self._clock.now()
         self._queue.put(item)
 
     def refuse_rest(self, end: BaseException | None) -> list[Envelope]:
-        """Everything that is queued, with why it is refused. Asked again after the last release: more may have come."""
+        """Empty the queue; the calls get the error that ended the engine.
+
+        Called again after the last release, because more may have arrived.
+        """
         refused: list[Envelope] = []
         with contextlib.suppress(Empty):
             while True:
@@ -92,14 +95,14 @@ class Inbox:
         return refused
 
     def stop(self) -> None:
-        """End after what is queued now, and mark the stop as clean."""
+        """End after everything that is queued now, and mark the stop as clean."""
         self.is_clean = True
         self._queue.put(None)
 
     # --- in the coordinator's thread ------------------------------------------------------------------------------
 
     def follow(self, operation: Operation[Any]) -> None:
-        """An operation that follows from a commit."""
+        """Add an operation that follows from a commit."""
         self._next.append(operation)
 
     def has_work(self) -> bool:
@@ -109,7 +112,7 @@ class Inbox:
         return is_due or bool(self._next) or not self._queue.empty()
 
     def nap(self) -> float:
-        """How many seconds may pass before there is something to do, unless something is put into the queue."""
+        """How many seconds may pass until there is something to do, if nothing is put into the queue."""
         until, trial = self._timers.next(), self._state.trials.next()
         if until is None or (trial is not None and trial < until):
             until = trial
@@ -117,18 +120,18 @@ class Inbox:
         return longest if until is None else min(longest, max(0.0, (until - self._clock.now()) / SECOND))
 
     def take(self, *, wait: bool) -> list[Envelope | Operation[Any]]:
-        """Everything that waits, up to the limit, in the order in which it is decided.
+        """Take everything that waits, up to the limit, in the order in which it is decided.
 
-        Timers and the engine's own operations come before calls, except for the calls that came in before a deadline.
+        Timers and the engine's own operations come before calls, except for calls that arrived before a deadline.
         """
         limit, own = self._config.max_batch, min(self._config.max_batch, _OWN)
         timers = self._due(own)
-        # Timers may be due again and again, of workflows that wait for one of these operations.
+        # Own operations get at least half: timers may be due again and again for workflows that wait for one of these.
         taken = self._own(max(own - len(timers), (own + 1) // 2))
         calls: list[Envelope | Operation[Any]] = []
         most = 2 * limit - len(timers) - len(taken)
         queue, may_wait = self._queue, wait and not timers and not taken
-        # Asked and not told by `Empty`, which takes as long as a decision. Nobody else takes anything out.
+        # `queue.empty()` rather than catching `Empty`, which costs as much as a decision. No other thread takes items.
         while may_wait or not queue.empty():
             try:
                 item = queue.get(timeout=self.nap()) if may_wait else queue.get_nowait()
@@ -146,7 +149,7 @@ class Inbox:
         return self._state.take_due_timers(self._clock.now(), limit)
 
     def _own(self, limit: int) -> list[Envelope | Operation[Any]]:
-        """The engine's own operations, up to the limit; a sweep that is due comes on top."""
+        """The engine's own operations, up to the limit, plus the sweep if it is due."""
         operations: list[Envelope | Operation[Any]] = []
         if (now := self._clock.monotonic()) >= self._sweep_at:
             self._sweep_at = now + self._sweep_every
@@ -162,7 +165,7 @@ class Inbox:
 def _in_order(
     timers: list[tuple[int, int]], own: list[Envelope | Operation[Any]], calls: list[Envelope | Operation[Any]]
 ) -> list[Envelope | Operation[Any]]:
-    """The operations of one batch: timers, each after the calls that came in before its deadline, then the rest."""
+    """The operations of one batch: each timer after the calls that arrived before its deadline, then the rest."""
     ordered: list[Envelope | Operation[Any]] = []
     early = 0
     for deadline, key in timers:
@@ -174,5 +177,5 @@ def _in_order(
 
 
 def _arrived(call: Envelope | Operation[Any]) -> int:
-    """When a call or the answer of an activity came in; the engine's own come at no particular time."""
+    """When a call or the result of an activity arrived. Own operations have no such time, and precede no timer."""
     return call.at if isinstance(call, _STAMPED) else LATEST

@@ -8,8 +8,11 @@ A_co = TypeVar("A_co", covariant=True)
 
 
 class Operation(Generic[A_co]):
-    """Something for the coordinator to do; the answer is an `A_co`."""
+    """Something for the coordinator to do. Its answer is an `A_co`, or a `DurableError` that the caller receives.
 
-    # It asks the store for many at once, so it comes after the commit of its batch: what was decided before it, a timer
-    # that was due, say, is in the store by then.
+    A subclass only carries arguments. `coordinator.decisions` has the function that decides it.
+    """
+
+    # Whether it reads many rows from the store itself. Such a question is answered after the commit of its batch, so
+    # it sees everything decided before it, such as a timer of the same batch that fired.
     is_list: ClassVar[bool] = False

@@ -1,4 +1,8 @@
-"""What leaves the coordinator after the commit."""
+"""What leaves the coordinator after the commit.
+
+A decision appends effects to its turn. If the commit fails for good, all of them are dropped with the batch, so no
+activity runs and no caller is answered for something that is not stored.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +26,16 @@ class RunActivity(NamedTuple):
     definition: ActivityDef[Any, Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    # How often the workflow had been retried and repaired when this was decided: its arguments may be others since.
+    # How often the workflow had been retried and repaired when this was decided. A repair may change the arguments, so
+    # an answer with an older count is ignored.
     mends: int = 0
-    # Whether the coordinator wants to know when it begins.
+    # Whether the pool must submit a `BeginAttempt` when it starts: this workflow may be what crashes the process.
     on_trial: bool = False
     workflow_name: str = ""
 
 
 class StopActivity(NamedTuple):
-    """Cancel an activity that nobody waits for any more."""
+    """Cancel an activity whose result is no longer wanted. One that does not run is ignored."""
 
     key: int
     round: int
@@ -38,19 +43,19 @@ class StopActivity(NamedTuple):
 
 
 class Follow(NamedTuple):
-    """Put an operation into the queue, after the commit."""
+    """Put an operation of the engine itself into the queue, after the commit."""
 
     operation: Operation[Any]
 
 
 class Ended(NamedTuple):
-    """A workflow has ended: answer those who wait for it."""
+    """A workflow has ended: answer every caller that waits for its end."""
 
     record: WorkflowRecord
 
 
 class Parked(NamedTuple):
-    """A workflow was parked: answer those who wait for its end and do not want to wait for a parked one."""
+    """A workflow was parked: answer the callers that wait for its end with `wait_if_parked=False`."""
 
     record: WorkflowRecord
 

@@ -1,4 +1,4 @@
-"""Events are sent, listed, removed and replayed."""
+"""Operations on events and dead letters: send, list, remove, replay."""
 
 from __future__ import annotations
 
@@ -12,19 +12,24 @@ from durable.model.dead_letters import DeadLetter, PendingEventInfo
 
 @attrs.frozen
 class Delivered:
-    """The event was taken, by these workflows."""
+    """These workflows took the event, by id: one, or every waiting one for a broadcast."""
 
     to: tuple[str, ...]
 
 
 @attrs.frozen
 class Queued:
-    """No workflow has taken the event yet: it is kept, or it is a dead letter if those who wait cannot read it."""
+    """No workflow has taken the event yet. It is kept, or is a dead letter if no waiting workflow can read it."""
 
 
 @attrs.define(kw_only=True)
 class SendEvent(Operation[Delivered | Queued]):
-    """Give an event to who waits for it, or keep it."""
+    """Give an event to the workflow that waits for it, or keep it.
+
+    With `to` it goes to that workflow alone. Raises `WorkflowNotFound` if that was never started, unless
+    `allow_unstarted`. An event whose `event_id` was sent before is not sent again: the answer is the first one, or
+    `EventConflict` if the event differs. `expire_after` is in microseconds.
+    """
 
     name: str
     event_key: str = ""
@@ -34,13 +39,13 @@ class SendEvent(Operation[Delivered | Queued]):
     consume: bool = True
     expire_after: int | None = None
     event_id: str | None = None
-    # The type that the sender has packed it as; None where nobody knows. Only its name travels.
+    # The type that the sender packed it as; None if unknown. Only its name travels.
     payload_type: Any = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen(kw_only=True)
 class ListEvents(Operation[list[PendingEventInfo]]):
-    """A page of pending events, perhaps of one name, perhaps of those sent to one id."""
+    """A page of pending events with serials above `after`, optionally of one name or sent to one workflow id."""
 
     is_list = True
 
@@ -52,14 +57,14 @@ class ListEvents(Operation[list[PendingEventInfo]]):
 
 @attrs.frozen
 class RemoveEvent(Operation[None]):
-    """Remove a pending event."""
+    """Remove a pending event by its serial."""
 
     event_id: int
 
 
 @attrs.frozen
 class ListLetters(Operation[list[DeadLetter]]):
-    """A page of dead letters."""
+    """A page of dead letters with ids above `after`."""
 
     is_list = True
 
@@ -77,6 +82,6 @@ class ReplayLetter(Operation[Delivered | Queued]):
 
 @attrs.frozen
 class RemoveLetter(Operation[None]):
-    """Forget a dead letter."""
+    """Delete a dead letter."""
 
     letter_id: int

@@ -1,6 +1,8 @@
-"""How values become JSON and come back: what operations on a wire and letters between shards have in common.
+"""How values become JSON and come back: the common part of operations on a wire and letters between shards.
 
-Fields are found by name, so that either side may know more of them, and read strictly by their annotations.
+A form is a JSON object that names its kind and holds its fields. Fields are matched by name, so either side may have
+more of them than the other. Values are read strictly by their annotations: no int from a string, no default for a
+missing field that needs a value. Every failure is a `CodecError` that says which field is wrong.
 """
 
 from __future__ import annotations
@@ -26,15 +28,15 @@ Form = dict[str, Any]
 T = TypeVar("T")
 # Integers are stored in 64 bits.
 _INT_MAX = (1 << 63) - 1
-# How much of the name of a type travels; it is only shown.
+# The longest name of a type that travels. It is only shown to people.
 _NAME_LENGTH_MAX = 200
-# Fields that stay in the process.
+# Fields that never leave the process.
 _HERE = override(omit=True)
 
 
-def read_named(converter: Converter, form: Form, what: str, table: Mapping[str, type[T]]) -> T:
-    """The value of a form that names its kind. Raises `NotSupported` for a name that is not in the table."""
-    name = part_of(form, what)
+def read_named(converter: Converter, form: Form, name_field: str, table: Mapping[str, type[T]]) -> T:
+    """The value of a form whose kind is named in `name_field`. Raises `NotSupported` for a name not in the table."""
+    name = part_of(form, name_field)
     if not isinstance(name, str) or name not in table:
         raise NotSupported(name if isinstance(name, str) else show(name), VERSION)
     value: T = read_value(converter, part_of(form, "fields"), table[name], name)
@@ -47,25 +49,25 @@ def write_text(form: Form) -> str:
 
 
 def read_text(text: str | bytes) -> Form:
-    """The form of a line. Raises `CodecError`."""
+    """The form in a line of JSON. Raises `CodecError` if it is not a JSON object."""
     try:
         form = decode(text)
     except Exception as error:
         raise CodecError("wire", f"{show(text)} is not JSON") from error
     if type(form) is not dict:
-        raise CodecError("wire", f"expected an object, got {show(form)}")
+        raise CodecError("wire", f"expected a JSON object, got {show(form)}")
     return form
 
 
 def part_of(form: Form, name: str) -> Any:
-    """A part that a form must have. Raises `CodecError`."""
+    """A required part of a form. Raises `CodecError` if it is missing."""
     if name not in form:
-        raise CodecError("wire", f"{name!r} is missing in {show(form)}")
+        raise CodecError("wire", f"the field {name!r} is missing in {show(form)}")
     return form[name]
 
 
 def read_value(converter: Converter, data: Any, annotation: Any, where: str) -> Any:
-    """A value of a form, read strictly by its type. Raises `CodecError`."""
+    """A value of a form, read strictly by its type. Raises a `CodecError` that lists every problem under `where`."""
     try:
         return converter.structure(data, annotation)
     except Exception as error:
@@ -83,7 +85,10 @@ def _in_words(error: BaseException, annotation: type | None) -> str:
 
 @attrs.frozen
 class TypeName:
-    """The type of a payload that is known by its name only. It equals no type, so payloads tell whether they fit."""
+    """The type of a payload, of which only the name arrived.
+
+    It equals no real type. So it never matches the type that a workflow waits for, and the payload itself is checked.
+    """
 
     name: str
 
@@ -92,9 +97,9 @@ class TypeName:
 
 
 def form_converter() -> Converter:
-    """Reads and writes everything that travels, but for errors. It compiles code, so it is made once."""
+    """A converter for everything that travels except errors. Making one compiles code, so callers keep it."""
     converter = make_converter(detailed_validation=True)
-    # By name and not by place, so that either side may know more fields.
+    # By name rather than by place: the other side may have more fields.
     converter.register_unstructure_hook_factory(is_namedtuple, namedtuple_dict_unstructure_factory)
     converter.register_structure_hook_factory(is_namedtuple, namedtuple_dict_structure_factory)
     converter.register_structure_hook(int, _read_int)

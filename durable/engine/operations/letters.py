@@ -1,6 +1,8 @@
-"""The JSON form of every message that goes from shard to shard. Made as the forms of operations are (`forms`).
+"""The JSON form of every message that goes from one shard to another, built with `forms` like that of operations.
 
-`LETTERS` is the table: a new message between shards gets a line in it, and its form follows from its annotations.
+`LETTERS` is the table: a new message between shards gets a line in it, and its form follows from its annotations. The
+forms are stored until they are handled, and another version may read them: a field may be added with a default, but
+never renamed.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from durable.engine.operations.messages import (
     WaitWithdrawn,
 )
 
-# By the names under which they travel. No name is ever given to another message.
+# By the name under which each travels. A name is never reused for another message.
 LETTERS: Mapping[str, type[Message]] = {
     "start_child": StartChild,
     "await_child": AwaitChild,
@@ -58,7 +60,7 @@ LETTERS: Mapping[str, type[Message]] = {
     "letter_refused": LetterRefused,
     "wait_withdrawn": WaitWithdrawn,
 }
-# What is about a wait of an own workflow. It never travels.
+# Messages about a workflow of this shard. They never travel.
 OWN: frozenset[type[Message]] = frozenset({LookAgain, EventSent, CancelSpawned, FireTimers})
 _NAMES: Mapping[type[Message], str] = {kind: name for name, kind in LETTERS.items()}
 
@@ -71,7 +73,7 @@ def write_message(message: Message) -> str:
 
 
 def read_message(text: str) -> Message:
-    """The message of a line. Raises `NotSupported` for one that this version does not know, or `CodecError`."""
+    """The message in a line of JSON. Raises `NotSupported` for a kind from a newer version, or `CodecError`."""
     message: Message = read_named(_converter(), read_text(text), "message", LETTERS)
     return message
 

@@ -1,8 +1,8 @@
-"""What the engine tells its log: failures and what people have to know, never a single step.
+"""The lines that the engine logs: failures and changes that people should see, never a single step.
 
-A decision notes a line as an effect, so it is written after the commit, once, and only if the commit happened. Every
-line about a workflow carries `workflow_id` and `workflow_name`, and where there is one `position` and `attempt`, as
-extra fields for log processors.
+A decision emits a line as an effect, so it is written once, after the commit, and only if the commit happened. Every
+line about a workflow carries `workflow_id` and `workflow_name` as extra fields for log processors, and `position` and
+`attempt` where they apply.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from durable.model.error_codec import error_summary
 from durable.model.records import FailedUndo, WorkflowRecord
 
 _log = logging.getLogger("durable")
-# A log line is not the place for a whole traceback; `runs.describe` has more.
+# Longer errors are cut: a log line is not the place for a traceback, and `runs.describe` shows more.
 _LENGTH_MAX = 500
 
 
 class Tell(NamedTuple):
-    """A line for the log, after the commit."""
+    """A line for the log, written after the commit."""
 
     level: int
     text: str
@@ -42,7 +42,7 @@ def failed(record: WorkflowRecord, error: str) -> Tell:
 
 
 def parked(record: WorkflowRecord, position: str | None) -> Tell:
-    """A workflow is parked, because of what stands at a position if there is one."""
+    """A workflow is parked; `position` is that of the entry that caused it, if one did."""
     reason = "unknown" if record.park_reason is None else record.park_reason.value
     text = f"workflow {_name(record)} is parked ({reason}): {_short(record.park_detail or '')}"
     return Tell(logging.WARNING, text, about(record) if position is None else about(record, position=position))
@@ -54,14 +54,14 @@ def unparked(record: WorkflowRecord) -> Tell:
 
 
 def undo_failed(record: WorkflowRecord, undo: FailedUndo) -> Tell:
-    """A step stays done although its workflow has failed or was cancelled."""
+    """An undo has failed: its step stays done although the workflow failed or was cancelled."""
     return Tell(logging.ERROR, f"workflow {_name(record)}: {undo}", about(record, position=undo.position))
 
 
 def attempt_failed(
     record: WorkflowRecord, activity: str, error: str, *, position: str, attempt: int, delay: int | None
 ) -> Tell:
-    """An attempt of an activity has failed: the next one comes after a delay, or there is none."""
+    """An attempt of an activity has failed. The next follows after `delay` microseconds; None means it was the last."""
     after = "no further attempt follows" if delay is None else f"the next one follows in {delay / 1_000_000:g} s"
     text = f"attempt {attempt} of activity {activity} at {position} of workflow {_name(record)} failed, {after}"
     level = logging.WARNING if delay is None else logging.INFO
@@ -69,7 +69,7 @@ def attempt_failed(
 
 
 def summary(error: str) -> str:
-    """The class and the message of a stored error, short."""
+    """The class and the message of a stored error, cut to a readable length."""
     try:
         return _short(": ".join(error_summary(error)))
     except CodecError as problem:

@@ -1,23 +1,24 @@
-"""What follows from a decision: messages, one closed union, handled by one table (`decisions`).
+"""What follows from a decision: messages, one closed union, handled by one table (`coordinator.decisions`).
 
-A decision is about one workflow. What follows for a wait of it, or for another workflow, is said in a message, and
-handled in the same decision, by a loop and not by recursion. So a child's end and its parent's wake-up are one commit.
+A decision is about one workflow. Its consequences for a wait, or for another workflow, are sent as messages and handled
+within the same decision, in a loop rather than by recursion. So a child's end and its parent's wake-up are one commit.
 
 The order is fixed, and part of what the engine promises:
 
-1. `LookAgain`: what is pending is taken first, so that it wins over a limit that is over.
-2. `EventSent`: then what bodies send is delivered or kept, one event at a time. Every wait has been looked at, so
-   nothing that was sent earlier is still pending for one of them, and nothing is overtaken.
-3. `CancelSpawned`: then the children that bodies tell to stop. What they were sent before has arrived.
-4. `FireTimers`: then the timers of workflows that were woken.
-5. `CancelChild`: then the children that nobody waits for any more.
-6. `EventMoved`: last, so that an event that has lost its target finds everybody who waits by now.
+1. `LookAgain`: waits take what is pending. First, so that a pending event wins over a limit that is over.
+2. `EventSent`: events that bodies send are delivered or kept, one at a time. Every wait has been checked by then, so
+   no event sent earlier is still pending for one of them, and none is overtaken.
+3. `CancelSpawned`: bodies cancel children that they spawned, after everything sent to those before has arrived.
+4. `FireTimers`: the timers of workflows that were woken fire.
+5. `CancelChild`: children whose parents no longer wait for them are cancelled.
+6. `EventMoved`: events that have lost their target look for another taker. Last, so that they find every wait.
 
-Messages of one kind are handled in the order in which they were sent. Must not know how anything is handled.
+Messages of one kind are handled in the order in which they were sent. This file knows nothing about how.
 
-Where the addressee lives in another shard, a message goes there as a letter (`router`), and is handled as the only
-message of a decision of its own. Some exist only for that: in one shard the same is done at once. Every question names
-the wait that asks, and every answer repeats that name, so an answer to a wait that is over is known for what it is.
+If the addressee lives in another shard, the message goes there as a letter (`router`) and is handled as the only
+message of a decision. Some messages exist only for that: within one shard the same is done at once. Every question
+names the wait that asks, and every answer repeats that name, so an answer to a wait that is over is recognized and
+dropped.
 """
 
 from __future__ import annotations
@@ -38,38 +39,38 @@ from durable.model.records import (
 
 
 class LookAgain(NamedTuple):
-    """A wait has begun, or may have its answer by now: an event, a child's end, the state of a round."""
+    """A wait has begun, or its answer may have arrived: an event, a child's end, the state of a round."""
 
     key: int
     position: str
 
 
 class EventSent(NamedTuple):
-    """A body sends an event, and waits at a position to hear whether it was accepted."""
+    """A body sends an event, and waits at this position for the answer: accepted or refused."""
 
     key: int
     position: str
 
 
 class CancelSpawned(NamedTuple):
-    """A body tells a child that it has spawned to stop, and waits at a position to hear whether it was still there."""
+    """A body cancels a child that it spawned, and waits at this position for whether the child was still running."""
 
     key: int
     position: str
-    # The child first takes what was sent to it up to this serial.
+    # The child first takes every event sent to it up to this serial.
     after: int
-    # How much of that it had not taken when it was last looked at.
+    # How many of those it had not taken at the last check; None before the first.
     unheard: int | None = None
 
 
 class FireTimers(NamedTuple):
-    """A workflow was woken by a timer and has looked at what is pending: now its due timers fire."""
+    """A timer woke a workflow, and its waits have taken what was pending: now its due timers fire."""
 
     key: int
 
 
 class WaitId(NamedTuple):
-    """One wait of one workflow, told from those that were at the same position before it by its serial."""
+    """One wait of one workflow. The serial distinguishes it from earlier waits at the same position."""
 
     key: int
     position: str
@@ -77,8 +78,11 @@ class WaitId(NamedTuple):
 
 
 class CancelChild(NamedTuple):
-    """Nobody waits any more for the child that a parent has called at a place; or, with a `wait` and without a place,
-    a body tells a child that it has spawned to stop, and waits to hear whether it was still there."""
+    """Cancel a child.
+
+    With a `place`: its parent called it there and no longer waits for it. With a `wait` instead: a body in another
+    shard cancels a child that it spawned, and that wait receives whether the child was still running.
+    """
 
     child_id: str
     parent_key: int
@@ -90,7 +94,7 @@ class CancelChild(NamedTuple):
 
 
 class EventMoved(NamedTuple):
-    """An event has lost its target and is for anybody now."""
+    """An event has lost its target, and any workflow may take it."""
 
     event: PendingEvent
 
@@ -99,9 +103,10 @@ class EventMoved(NamedTuple):
 
 
 class StartChild(NamedTuple):
-    """A workflow calls or spawns a child that lives here. Answered by its end if it is awaited, or else by its start.
+    """A workflow elsewhere calls or spawns a child that lives here.
 
-    A child that is there already, because its parent was retried, is not started again.
+    The answer to a call is the child's end, the answer to a spawn is its start. A child that exists already, because
+    its parent was retried, is not started again.
     """
 
     wait: WaitId
@@ -116,7 +121,7 @@ class StartChild(NamedTuple):
 
 
 class AwaitChild(NamedTuple):
-    """A workflow waits for the end of a child that was spawned by it, or by one whose history it has copied."""
+    """A workflow waits for the end of a child that it spawned, or that was spawned by a workflow it was forked from."""
 
     wait: WaitId
     child_id: str
@@ -137,7 +142,7 @@ class RetryChild(NamedTuple):
 
 
 class ParentEnded(NamedTuple):
-    """A workflow has ended: its children here end with it, but for those that are kept."""
+    """A workflow has ended: its children here are cancelled, except those that are kept."""
 
     parent_key: int
     parent_id: str
@@ -151,14 +156,14 @@ class ChildStarted(NamedTuple):
 
 
 class ChildRefused(NamedTuple):
-    """There is no such child, and there will be none: the error says why."""
+    """The child was not started, and will not be: the error says why."""
 
     wait: WaitId
     error: str
 
 
 class ChildEnded(NamedTuple):
-    """How a child has ended: its result, or the error that its end is to those who wait for it."""
+    """How a child ended: its result, or the error that is raised where its parent waits."""
 
     wait: WaitId
     status: EntryStatus
@@ -166,7 +171,7 @@ class ChildEnded(NamedTuple):
 
 
 class CancelAnswered(NamedTuple):
-    """Whether a child that was told to stop was still there to be stopped."""
+    """Whether a child was still running when it was cancelled."""
 
     wait: WaitId
     is_accepted: bool
@@ -183,7 +188,7 @@ class EventSubmitted(NamedTuple):
 
 
 class SendAnswered(NamedTuple):
-    """What became of an event that a body has sent: None if it was accepted, or the error."""
+    """The answer to an event that a body sent: None if it was accepted, or the error."""
 
     wait: WaitId
     error: str | None
@@ -197,12 +202,12 @@ class WaitRegistered(NamedTuple):
     event_key: str
     mode: DeliveryMode
     registration: Registration
-    # The serial of the last broadcast of this name and key that the workflow has taken.
+    # The serial of the last broadcast of this name and key that the workflow took.
     cursor: int
 
 
 class EventOffered(NamedTuple):
-    """An event for a wait here, from its home elsewhere. The offer uses up the registration of that wait."""
+    """An event from its home elsewhere, for a wait here. The offer uses up the registration of that wait."""
 
     wait: WaitId
     event: PendingEvent
@@ -210,7 +215,7 @@ class EventOffered(NamedTuple):
 
 
 class Misfit(NamedTuple):
-    """Who cannot read an event: the id and name of the workflow, where it waits, and why not."""
+    """A workflow that cannot read an event: its id and name, where it waits, and why not."""
 
     workflow_id: str
     workflow_name: str
@@ -219,7 +224,7 @@ class Misfit(NamedTuple):
 
 
 class EventReturned(NamedTuple):
-    """An event that was offered comes back: the wait is over, or its workflow is parked or cannot read it."""
+    """An offered event comes back: the wait is over, or its workflow is parked or cannot read it."""
 
     event: PendingEvent
     unreadable_by: Misfit | None = None
@@ -239,16 +244,16 @@ class LetterRefused(NamedTuple):
 
 
 class WaitWithdrawn(NamedTuple):
-    """A wait elsewhere that was noted here is over."""
+    """A wait elsewhere that is registered here is over."""
 
     wait: WaitId
 
 
-# What is about a wait of a workflow, and may be left to the next batch.
+# Messages about a wait of a workflow. A long decision may leave them to the next batch.
 AtWait: TypeAlias = LookAgain | EventSent | CancelSpawned
-# What answers a wait.
+# Messages that answer a wait.
 Answer: TypeAlias = ChildStarted | ChildRefused | ChildEnded | CancelAnswered | SendAnswered
-# What only ever comes as a letter: the only message of its decision, so its place in the order does not matter.
+# Messages that only arrive as letters. Each is the only one of its decision, so its place in the order is arbitrary.
 Arriving: TypeAlias = (
     StartChild | AwaitChild | RetryChild | ParentEnded | EventSubmitted | WaitRegistered | EventOffered | EventReturned
     | LetterReplayed | LetterRefused | WaitWithdrawn | Answer
@@ -264,16 +269,16 @@ ORDER: tuple[type[Message], ...] = (
 
 
 class Messages:
-    """The messages of one decision that wait to be handled, by kind."""
+    """The messages of one decision that are still to be handled, by kind."""
 
     __slots__ = ("waiting",)
 
     def __init__(self) -> None:
-        # A kind without messages has no queue, so this is empty if nothing waits. Most decisions send nothing at all.
+        # A kind without messages has no queue, so this is empty if nothing waits. Most decisions send no message.
         self.waiting: dict[type[Message], deque[Any]] = {}
 
     def send(self, message: Message) -> None:
-        """One more message, behind those of its kind."""
+        """Add a message behind those of its kind."""
         queue = self.waiting.get(type(message))
         if queue is None:
             self.waiting[type(message)] = deque((message,))
@@ -281,17 +286,17 @@ class Messages:
             queue.append(message)
 
     def next(self) -> Message:
-        """The message that is handled next. There must be one."""
+        """Take the message that is handled next. There must be one: callers check `waiting`."""
         for kind in ORDER:
             if (queue := self.waiting.get(kind)) is not None:
                 message: Message = queue.popleft()
                 if not queue:
                     del self.waiting[kind]
                 return message
-        raise LookupError("there is no message")
+        raise LookupError("no message is waiting")
 
     def take(self, kind: type[M]) -> list[M]:
-        """Take all messages of a kind out."""
+        """Take all messages of a kind, in their order."""
         return list(self.waiting.pop(kind, ()))
 
     def has(self, kind: type[Message]) -> bool:

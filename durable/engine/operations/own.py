@@ -1,4 +1,8 @@
-"""What the engine asks of itself: an attempt has ended, a timer is due, old rows are removed."""
+"""Operations that the engine submits to itself: an attempt has ended, a timer is due, old rows are to be removed.
+
+No caller waits for them. They arrive from the activity pool, from the timers, or as a `Follow` of an earlier decision;
+a refusal is only logged.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from durable.engine.operations.schedules import TickSchedule
 class RecordActivity(Operation[None]):
     """An attempt of an activity has ended: `outcome` is its packed value, or its packed error.
 
-    Neither frozen nor by keyword, which would triple the cost of making one, and every step makes one.
+    Every step makes one, so it is neither frozen nor keyword-only: either would triple the cost of making it.
     """
 
     key: int
@@ -24,9 +28,9 @@ class RecordActivity(Operation[None]):
     outcome: str
     value: Any = None
     error: BaseException | None = None
-    # That of the `RunActivity` which it answers; None where only one can be meant.
+    # The `mends` of the `RunActivity` that it answers; None if only one attempt can be meant.
     mends: int | None = None
-    # When it was submitted.
+    # When it was submitted; the inbox sets it.
     at: int = attrs.field(default=0, eq=False)
 
 
@@ -38,13 +42,13 @@ class WakeWorkflow(Operation[None]):
 
 
 def when_due(key: int) -> Operation[None]:
-    """What a timer that has come due asks for. The keys of schedules lie below zero."""
+    """The operation for a timer that is due. The keys of schedules are negative."""
     return WakeWorkflow(key) if key > 0 else TickSchedule(key)
 
 
 @attrs.frozen
 class ResumeWorkflow(Operation[None]):
-    """Load a workflow and go on with it: after a recovery, or with its next round."""
+    """Load a workflow and continue it: after a recovery, or with its next round."""
 
     key: int
 
@@ -58,15 +62,15 @@ class SweepEvents(Operation[int]):
 
 @attrs.frozen
 class CheckWaits(Operation[None]):
-    """Look at the waits of a workflow that were put off, because the decision that began them had grown long."""
+    """Check the waits of a workflow that an earlier decision left, because it had grown too long."""
 
     key: int
 
 
 @attrs.frozen
 class ExpireWorkflows(Operation[int]):
-    """Look at one page of workflows and remove those that ended long enough ago."""
+    """Look at one page of workflows, and remove those that ended longer ago than `EngineConfig.retention`."""
 
-    # How many pages before this one held nothing to remove.
+    # How many pages in a row before this one had nothing to remove.
     barren: int = 0
     limit: int = 50

@@ -1,4 +1,4 @@
-"""Questions to people are listed, answered and taken back."""
+"""Operations on pauses, the questions to people: list, answer, cancel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from durable.model.records import OpenPause
 
 @attrs.frozen(kw_only=True)
 class ListPauses(Operation[list[OpenPause]]):
-    """A page of open pauses, perhaps of one workflow, perhaps of those with one name."""
+    """A page of open pauses, optionally of one workflow or of the workflows with one name."""
 
     is_list = True
 
@@ -21,8 +21,8 @@ class ListPauses(Operation[list[OpenPause]]):
     limit: int
 
 
-# The next two reply with a refusal instead of raising it: by then the workflow may have been loaded, and what follows
-# from that is handled in any case.
+# The next two return a refusal instead of raising it. The decision may have loaded the workflow by then, and the
+# messages that follow from loading it must still be handled.
 @attrs.frozen
 class ResumePause(Operation[DurableError | None]):
     """Give an open pause its answer, as JSON. The decision reads it as the type that the pause asks for."""
@@ -30,13 +30,13 @@ class ResumePause(Operation[DurableError | None]):
     workflow_id: str
     pause_id: str
     answer: str
-    # The class of the value that was written, see `own_types`; None for plain JSON.
+    # The class that the answer was written as, see `own_types`; None for plain JSON.
     written_as: str | None = None
 
 
 @attrs.frozen
 class CancelPause(Operation[DurableError | None]):
-    """Raise `PauseCancelled` where a workflow has paused."""
+    """Raise `PauseCancelled` where a workflow is paused."""
 
     workflow_id: str
     pause_id: str

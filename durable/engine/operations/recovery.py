@@ -1,4 +1,4 @@
-"""What comes before all calls: the workflows that were running, page by page, and letters from other shards."""
+"""Operations of a start: load the running workflows page by page, before any call; and letters from other shards."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from durable.engine.operations.views import RecoveryReport
 
 @attrs.frozen
 class BeginAttempt(Operation[None]):
-    """An activity of a workflow on trial has begun: from now on it shows whether it takes the process down."""
+    """An activity of a workflow on trial has begun. If the process dies soon after, the workflow is to blame."""
 
     key: int
 
 
 @attrs.frozen
 class RecoverWorkflows(Operation[RecoveryReport]):
-    """Look over a page of running and parked workflows; the answer says where the next page begins."""
+    """Recover one page of running and parked workflows; the answer says where the next page begins."""
 
     after: int = 0
-    # The last key to look over: what starts meanwhile runs already, and must not make a recovery endless.
+    # The last key to recover. Workflows that start meanwhile run already, and must not make the recovery endless.
     until: int | None = None
 
 
 @attrs.frozen
 class RecoverNext(Operation[None]):
-    """Look over the next page of the recovery of this start."""
+    """Recover the next page, in the recovery with which this engine started."""
 
 
 @attrs.frozen
 class ReadRecovery(Operation[RecoveryReport]):
-    """What the recovery of this start came to. No call is taken before it is over."""
+    """The result of the recovery with which this engine started. No call is decided before that is over."""
 
 
 @attrs.frozen

@@ -1,4 +1,8 @@
-"""What an operator asks for to correct a workflow."""
+"""Operations with which an operator corrects a workflow: retry, fork, repair.
+
+The answer is None, or the refusal as a value: the decision may have loaded the workflow before it refuses (see
+`pauses`). Refusals that come earlier, such as `WorkflowNotFound`, are raised.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,14 @@ from durable.errors import DurableError
 
 @attrs.frozen
 class RetryWorkflow(Operation[DurableError | None]):
-    """Let a failed or parked workflow go on from where it stopped."""
+    """Continue a failed or parked workflow from where it stopped."""
 
     id: str
 
 
 @attrs.frozen
 class ForkWorkflow(Operation[DurableError | None]):
-    """Start a workflow that has learnt what another had learnt before a position."""
+    """Start a workflow with a copy of another workflow's history, up to a position."""
 
     id: str
     position: str
@@ -32,5 +36,5 @@ class RepairWorkflow(Operation[DurableError | None]):
     position: str
     value: str
     reason: str
-    # The class of the value that was written, see `own_types`; None for plain JSON.
+    # The class that the value was written as, see `own_types`; None for plain JSON.
     written_as: str | None = None

@@ -1,4 +1,4 @@
-"""Schedules are created, changed and listed, and their ticks come due."""
+"""Operations on schedules: create, change, list, and their ticks."""
 
 from __future__ import annotations
 
@@ -14,32 +14,35 @@ from durable.runner.definitions import WorkflowDef
 
 @attrs.frozen(kw_only=True)
 class CreateSchedule(Operation[ScheduleRecord]):
-    """Start a workflow again and again, or find the schedule that was created for the same job."""
+    """Create a schedule, or find the one that was created for the same job.
+
+    A schedule of this name with another job is an error, unless `replace` is set.
+    """
 
     name: str
     job: Job
-    # The code, which does not travel.
+    # The code. It does not travel.
     definition: WorkflowDef[Any, Any] | None = attrs.field(default=None, eq=False)
     replace: bool = False
 
 
 @attrs.frozen
 class PauseSchedule(Operation[None]):
-    """Let a schedule rest."""
+    """Stop a schedule from starting runs. Runs that have started continue."""
 
     name: str
 
 
 @attrs.frozen
 class ResumeSchedule(Operation[None]):
-    """Let a schedule go on with its next tick."""
+    """Continue a paused schedule with its next tick."""
 
     name: str
 
 
 @attrs.frozen
 class TriggerSchedule(Operation[WorkflowRecord]):
-    """Start a run of a schedule now, or find the one that was started under this id."""
+    """Start a run of a schedule now, or find the run that was started with this id."""
 
     name: str
     id: str
@@ -47,14 +50,14 @@ class TriggerSchedule(Operation[WorkflowRecord]):
 
 @attrs.frozen
 class DeleteSchedule(Operation[None]):
-    """Forget a schedule; its runs go on."""
+    """Delete a schedule; its runs continue."""
 
     name: str
 
 
 @attrs.frozen
 class ListSchedules(Operation[list[ScheduleRecord]]):
-    """A page of schedules by name."""
+    """A page of schedules, ordered by name."""
 
     is_list = True
 
@@ -64,6 +67,6 @@ class ListSchedules(Operation[list[ScheduleRecord]]):
 
 @attrs.frozen
 class TickSchedule(Operation[None]):
-    """A schedule has ticks that are due, or one whose turn has come."""
+    """A schedule has ticks that are due, or a queued tick that may start now. The key is negative."""
 
     key: int

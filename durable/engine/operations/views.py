@@ -1,4 +1,8 @@
-"""What an operator sees of a workflow: values that the engine's questions return."""
+"""What operators see: the values that questions about workflows and schedules return.
+
+They are made from records, carry datetimes instead of microseconds, and can always be made: a row whose error or
+progress cannot be read is shown without it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from durable.model.error_codec import error_summary
 from durable.model.records import FailedUndo, ParkReason, WorkflowRecord, WorkflowStatus
 from durable.model.schedule import CatchUp, Overlap, ScheduleRecord
 
-# How much of an error a list shows.
+# Longer errors are cut in lists.
 _ERROR_LENGTH_MAX = 200
 
 
@@ -32,18 +36,18 @@ class WorkflowSummary:
     wake_at: datetime | None
     tags: tuple[str, ...]
     parked: str | None
-    # Whether it was asked to end; with `parked` it hears of that when its code is there again.
+    # Whether it was asked to end. If it is parked, `Cancelled` is raised once its code is back.
     cancel_requested: bool = False
-    # What it failed with: the class and the message, cut if it is long.
+    # The class and the message of the error that it failed with, cut if long.
     error: str | None = None
-    # The id of the workflow that has started it.
+    # The id of the workflow that started it.
     parent: str | None = None
-    # What it has published last, as plain JSON data.
+    # The progress that it published last, as plain JSON data.
     progress: Any = None
 
     @classmethod
     def of(cls, record: WorkflowRecord, parent: str | None = None, progress: str | None = None) -> WorkflowSummary:
-        """The public face of a record, with the id of its parent and its progress as JSON text."""
+        """The summary of a record. `parent` is the id of its parent, `progress` the published value as JSON text."""
         return cls(
             id=record.id,
             name=record.name,
@@ -62,7 +66,7 @@ class WorkflowSummary:
 
 
 def _short(error: str) -> str:
-    """A stored error in one line, also one that cannot be read: a list must not fail for one row."""
+    """A stored error in one line. One that cannot be read gets a placeholder: a list must not fail for one row."""
     try:
         text = ": ".join(error_summary(error))
     except CodecError:
@@ -85,18 +89,18 @@ class Waiting:
     kind: str
     name: str
     since: datetime
-    # The deadline of a timer, or the next attempt of an activity that has failed.
+    # The deadline of a timer, or the time of the next attempt of an activity that failed.
     until: datetime | None = None
     attempt: int = 1
     last_error: str | None = None
     source: str | None = None
-    # Whether an attempt of this activity runs in this process now; one that waits for its turn does not.
+    # Whether an attempt of this activity is running in this process now. Queued attempts do not count.
     is_running: bool = False
 
 
 @attrs.frozen(kw_only=True)
 class OwedUndo:
-    """A step that is undone if the workflow, or the saga around it, fails: where it stands, and what undoes it."""
+    """A step to undo if the workflow, or the saga around it, fails: its position and name, and the undo's name."""
 
     position: str
     step: str
@@ -113,28 +117,31 @@ class Description:
     round: int = 0
     pending_events: int = 0
     park_reason: ParkReason | None = None
-    # Why it cannot go on with the code that is loaded, though it may not be parked yet.
+    # Why it cannot run with the loaded code. It may not be parked yet.
     problem: str | None = None
-    # With `problem`, the cancellation is raised when the code is there again.
+    # With a `problem`, the cancellation is raised once matching code is back.
     cancel_requested: bool = False
-    # What would be undone now, the first to be undone first, and what could not be undone.
+    # The steps that a failure now would undo, in that order; and the undos that failed.
     owed_undos: tuple[OwedUndo, ...] = ()
     failed_undos: tuple[FailedUndo, ...] = ()
-    # The ids of its children, ended or not, the newest 100 of them, the newest first.
+    # The ids of its newest 100 children, ended or not, newest first.
     children: tuple[str, ...] = ()
-    # Which workflow it is in the store, for whoever adds to the description.
+    # The workflow's key in the store, for code that adds to the description.
     key: int = attrs.field(default=0, repr=False, eq=False)
 
 
 @attrs.frozen(kw_only=True)
 class RecoveryReport:
-    """What a start found: how many workflows go on, how many stay parked, how many are on trial."""
+    """What a start found: how many workflows run again, how many stay parked, how many are on trial.
+
+    Pages are added up with `+`.
+    """
 
     resumed: int = 0
     unparked: int = 0
     parked: int = 0
     suspects: int = 0
-    # The key after which there is more to look over, or None; and the last key to look over.
+    # The key after which the next page begins, or None after the last page; and the last key to recover.
     next_after: int | None = None
     until: int | None = None
 
@@ -157,7 +164,7 @@ class RecoveryReport:
 
 @attrs.frozen(kw_only=True)
 class ScheduleSummary:
-    """How a schedule stands."""
+    """The state of a schedule."""
 
     name: str
     workflow: str
@@ -168,22 +175,22 @@ class ScheduleSummary:
     catch_up: CatchUp
     created_at: datetime
     is_paused: bool
-    # When it ticks next, in its own time zone; nothing while it is paused.
+    # Its next ticks, in its time zone; empty while it is paused.
     next_runs: tuple[datetime, ...]
-    # The tick that was started last, and the id of the last run, be it by a tick or by `trigger`.
+    # The last tick that started a run; and the id of the last run, started by a tick or by `trigger`.
     last_tick: datetime | None
     last_run: str | None
-    # The tick that waits for the end of the last run.
+    # The tick that waits for the last run to end.
     queued: datetime | None
     # How many ticks were left out because the last run was unfinished.
     skipped: int
-    # Ticks that were missed and left out, the last time: from this one, up to the one that came next.
+    # The most recent gap of missed ticks that were left out: from the first of them, up to the next tick after it.
     missed_from: datetime | None
     missed_until: datetime | None
 
     @classmethod
     def of(cls, record: ScheduleRecord, upcoming: int) -> ScheduleSummary:
-        """The public face of a schedule, with so many of its next ticks."""
+        """The summary of a schedule, with its next `upcoming` ticks."""
         job, plan = record.job, record.job.plan
         zone = plan.zone()
         next_runs: list[int] = []
@@ -211,5 +218,5 @@ class ScheduleSummary:
 
 
 def instant(value: int | None) -> datetime | None:
-    """The datetime of an optional instant."""
+    """The datetime of an instant in microseconds; None stays None."""
     return None if value is None else to_datetime(value)

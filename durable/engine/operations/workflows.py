@@ -1,4 +1,4 @@
-"""What callers ask of workflows: start, cancel, wait for the end, look."""
+"""Operations on workflows: start, cancel, wait for the end or a change, list, read."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from durable.model.records import HistoryEntry, Progress, WorkflowRecord, Workfl
 from durable.runner.definitions import WorkflowDef
 
 
-# The two that callers make by the thousand are not frozen, like `RecordActivity` below: it would double their cost.
+# Callers make these by the thousand. Like `SendEvent`, it is not frozen: that would double the cost of making one.
 @attrs.define(kw_only=True)
 class StartWorkflow(Operation[WorkflowRecord]):
-    """Begin a workflow, or find the one that was begun with the same call."""
+    """Start a workflow, or find the one that the same call started.
+
+    An id that belongs to a workflow with another name or other arguments is refused with `WorkflowAlreadyExists`.
+    `input` is the arguments as JSON, `delay` is in microseconds.
+    """
 
     id: str
     name: str
     version: int = 1
     input: str
-    # What the caller has at hand in this process, and what does not travel: the code, and the arguments as read back.
+    # Only for calls from this process, and never sent: the code, and the arguments as they were read back.
     definition: WorkflowDef[Any, Any] | None = attrs.field(default=None, eq=False)
     arguments: Arguments | None = attrs.field(default=None, eq=False)
     delay: int = 0
@@ -32,7 +36,7 @@ class StartWorkflow(Operation[WorkflowRecord]):
 
 @attrs.frozen
 class CancelWorkflow(Operation[bool]):
-    """Raise `Cancelled` in a workflow."""
+    """Raise `Cancelled` in a workflow. The answer is False if it had ended."""
 
     id: str
     reason: str | None = None
@@ -40,7 +44,7 @@ class CancelWorkflow(Operation[bool]):
 
 @attrs.frozen
 class TerminateWorkflow(Operation[bool]):
-    """End a workflow at once, without its cleanup."""
+    """End a workflow at once, without its cleanup. The answer is False if it had ended."""
 
     id: str
     reason: str | None = None
@@ -48,47 +52,50 @@ class TerminateWorkflow(Operation[bool]):
 
 @attrs.frozen
 class FindWorkflow(Operation[WorkflowRecord | None]):
-    """How a workflow stands."""
+    """The record of a workflow, or None."""
 
     id: str
 
 
 @attrs.frozen
 class AwaitEnd(Operation[WorkflowRecord]):
-    """The record of a workflow once it has ended; the answer may take months."""
+    """Wait for the record of a workflow at its end; the answer may take months."""
 
     id: str
-    # If not, the record of a parked workflow is an answer too.
+    # If False, the record of a parked workflow is an answer too.
     wait_if_parked: bool = True
 
 
 @attrs.frozen
 class ReadProgress(Operation[Progress | None]):
-    """What a workflow has published last."""
+    """The progress that a workflow published last."""
 
     id: str
 
 
 @attrs.frozen
 class Sight:
-    """What is to be seen of a workflow at one moment; two are the same if nothing has changed in between."""
+    """What a watcher sees of a workflow at one moment. Two sights are equal if nothing visible changed in between."""
 
     status: WorkflowStatus
-    # JSON text, None if nothing was published.
+    # The published progress as JSON text, or None.
     progress: str | None
     at: int = attrs.field(eq=False)
 
 
 @attrs.frozen
 class AwaitChange(Operation[Sight]):
-    """What is to be seen of a workflow once it is something else than what was seen; the answer may take months."""
+    """Wait until a workflow differs from the last sight of it; the answer may take months.
+
+    It comes at once if the workflow differs already, or has ended.
+    """
 
     id: str
     seen: Sight | None = None
 
 
 class Listed(NamedTuple):
-    """One workflow of a list, and what is shown of it that does not stand in its own row."""
+    """One workflow of a list, and what is shown of it from other rows: its parent's id and its progress."""
 
     record: WorkflowRecord
     background: Background
@@ -111,7 +118,7 @@ class ListWorkflows(Operation[list[Listed]]):
 
 @attrs.frozen
 class CountWorkflows(Operation[int]):
-    """How many workflows there are."""
+    """How many workflows match a query."""
 
     is_list = True
 
@@ -120,21 +127,21 @@ class CountWorkflows(Operation[int]):
 
 @attrs.frozen
 class ReadHistory(Operation[list[HistoryEntry]]):
-    """All that is recorded of a workflow."""
+    """All history entries of a workflow's present round, in order."""
 
     id: str
 
 
 @attrs.frozen
 class DescribeWorkflow(Operation[Description]):
-    """What a workflow waits for, since when, and where in its source."""
+    """A workflow's waits, with their start and the place in its source, and what else operators need to know."""
 
     id: str
 
 
 @attrs.frozen
 class PurgeWorkflows(Operation[int]):
-    """Remove a bounded number of workflows that ended before an instant; the answer says how many."""
+    """Remove up to `limit` workflows that ended before an instant; the answer says how many were removed."""
 
     finished_before: int
     limit: int = 500
