@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import attrs
@@ -10,14 +11,17 @@ import pytest
 from durable import Durable, Event, ParkReason, Queued, WorkflowStatus, gather, sleep, workflow
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine.operations import (
+    CheckWaits,
     DescribeWorkflow,
     ResumeWorkflow,
     SendEvent,
     StopActivity,
     TerminateWorkflow,
 )
+from durable.engine.operations.messages import LookAgain
 from durable.errors import InvariantViolated, WorkflowTerminated
 from durable.model.codec import Codec
+from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import Desk, event_of, refusal
 from tests.engine.flows import EVERY, go, late_waiter, sleeper, waiter, work, worker
@@ -261,3 +265,17 @@ def test_parking_stops_what_runs() -> None:
     assert desk.status() is WorkflowStatus.PARKED
     assert StopActivity in [type(effect) for effect in desk.effects]
     assert desk.activities == []
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_waits_of_a_workflow_that_cannot_run(is_known: bool) -> None:
+    """Waits that were put off are looked at only if the body can be rebuilt, and only once."""
+    desk = Desk(*EVERY, checks=False)
+    record = desk.start(waiter())
+    desk.state.unload(record.key)
+    desk.state.put_off[record.key] = deque([LookAgain(record.key, "0")])
+    if not is_known:
+        desk.state.registry = Registry(())
+    desk.do(CheckWaits(record.key))
+    desk.do(CheckWaits(record.key))
+    assert desk.status() is (WorkflowStatus.SUSPENDED if is_known else WorkflowStatus.PARKED)
