@@ -141,6 +141,7 @@ def test_recover_again_counts_no_crash(times: int) -> None:
         desk.recover()
         desk.advance(10)
     assert desk.suspects() == []
+    assert {desk.status(id) for id in ("a", "b")} == {WorkflowStatus.RUNNING}
 
 
 def test_overdue_retry_runs_at_once() -> None:

@@ -254,3 +254,18 @@ async def test_dead_letters_can_be_sent_again_or_removed(store: Store) -> None:
             with pytest.raises(DeadLetterNotFound):
                 await engine.dead_letters.replay(gone.id)
         assert [letter.id for letter in await engine.dead_letters.list()] == [letters[0].id, letters[1].id]
+
+
+async def test_purge_passes_over_children_of_a_living_parent() -> None:
+    """Five hundred children that must stay do not keep newer workflows from being purged."""
+
+    @workflow(name="large-family")
+    def body() -> Durable[None]:
+        yield from gather(answer.wait(), *(at_once(number) for number in range(500)))
+
+    clock = ManualClock()
+    async with WorkflowEngine("memory://", clock=clock) as engine:
+        await engine.start(body(), id="p")
+        await engine.start(at_once(1), id="old")
+        clock.advance(60)
+        assert await engine.runs.purge(1) == 1
