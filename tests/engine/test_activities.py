@@ -18,7 +18,6 @@ from durable import (
     sleep,
     workflow,
 )
-from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.operations import StopActivity, WakeWorkflow
 from durable.model.clock import SECOND
@@ -192,21 +191,3 @@ def test_retries_of_branches_keep_their_own_times() -> None:
     desk.advance(5)
     assert [effect.attempt for effect in desk.activities] == [2, 2]
     assert {entry.status for entry in desk.history()} == {EntryStatus.RETRY}
-
-
-@pytest.mark.parametrize("delay", [-5, float("nan"), 1e300])
-def test_senseless_retry_after_does_not_strand_the_workflow(delay: float) -> None:
-    """An activity that raises RetryAfter with a senseless delay is retried or fails; the workflow is not stuck."""
-    desk = Desk(*EVERY)
-    desk.start(worker())
-    effect = desk.activities[0]
-    desk.batch(desk.answer(effect, error=RetryAfter(delay)))
-    assert desk.history(), "nothing is recorded, nothing is in flight and nothing is due"
-
-
-def test_retry_beyond_the_calendar_can_be_described() -> None:
-    """A retry that would be due after the year 9999 does not break describe (and with it the coordinator)."""
-    desk = Desk(*EVERY)
-    desk.start(worker())
-    desk.fail(desk.activities[0], RetryAfter(2_920_000 * 86400))
-    desk.do(ops.DescribeWorkflow("w"))

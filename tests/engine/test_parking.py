@@ -10,6 +10,7 @@ import pytest
 
 from durable import Durable, Event, ParkReason, Queued, WorkflowStatus, gather, sleep, workflow
 from durable.backends.memory import MemoryBackend, MemoryStore
+from durable.engine import operations as ops
 from durable.engine.operations import (
     CheckWaits,
     DescribeWorkflow,
@@ -237,19 +238,33 @@ def test_cancel_that_parks() -> None:
     assert (desk.status(), desk.record().cancel_reason) == (WorkflowStatus.CANCELLED, "why")
 
 
-def test_cancel_of_one_that_ends_under_new_code() -> None:
-    """A cancel that finds that the new code has nothing left to do comes too late."""
+def _done() -> WorkflowDef[[], int]:
+    """New code of `waiter`, which has nothing left to do."""
 
     @workflow(name="desk.waiter")
-    def ended() -> Durable[int]:
+    def done() -> Durable[int]:
         return 3
         yield from sleep(1)
 
+    return done
+
+
+def test_cancel_of_one_that_ends_under_new_code() -> None:
+    """A cancel that finds that the new code has nothing left to do comes too late."""
     desk = Desk(*EVERY)
     desk.start(waiter())
-    desk.restart(ended)
+    desk.restart(_done())
     assert desk.cancel() is False
     assert desk.result() == 3
+
+
+def test_terminate_of_one_that_ends_under_new_code() -> None:
+    """A terminate runs nothing, so it ends a workflow that the new code would have brought to its end."""
+    desk = Desk(*EVERY)
+    desk.start(waiter())
+    desk.restart(_done())
+    assert desk.do(ops.TerminateWorkflow("w")) is True
+    assert desk.status() is WorkflowStatus.CANCELLED
 
 
 def test_parking_stops_what_runs() -> None:

@@ -157,22 +157,6 @@ def test_overdue_retry_runs_at_once() -> None:
     assert [effect.on_trial for effect in desk.activities] == [True]
 
 
-def test_overdue_limit_of_a_running_activity_fires() -> None:
-    """A limit that passed while the process was dead ends the wait for an activity, though that runs again."""
-
-    @workflow(name="recovery.limited")
-    def limited() -> Durable[int]:
-        return (yield from work(1).within(60).or_default(-1))
-
-    desk = Desk(limited)
-    desk.start(limited())
-    desk.clock.advance(100)
-    desk.restart(limited, clean=False, recover=False)
-    desk.settle()
-    desk.recover()
-    assert desk.result() == -1
-
-
 def test_recovery_keeps_to_the_limit_of_loaded_bodies() -> None:
     """Batches that write nothing let go of bodies too: a recovery does not load all that is running at once."""
     store = MemoryStore()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from durable import Durable, Event, WorkflowStatus, sleep, workflow
-from durable.engine import operations as ops
+from durable import Durable, Event, WorkflowStatus, workflow
 from durable.engine.operations import ResumeWorkflow
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, go, other, parent_of_waiter, waiter, work
@@ -81,18 +80,3 @@ def test_event_is_not_recorded_as_the_result_of_an_activity() -> None:
     desk.send(go, 1)
     assert desk.status() is WorkflowStatus.RUNNING
     assert desk.history() == []
-
-
-def test_terminate_of_one_that_ends_under_new_code() -> None:
-    """A terminate runs nothing, so it ends a workflow that the new code would have brought to its end."""
-
-    @workflow(name="desk.waiter")
-    def ended() -> Durable[int]:
-        return 3
-        yield from sleep(1)
-
-    desk = Desk(*EVERY)
-    desk.start(waiter())
-    desk.restart(ended)
-    assert desk.do(ops.TerminateWorkflow("w")) is True
-    assert desk.status() is WorkflowStatus.CANCELLED

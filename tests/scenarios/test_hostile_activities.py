@@ -144,20 +144,3 @@ async def test_threads_that_never_come_back(file: Path) -> None:
     finally:
         gate.set()
     assert sorted(runs) == sorted([*range(5)] * 2)
-
-
-async def test_generator_exit_in_a_thread_fails_the_activity_alone() -> None:
-    """A `def` activity that raises GeneratorExit fails like any other (asyncio)."""
-
-    @activity(retry=Retry.never())
-    def fails() -> None:
-        raise GeneratorExit
-
-    @workflow(name="generator-exit")
-    def body() -> Durable[None]:
-        yield from fails()
-
-    with anyio.fail_after(SOON):
-        async with WorkflowEngine("memory://", config=EngineConfig(drain=1)) as engine:
-            with pytest.raises(WorkflowFailed):
-                await (await engine.start(body())).result(timeout=5)

@@ -25,7 +25,6 @@ from durable import (
     sleep,
     workflow,
 )
-from durable.testing.clock import ManualClock
 from tests.scenarios.kit import SOON, Store, query, waiting
 
 pytestmark = pytest.mark.anyio
@@ -215,42 +214,3 @@ async def test_version_of_a_run_is_the_one_it_started_with(store: Store) -> None
         for id, text in (("a", "first 1"), ("b", "second 1")):
             await engine.send_event(answer, 1, to=id)
             assert await engine.handle(id).result(timeout=SOON) == text
-
-
-@activity
-async def endless() -> None:
-    """Never ends by itself."""
-    await anyio.sleep_forever()
-
-
-@workflow(name="recovery-endless")
-def run_endless() -> Durable[None]:
-    """Run it."""
-    yield from endless()
-
-
-@workflow(name="recovery-quick")
-def quick(number: int) -> Durable[int]:
-    """Nothing to wait for."""
-    yield from sleep(0)
-    return number
-
-
-async def test_recover_again_counts_no_crash_again(file: Path) -> None:
-    """Repeated after an unclean stop, recovery blames nobody twice, however few bodies fit in memory."""
-    async with WorkflowEngine(file) as engine:
-        for number in range(5):
-            await engine.start(run_endless(), id=f"w{number}")
-        await engine.shutdown(drain=0)
-    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        connection.execute("UPDATE meta SET clean = 0")
-    clock = ManualClock()
-    async with WorkflowEngine(file, config=EngineConfig(max_loaded_workflows=1), clock=clock) as engine:
-        for number in range(20):
-            await engine.start(quick(number))
-            await engine.recover()
-            clock.advance(6)
-        assert await engine.runs.count(status=WorkflowStatus.PARKED) == 0
-        with closing(sqlite3.connect(file)) as connection:
-            assert connection.execute("SELECT max(crashes) FROM workflow").fetchone() == (0,)
-        await engine.shutdown(drain=0)

@@ -28,7 +28,7 @@ from durable import (
     workflow,
 )
 from durable.testing.clock import NOON, ManualClock
-from tests.scenarios.kit import SOON, Store, move, waiting
+from tests.scenarios.kit import SOON, Store, move
 
 pytestmark = pytest.mark.anyio
 answer = Event[int]("runs-answer")
@@ -179,22 +179,6 @@ async def test_purge_removes_what_ended_long_ago(store: Store) -> None:
                 await engine.runs.purge(bad)
 
 
-async def test_purge_leaves_the_children_of_a_living_parent(store: Store) -> None:
-    """A child whose parent has not ended stays, because the parent may ask for its result again."""
-    clock = ManualClock()
-    async with WorkflowEngine(store, clock=clock) as engine:
-        await engine.start(family(), id="p")
-        await move(engine, clock, timedelta(hours=2))
-        assert await engine.query_status("child-done") is WorkflowStatus.SUCCEEDED
-        assert await engine.runs.purge(0) == 0
-    async with WorkflowEngine(store, clock=clock) as engine:
-        await waiting(engine, "p", "child")
-        await engine.send_event(answer, 5, to="child-waits")
-        assert await engine.handle("p").result(timeout=SOON) == [1, 6]
-        await move(engine, clock, timedelta(hours=2))
-        assert await engine.runs.purge(timedelta(hours=1)) == 3
-
-
 @activity(retry=Retry(max_attempts=2, first_delay=0))
 async def weigh(item: str) -> dict[str, Any]:
     """Some work that fails once."""
@@ -254,18 +238,3 @@ async def test_dead_letters_can_be_sent_again_or_removed(store: Store) -> None:
             with pytest.raises(DeadLetterNotFound):
                 await engine.dead_letters.replay(gone.id)
         assert [letter.id for letter in await engine.dead_letters.list()] == [letters[0].id, letters[1].id]
-
-
-async def test_purge_passes_over_children_of_a_living_parent() -> None:
-    """Five hundred children that must stay do not keep newer workflows from being purged."""
-
-    @workflow(name="large-family")
-    def body() -> Durable[None]:
-        yield from gather(answer.wait(), *(at_once(number) for number in range(500)))
-
-    clock = ManualClock()
-    async with WorkflowEngine("memory://", clock=clock) as engine:
-        await engine.start(body(), id="p")
-        await engine.start(at_once(1), id="old")
-        clock.advance(60)
-        assert await engine.runs.purge(1) == 1
