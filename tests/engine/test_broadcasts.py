@@ -6,6 +6,7 @@ import pytest
 
 from durable import Delivered, Durable, Event, PendingEventsFull, Queued, WorkflowStatus, gather, sleep, workflow
 from durable.engine.config import EngineConfig
+from durable.engine.operations import ForkWorkflow
 from tests.engine.desk import Desk, event_of, refusal
 from tests.engine.flows import EVERY, go, news, reader, work
 
@@ -148,3 +149,13 @@ def test_targeted_broadcast_is_taken_once() -> None:
     desk.finish(desk.activities[0], 1)
     assert desk.pending("news") == 0
     assert desk.status() is WorkflowStatus.SUSPENDED
+
+
+def test_fork_in_the_batch_of_a_broadcast() -> None:
+    """A fork from behind a broadcast that was taken a moment ago does not take it again."""
+    desk = Desk(*EVERY)
+    desk.start(reader(2))
+    desk.send(news, 1)
+    desk.batch(event_of(news, 2), ForkWorkflow("w", "1", "fork"))
+    desk.settle()
+    assert (desk.result(), desk.result("fork")) == ([1, 2], [1, 2])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from durable import Cancelled, Durable, WorkflowNotFound, WorkflowStatus, gather, sleep, workflow
+from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.operations import CancelWorkflow, StopActivity, TerminateWorkflow
 from tests.engine.desk import Desk, refusal
-from tests.engine.flows import EVERY, both, clean, go, nothing, sleeper, tidy, waiter, work, worker
+from tests.engine.flows import EVERY, both, clean, go, nothing, racer, sleeper, tidy, waiter, work, worker
 
 ROOM = pytest.mark.parametrize("room", [1, 1000], ids=["evicted", "loaded"])
 
@@ -133,3 +134,13 @@ def test_body_sees_the_reason() -> None:
     desk.cancel(reason="four")
     desk.restart(reason)
     assert [effect.args for effect in desk.activities] == [(4,)]
+
+
+def test_terminate_of_an_evicted_parent_cancels_its_child() -> None:
+    """Terminating a workflow cancels the child it waits for, whether its body is in memory or not."""
+    for room in (1000, 1):
+        desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=room))
+        desk.start(racer())
+        desk.start(sleeper(), "elsewhere")
+        desk.do(ops.TerminateWorkflow("w"))
+        assert desk.status("w/0.child.0") is WorkflowStatus.CANCELLED, room

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from durable import Durable, WorkflowStatus, now, sleep, workflow
+from durable import Durable, WorkflowStatus, now, race, sleep, workflow
 from durable.engine.config import EngineConfig
 from durable.engine.operations import CancelWorkflow, TerminateWorkflow
 from tests.engine.desk import Desk, call_of
-from tests.engine.flows import EVERY, go, rounds, sleeper, spinner, work_rounds, worker
+from tests.engine.flows import EVERY, go, other, rounds, sleeper, spinner, waiter, work, work_rounds, worker
 
 
 def test_history_is_cleared() -> None:
@@ -176,3 +176,63 @@ def test_cancel_of_one_whose_next_round_ends() -> None:
     desk.start(spinner(1))
     assert desk.cancel() is False
     assert desk.result() == 99
+
+
+@workflow(name="continue.polling")
+def polling(number: int) -> Durable[int]:
+    won = yield from race(work=work(number), event=go.wait())
+    if won.key == "work":
+        return int(won.value)
+    raise polling.continue_as(number + 1)
+
+
+def test_continue_as_stops_the_losing_activity() -> None:
+    """A round that ends while a losing activity runs stops it, and the next round runs its own."""
+    desk = Desk(polling)
+    desk.start(polling(1))
+    first = desk.activities[0]
+    desk.send(go, 0, to="w")
+    desk.settle()
+    assert [effect.args for effect in desk.activities] == [(2,)]
+    desk.finish(first, 111)
+    assert desk.status() is WorkflowStatus.RUNNING
+
+
+@workflow(name="continue.ends_with_loser")
+def ends_with_loser() -> Durable[Any]:
+    won = yield from race(child=waiter(), event=other.wait())
+    return won.key
+
+
+@workflow(name="continue.continues_with_loser")
+def continues_with_loser(left: int = 1) -> Durable[Any]:
+    if left == 0:
+        return (yield from sleep(100)).isoformat()
+    yield from race(child=waiter(), event=other.wait())
+    raise continues_with_loser.continue_as(left - 1)
+
+
+@pytest.mark.parametrize("call", [ends_with_loser, continues_with_loser])
+def test_losing_child_of_the_last_race_is_cancelled(call: Any) -> None:
+    """A child that loses a race is cancelled also when its parent ends or continues right after the race."""
+    desk = Desk(*EVERY, ends_with_loser, continues_with_loser)
+    desk.start(call())
+    desk.send(other, 1)
+    desk.settle()
+    assert desk.status("w/0.child.0") is WorkflowStatus.CANCELLED
+
+
+@workflow(name="continue.two_events")
+def two_events(left: int = 1) -> Durable[Any]:
+    yield from race(go.wait(), other.wait())
+    if left == 0:
+        return None
+    raise two_events.continue_as(left - 1)
+
+
+def test_losing_wait_does_not_survive_continue_as() -> None:
+    """The wait that lost a race is gone when the workflow continues: waits do not survive."""
+    desk = Desk(*EVERY, two_events, checks=False)
+    desk.start(two_events())
+    desk.send(go, 1, to="w")
+    assert desk.waits() == []

@@ -20,9 +20,13 @@ from durable import (
 )
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine import operations as ops
-from durable.model.records import WorkflowRecord
+from durable.engine.config import EngineConfig
+from durable.engine.operations import ResumeWorkflow, StopActivity, TerminateWorkflow
+from durable.errors import InvariantViolated, StorageUnavailable
+from durable.model.records import HistoryEntry, WorkflowRecord
+from durable.testing.faults import FaultyBackend
 from tests.engine.desk import Desk, call_of, event_of, refusal
-from tests.engine.flows import EVERY, go, parent_of_waiter, sleeper, waiter
+from tests.engine.flows import EVERY, go, parent_of_waiter, racer, sleeper, waiter, worker
 
 
 class Damaged(MemoryBackend):
@@ -166,3 +170,85 @@ def test_start_under_the_id_of_damaged_arguments() -> None:
     assert desk.start(sleeper(60)).key == key
     (reply,) = desk.batch(call_of(sleeper(61), "w"))
     assert refusal(reply)[0] is WorkflowAlreadyExists
+
+
+def test_answer_to_a_body_that_cannot_be_rebuilt() -> None:
+    """An answer that finds its workflow's row spoilt parks the workflow; the answer is not recorded."""
+    store = MemoryStore()
+    config = EngineConfig(max_loaded_workflows=1)
+    desk = Desk(*EVERY, make=lambda: MemoryBackend(store), config=config)
+    desk.start(worker())
+    desk.start(sleeper(), "elsewhere")
+    record = desk.record()
+    store.workflows[record.key] = attrs.evolve(record, input="{")
+    desk.finish(desk.activities[0], 1)
+    assert desk.record().park_reason is ParkReason.UNREADABLE
+    assert desk.history() == []
+    assert [type(effect) for effect in desk.effects][-1] is StopActivity
+
+
+class Broken(FaultyBackend):
+    """A store with a bug of ours."""
+
+    def history(self, key: int) -> list[HistoryEntry]:
+        raise InvariantViolated("a bug")
+
+
+def test_bug_of_ours_while_a_body_is_rebuilt() -> None:
+    """A broken invariant is not taken for bad data of one workflow: it passes."""
+    store = MemoryStore()
+    desk = Desk(*EVERY, make=lambda: MemoryBackend(store))
+    desk.start(sleeper())
+    desk.make = lambda: Broken(MemoryBackend(store))
+    desk.checks = False
+    desk.restart(*EVERY, recover=False)
+    with pytest.raises(InvariantViolated):
+        desk.do(ResumeWorkflow(desk.record().key))
+
+
+def test_ended_workflow_cannot_change() -> None:
+    """A record that has ended cannot be put again: that would be a bug of ours."""
+    desk = Desk(*EVERY)
+    desk.start(sleeper())
+    desk.do(TerminateWorkflow("w"))
+    ended = desk.record()
+    with pytest.raises(InvariantViolated):
+        desk.state.workflows.count_crashes(ended, 1)
+
+
+def test_failed_read_does_not_park() -> None:
+    """A read that fails while a workflow is loaded stops the engine; it does not park a healthy workflow."""
+    store = MemoryStore()
+    faulty = FaultyBackend(MemoryBackend(store))
+    desk = Desk(*EVERY, make=lambda: faulty, checks=False)
+    desk.start(worker())
+    desk.restart(*EVERY, recover=False)
+    key = desk.record().key
+    faulty.fail_calls = {faulty.calls + 2}
+    with pytest.raises(StorageUnavailable):
+        desk.do(ops.ResumeWorkflow(key))
+
+
+def test_unreadable_child_error_parks_the_parent() -> None:
+    """A child whose stored error cannot be read parks its parent, which would otherwise hang without a reason."""
+    store = MemoryStore()
+    desk = Desk(*EVERY, make=lambda: MemoryBackend(store), checks=False)
+    desk.start(racer())
+    desk.start(waiter(), "z")
+    child = desk.record("w/0.child.0")
+    spoilt = attrs.evolve(child, status=WorkflowStatus.FAILED, error="{", finished_at=1)
+    store.workflows[child.key] = spoilt
+    desk.restart(*EVERY)
+    desk.batch(ops.ResumeWorkflow(desk.record().key))
+    assert desk.status() is WorkflowStatus.PARKED
+
+
+def test_child_ends_although_its_parents_row_is_damaged() -> None:
+    """A parent that cannot be read is not woken, and its child ends all the same."""
+    backend = Damaged()
+    desk = Desk(*EVERY, make=lambda: backend, checks=False)
+    parent = desk.start(parent_of_waiter())
+    desk.state.unload(parent.key)
+    backend.bad_id = parent.id
+    desk.send(go, 7, to="w/0")
+    assert desk.status("w/0") is WorkflowStatus.SUCCEEDED

@@ -182,3 +182,26 @@ def test_mail_that_has_expired_is_not_sent_on(expire_after: int, status: Workflo
     desk.send(Event[int]("go", expire_after=expire_after), 5, to="w")
     desk.advance(60)
     assert (desk.status("taker"), desk.letters(), desk.pending("go")) == (status, [], 0)
+
+
+def test_mailbox_with_several_names_is_buried_whole() -> None:
+    """A mailbox with several names loses nothing when its workflow ends."""
+    desk = Desk(*EVERY, config=EngineConfig(max_pending_events=2))
+    desk.start(sleeper())
+    desk.send(go, 1, to="w")
+    desk.send(other, 1, to="w")
+    desk.advance(60)
+    assert {letter.name for letter in desk.letters()} == {"go", "other"}
+
+
+def test_lower_limit_loses_no_mail() -> None:
+    """Mail that becomes untargeted is never refused for lack of room: it was accepted before."""
+    policy = DeadLetterPolicy.MOVE_TO_BROADCAST
+    desk = Desk(*EVERY, config=EngineConfig(dead_letter_policy=policy))
+    desk.start(sleeper())
+    for number in range(3):
+        desk.send(go, number, to="w")
+    desk.config = EngineConfig(dead_letter_policy=policy, max_pending_events=1)
+    desk.restart(*EVERY)
+    desk.advance(60)
+    assert desk.pending("go") == 3

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from durable import Delivered, Event, EventConflict, PendingEventsFull, Queued, WorkflowStatus, WorkflowTerminated
+from durable import (
+    Delivered,
+    Durable,
+    Event,
+    EventConflict,
+    PendingEventsFull,
+    Queued,
+    WorkflowStatus,
+    WorkflowTerminated,
+    workflow,
+)
+from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.operations import SendEvent, SweepEvents
 from tests.engine.desk import Desk, call_of, event_of, refusal
-from tests.engine.flows import EVERY, go, late_waiter, news, other, reader, sleeper, steady, waiter
+from tests.engine.flows import EVERY, collector, go, late_waiter, news, other, reader, sleeper, steady, waiter
 
 short = Event[int]("go", expire_after=10)
 DAY = 86400
@@ -178,3 +189,49 @@ def test_refused_event_does_not_use_up_its_id() -> None:
     send = event_of(go, 1, to="w", event_id="x")
     assert [refusal(desk.batch(send)[0])[0] for _ in range(2)] == [WorkflowTerminated, WorkflowTerminated]
     assert desk.send(go, 2, event_id="x") == Queued()
+
+
+@pytest.mark.parametrize("is_broadcast", [True, False])
+@pytest.mark.parametrize("to", ["w", None])
+@pytest.mark.parametrize("by_body", [True, False])
+def test_event_without_any_time_is_for_those_who_wait_now(by_body: bool, to: str | None, is_broadcast: bool) -> None:
+    """With `expire_after=0` a current waiter gets it; nobody who begins to wait at that instant or later does."""
+    flash = Event[int]("event-limits.flash", consume_on_read=not is_broadcast, expire_after=0)
+
+    @workflow(name="event-limits.flash_waiter")
+    def flashed() -> Durable[int]:
+        return (yield from flash.wait().within(1).or_default(-1))
+
+    @workflow(name="event-limits.flash_sender")
+    def flashing() -> Durable[None]:
+        yield from flash.send(7, to=to)
+
+    desk = Desk(flashed, flashing, checks=False)
+    desk.start(flashed())
+    desk.start(flashing(), "sender") if by_body else desk.send(flash, 7, to=to)
+    assert desk.result() == 7
+    if to is None:
+        desk.start(flashing(), "again") if by_body else desk.send(flash, 8)
+        desk.start(flashed(), "late")
+        desk.advance(1)
+        assert desk.result("late") == -1
+
+
+def test_sweep_leaves_adopted_mail_alone() -> None:
+    """A sweep in the batch in which old mail is adopted neither takes it away nor miscounts what is pending."""
+    desk = Desk(*EVERY)
+    desk.send(go, 1, to="w", allow_unstarted=True)
+    desk.send(go, 2, to="later", allow_unstarted=True)
+    desk.clock.advance(8 * 86400)
+    desk.send(go, 3, to="fresh", allow_unstarted=True)
+    desk.batch(call_of(sleeper(), "w"), ops.SweepEvents())
+    desk.start(collector(1), "fresh")
+    assert desk.result("fresh") == [3]
+
+
+def test_newline_in_an_id_is_part_of_the_first_answer() -> None:
+    """The first answer of an event id comes back the same, also for an id with a line break."""
+    desk = Desk(*EVERY)
+    desk.start(waiter(), "a\nb")
+    first = desk.send(go, 1, to="a\nb", event_id="x")
+    assert desk.send(go, 1, to="a\nb", event_id="x") == first

@@ -12,6 +12,7 @@ from durable import (
     DeliveryMode,
     Durable,
     Event,
+    EventNotFound,
     PayloadTooLarge,
     Queued,
     WorkflowNotFound,
@@ -22,7 +23,7 @@ from durable import (
     workflow,
 )
 from durable.engine.config import EngineConfig
-from durable.engine.operations import ReplayLetter, SendEvent
+from durable.engine.operations import RemoveEvent, ReplayLetter, SendEvent
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import Desk, call_of, event_of, refusal
 from tests.engine.flows import EVERY, both, collector, go, nothing, other, sleeper, steady, waiter, waits_for, work
@@ -277,3 +278,22 @@ def test_unreadable_payload_goes_to_the_next_waiter() -> None:
     assert desk.do(SendEvent(name="typed", payload='"text"')) == Delivered(("texts",))
     assert desk.status("numbers") is WorkflowStatus.SUSPENDED
     assert desk.letters() == []
+
+
+def test_event_is_removed_in_the_batch_in_which_it_was_sent() -> None:
+    """An event that the store has not seen yet can be removed, once."""
+    desk = Desk(*EVERY)
+    serial = desk.state.serial + 1
+    replies = desk.batch(event_of(go, 1), RemoveEvent(serial), RemoveEvent(serial))
+    assert refusal(replies[2]) == (EventNotFound, serial)
+    assert desk.pending("go") == 0
+
+
+def test_taken_event_behind_one_that_waits_is_passed_over() -> None:
+    """What this batch has taken is not given out again, also where an older event of the queue stays."""
+    desk = Desk(*EVERY)
+    for payload in (1, 2):
+        desk.send(go, payload)
+    first, second = desk.state.post.events_for(go.name, "", None)
+    desk.state.post.drop_event(second)
+    assert list(desk.state.post.events_for(go.name, "", None)) == [first]

@@ -14,7 +14,7 @@ from durable.backends.sqlite import SqliteBackend
 from durable.engine.config import EngineConfig
 from durable.engine.operations import DescribeWorkflow, ExpireWorkflows, ListWorkflows, RetryWorkflow, TerminateWorkflow
 from tests.engine.desk import Desk, call_of
-from tests.engine.flows import EVERY, clean, go, waiter, work
+from tests.engine.flows import EVERY, clean, go, parent_of_waiter, waiter, work
 
 
 @workflow(name="looking.pays")
@@ -122,3 +122,15 @@ def test_retry_of_a_crashed_workflow_with_a_kept_cancel() -> None:
     (undo,) = desk.activities
     desk.finish(undo)
     assert (desk.status(), desk.record().cancel_reason) == (WorkflowStatus.CANCELLED, "why")
+
+
+def test_parent_is_looked_at_while_its_child_goes_on() -> None:
+    """Rebuilding a parent whose child still runs neither starts nor ends anything."""
+    desk = Desk(*EVERY)
+    desk.start(parent_of_waiter())
+    desk.restart(*EVERY)
+    rows = desk.rows()
+    desk.do(DescribeWorkflow("w"))
+    assert desk.rows() == rows
+    desk.send(go, 5, to="w/0")
+    assert desk.result() == 5

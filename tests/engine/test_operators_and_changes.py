@@ -7,19 +7,16 @@ from uuid import UUID
 import pytest
 
 from durable import (
-    Cancelled,
     Durable,
     NonRetryable,
     WorkflowStatus,
     activity,
-    gather,
     patched,
     removed,
     uuid,
     workflow,
 )
-from durable.engine.operations import ForkWorkflow, RetryWorkflow, RunActivity
-from durable.errors import CannotRetry
+from durable.engine.operations import ForkWorkflow, RetryWorkflow
 from tests.engine.desk import Desk
 
 # Which code the process runs.
@@ -99,39 +96,3 @@ def test_a_fork_draws_for_itself_what_it_does_anew() -> None:
     assert second.args != first.args
     desk.restart(payer)
     assert desk.activities[0].args == second.args
-
-
-@workflow(name="operators.tidy")
-def tidy() -> Durable[int]:
-    """Cleans up when it is cancelled."""
-    try:
-        return (yield from work(3))
-    except Cancelled:
-        yield from work(4)
-        raise
-
-
-@workflow(name="operators.both")
-def both() -> Durable[tuple[int, int]]:
-    """A step that fails, beside a child that is cancelled because of that."""
-    return (yield from gather(work(1), tidy()))
-
-
-def _run(desk: Desk, number: int) -> RunActivity:
-    (effect,) = [one for one in desk.activities if one.args == (number,)]
-    return effect
-
-
-def test_a_run_is_not_retried_while_its_child_cleans_up() -> None:
-    """The child would end cancelled, and the run that waits for it would fail again, by that."""
-    desk = Desk(both, tidy)
-    desk.start(both())
-    desk.fail(_run(desk, 1), NonRetryable("no more"))
-    with pytest.raises(CannotRetry, match="is being cancelled"):
-        desk.do(RetryWorkflow("w"))
-    desk.finish(_run(desk, 4), 0)
-    assert desk.do(RetryWorkflow("w")) is None
-    desk.settle()
-    desk.finish(_run(desk, 1), 5)
-    desk.finish(_run(desk, 3), 6)
-    assert desk.result() == [5, 6]

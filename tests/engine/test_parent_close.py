@@ -6,27 +6,13 @@ from typing import Any
 
 import pytest
 
-from durable import Durable, Event, OnParentClose, WorkflowStatus, spawn, workflow
+from durable import Durable, OnParentClose, WorkflowStatus, spawn, workflow
 from durable.engine.operations import CancelWorkflow, ResumeWorkflow, TerminateWorkflow
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, waiter, work
+from tests.engine.test_spawning import FLOWS, ask, forgetful
 
 KEEP, CANCEL = OnParentClose.KEEP, OnParentClose.CANCEL
-ask = Event[int]("closing-ask")
-
-
-@workflow(name="closing.forgetful")
-def forgetful(close: str = "keep", how: str = "returns") -> Durable[str]:
-    """Spawns and ends, in some way."""
-    handle = yield from spawn(waiter(), on_parent_close=OnParentClose(close))
-    if how == "fails":
-        raise LookupError(how)
-    if how != "returns":
-        yield from ask.wait()
-    return handle.id
-
-
-FLOWS = (*EVERY, forgetful)
 
 
 @pytest.mark.parametrize("close", ["keep", "cancel"])

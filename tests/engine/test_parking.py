@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import attrs
@@ -9,15 +10,19 @@ import pytest
 
 from durable import Durable, Event, ParkReason, Queued, WorkflowStatus, gather, sleep, workflow
 from durable.backends.memory import MemoryBackend, MemoryStore
+from durable.engine import operations as ops
 from durable.engine.operations import (
+    CheckWaits,
     DescribeWorkflow,
     ResumeWorkflow,
     SendEvent,
     StopActivity,
     TerminateWorkflow,
 )
+from durable.engine.operations.messages import LookAgain
 from durable.errors import InvariantViolated, WorkflowTerminated
 from durable.model.codec import Codec
+from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import Desk, event_of, refusal
 from tests.engine.flows import EVERY, go, late_waiter, sleeper, waiter, work, worker
@@ -233,19 +238,33 @@ def test_cancel_that_parks() -> None:
     assert (desk.status(), desk.record().cancel_reason) == (WorkflowStatus.CANCELLED, "why")
 
 
-def test_cancel_of_one_that_ends_under_new_code() -> None:
-    """A cancel that finds that the new code has nothing left to do comes too late."""
+def _done() -> WorkflowDef[[], int]:
+    """New code of `waiter`, which has nothing left to do."""
 
     @workflow(name="desk.waiter")
-    def ended() -> Durable[int]:
+    def done() -> Durable[int]:
         return 3
         yield from sleep(1)
 
+    return done
+
+
+def test_cancel_of_one_that_ends_under_new_code() -> None:
+    """A cancel that finds that the new code has nothing left to do comes too late."""
     desk = Desk(*EVERY)
     desk.start(waiter())
-    desk.restart(ended)
+    desk.restart(_done())
     assert desk.cancel() is False
     assert desk.result() == 3
+
+
+def test_terminate_of_one_that_ends_under_new_code() -> None:
+    """A terminate runs nothing, so it ends a workflow that the new code would have brought to its end."""
+    desk = Desk(*EVERY)
+    desk.start(waiter())
+    desk.restart(_done())
+    assert desk.do(ops.TerminateWorkflow("w")) is True
+    assert desk.status() is WorkflowStatus.CANCELLED
 
 
 def test_parking_stops_what_runs() -> None:
@@ -261,3 +280,17 @@ def test_parking_stops_what_runs() -> None:
     assert desk.status() is WorkflowStatus.PARKED
     assert StopActivity in [type(effect) for effect in desk.effects]
     assert desk.activities == []
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_waits_of_a_workflow_that_cannot_run(is_known: bool) -> None:
+    """Waits that were put off are looked at only if the body can be rebuilt, and only once."""
+    desk = Desk(*EVERY, checks=False)
+    record = desk.start(waiter())
+    desk.state.unload(record.key)
+    desk.state.put_off[record.key] = deque([LookAgain(record.key, "0")])
+    if not is_known:
+        desk.state.registry = Registry(())
+    desk.do(CheckWaits(record.key))
+    desk.do(CheckWaits(record.key))
+    assert desk.status() is (WorkflowStatus.SUSPENDED if is_known else WorkflowStatus.PARKED)

@@ -8,6 +8,7 @@ import pytest
 
 from durable import Durable, WorkflowNotFound, WorkflowStatus, gather, sleep, spawn, workflow
 from durable.backends.base import Workflows
+from durable.engine import operations as ops
 from durable.engine.decide.queries import Pending
 from durable.engine.operations import (
     AwaitEnd,
@@ -21,7 +22,7 @@ from durable.engine.operations import (
 from durable.engine.operations.views import WorkflowSummary
 from durable.model.clock import to_datetime
 from durable.testing.clock import NOON
-from tests.engine.desk import Desk, refusal
+from tests.engine.desk import Desk, call_of, refusal
 from tests.engine.flows import EVERY, go, late_waiter, nothing, parent, parent_of_nothing, sleeper, waiter, work, worker
 
 
@@ -238,3 +239,30 @@ def test_purge_takes_the_children_of_rounds_that_are_over() -> None:
     assert desk.do(PurgeWorkflows(desk.clock.now())) == 6
     kept = [record.id for record in desk.backend.find(Workflows(limit=9))]
     assert kept == ["w", "w/3:0", "w/3:1"]
+
+
+def test_start_after_the_purge_of_its_id_in_one_batch() -> None:
+    """A workflow that begins in the batch that purges its namesake is a new one, and stays."""
+    desk = Desk(*EVERY)
+    desk.start(waiter())
+    desk.cancel()
+    desk.advance(60)
+    _, begun = desk.two(ops.PurgeWorkflows(desk.clock.now()), call_of(waiter(), "w"), together=True)
+    assert begun.status is WorkflowStatus.RUNNING
+    assert desk.status() is WorkflowStatus.SUSPENDED
+
+
+def test_purge_gets_past_children_of_living_parents() -> None:
+    """Ended children whose parent lives do not keep a purge from what lies behind them."""
+
+    @workflow(name="questions.family")
+    def family() -> Durable[None]:
+        for _ in range(3):
+            yield from nothing()
+        yield from go.wait()
+
+    desk = Desk(*EVERY, family)
+    desk.start(family())
+    desk.start(nothing(), "old")
+    desk.clock.advance(100)
+    assert desk.do(ops.PurgeWorkflows(desk.clock.now(), limit=3)) > 0

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from durable import Durable, ParkReason, TimedOut, WorkflowStatus, workflow
+from durable.backends.memory import MemoryBackend, MemoryStore
+from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.operations import RecoverWorkflows, TerminateWorkflow
 from durable.engine.operations.views import RecoveryReport
 from tests.engine.desk import Desk
 from tests.engine.flows import EVERY, late_waiter, sleeper, waiter, work, worker
+from tests.engine.office import Office
 
 
 def test_clean_stop_counts_nothing() -> None:
@@ -114,3 +117,56 @@ def test_overdue_timer_beside_an_activity() -> None:
     desk.recover()
     assert desk.status() is WorkflowStatus.FAILED
     assert isinstance(desk.error(), TimedOut)
+
+
+def test_recover_blames_no_workflow_that_began_later() -> None:
+    """A workflow that was started after an unclean stop did not cause it."""
+    desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=1))
+    desk.restart(*EVERY, clean=False)
+    desk.start(worker(), "a")
+    desk.start(worker(), "b")
+    desk.recover()
+    assert desk.suspects() == []
+
+
+@pytest.mark.parametrize("times", [2, 5])
+def test_recover_again_counts_no_crash(times: int) -> None:
+    """Whoever was tried after an unclean stop is not tried again, however often recover() is called."""
+    desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=1))
+    desk.start(worker(), "a")
+    desk.start(worker(), "b")
+    desk.restart(*EVERY, clean=False)
+    for number in range(times):
+        desk.start(sleeper(1000), f"other {number}")
+        desk.recover()
+        desk.advance(10)
+    assert desk.suspects() == []
+    assert {desk.status(id) for id in ("a", "b")} == {WorkflowStatus.RUNNING}
+
+
+def test_overdue_retry_runs_at_once() -> None:
+    """A retry that was overdue at an unclean start begins once, on trial like every activity of that moment."""
+    desk = Desk(*EVERY)
+    desk.start(worker())
+    desk.fail(desk.activities[0], ValueError("once"))
+    desk.clock.advance(100)
+    desk.restart(*EVERY, clean=False, recover=False)
+    key = desk.record().key
+    desk.batch(ops.RecoverWorkflows(), ops.WakeWorkflow(key))
+    desk.settle()
+    assert [effect.on_trial for effect in desk.activities] == [True]
+
+
+def test_recovery_keeps_to_the_limit_of_loaded_bodies() -> None:
+    """Batches that write nothing let go of bodies too: a recovery does not load all that is running at once."""
+    store = MemoryStore()
+    desk = Desk(*EVERY, make=lambda: MemoryBackend(store))
+    for number in range(10):
+        desk.start(worker(), f"w{number}")
+    desk.restart(*EVERY, recover=False)
+    keys = [desk.record(f"w{number}").key for number in range(10)]
+    desk.restart(recover=False)
+    office = Office(EngineConfig(max_loaded_workflows=2), store)
+    for key in keys:
+        office.ask(ops.ResumeWorkflow(key))
+    assert len(office.coordinator.state.loaded) <= 2

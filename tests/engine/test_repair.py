@@ -88,22 +88,6 @@ def test_the_last_repair_counts() -> None:
     assert desk.result() == [1, 40, 3]
 
 
-def test_step_that_runs_begins_anew() -> None:
-    """What runs with the old value is stopped and runs with the new one; an answer of the old one is late."""
-    desk = begun(1)
-    (old,) = desk.activities
-    repair(desk, "0", 10)
-    (new,) = desk.activities
-    assert ((old.args, old.attempt), (new.args, new.attempt)) == (((1,), 1), ((10,), 1))
-    desk.do(desk.answer(old, 111))
-    desk.do(desk.answer(old, error=ValueError("no")))
-    assert told(desk) == ["activity 0 ok", "repaired 0 ok"]
-    desk.finish(new, 222)
-    desk.do(desk.answer(old, 111))
-    desk.send(go, 3, to="w")
-    assert desk.result() == [10, 222, 3]
-
-
 def test_failed_attempts_of_a_step_count_on() -> None:
     """The attempts that are recorded behind the replaced result stay recorded."""
     desk = begun(1)

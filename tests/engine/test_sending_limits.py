@@ -20,7 +20,7 @@ from durable import (
 )
 from durable.runner.definitions import WorkflowDef
 from tests.engine.desk import Desk
-from tests.engine.test_event_corners import Opaque
+from tests.engine.test_event_types import Opaque
 
 ping, junk = Event[int]("ping"), Event[int]("junk")
 news = Event[int]("news", consume_on_read=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 
 import anyio
@@ -262,3 +263,31 @@ async def test_many_short_activities_all_finish(store: Store) -> None:
     async with WorkflowEngine(store) as engine:
         handles = [await engine.start(body()) for _ in range(50)]
         assert [await handle.result(timeout=SOON) for handle in handles] == [20] * 50
+
+
+async def test_timeout_begins_with_the_thread() -> None:
+    """A plain function that waits for a free worker thread is not timed out before it has begun."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    @activity(timeout=60.0, retry=Retry.never())
+    def work(value: int) -> int:
+        begun.set()
+        may_end.wait(SOON)
+        return value
+
+    @workflow(name="limits.threads")
+    def body() -> Durable[list[int]]:
+        return list((yield from gather(work(1), work(2))))
+
+    async with WorkflowEngine("memory://", config=EngineConfig(max_threads=1)) as engine:
+        handle = await engine.start(body())
+        assert await anyio.to_thread.run_sync(begun.wait, SOON)
+        pool = engine._core.check_open().pool
+        with anyio.fail_after(SOON):
+            while not pool._attempts.short_of_threads:
+                await anyio.lowlevel.checkpoint()
+        deadlines = [scope.deadline for scope, _ in pool._running.values()]
+        may_end.set()
+        assert await handle.result(timeout=SOON) == [1, 2]
+    assert len(deadlines) == 2
+    assert deadlines.count(math.inf) == 1

@@ -252,3 +252,28 @@ async def test_two_workflows_of_one_name_are_refused(file: Path) -> None:
         with pytest.raises(DurableError, match="guards-wait"):
             await engine.start(impostor(), id="b")
         assert contents(file) == before
+
+
+@pytest.mark.parametrize("reason", [object(), b"x", "\ud800", "x" * 2000])
+async def test_handle_refuses_a_bad_reason(file: Path, reason: Any) -> None:
+    """`handle.cancel` checks its reason like `engine.cancel`, and the engine lives."""
+    async with WorkflowEngine(file) as engine:
+        handle = await engine.start(wait_for(), id="a")
+        before = contents(file)
+        with pytest.raises((TypeError, ValueError)):
+            await handle.cancel(reason=reason)
+        assert await handle.status() is WorkflowStatus.SUSPENDED
+        assert contents(file) == before
+
+
+@pytest.mark.parametrize("letter", [[1], "x", b"x", 2**70, None, 1.5, True])
+async def test_dead_letters_refuse_a_bad_id(file: Path, letter: Any) -> None:
+    """What is no id of a letter is refused, and the engine lives."""
+    async with WorkflowEngine(file) as engine:
+        for use in (engine.dead_letters.remove, engine.dead_letters.replay):
+            with pytest.raises(DurableError) as caught:
+                await use(cast(Any, letter))
+            assert isinstance(caught.value, TypeError | ValueError | LookupError)
+        with pytest.raises(DurableError):
+            await engine.dead_letters.list(after=2**70)
+        assert await engine.query_status("a") is None

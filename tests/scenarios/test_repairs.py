@@ -16,7 +16,6 @@ from durable import (
     Event,
     Retry,
     SyncWorkflowEngine,
-    TimedOut,
     WorkflowAlreadyExists,
     WorkflowEngine,
     WorkflowFailed,
@@ -29,8 +28,7 @@ from durable import (
     uuid,
     workflow,
 )
-from durable.testing.clock import ManualClock
-from tests.scenarios.kit import SOON, Store, contents, move, waiting
+from tests.scenarios.kit import SOON, Store, contents, waiting
 
 answer = Event[int]("repairs-answer")
 
@@ -217,37 +215,6 @@ async def test_repair_of_a_waiting_run(store: Store) -> None:
         assert [one.prompt for one in await engine.pauses.list()] == ["99 CHF?"]
         await engine.pauses.resume("w", "1", True)
         assert await handle.result(timeout=SOON) == "99 True"
-
-
-@pytest.mark.anyio
-async def test_time_that_passed_while_it_lay_failed(file: Path) -> None:
-    """The limit around a step counts only the time in which somebody worked on it."""
-
-    @workflow(name="repairs-limited")
-    def limited() -> Durable[str]:
-        (key,) = yield from gather(_slow()).within(60)
-        return key
-
-    def _slow() -> Durable[str]:
-        yield from charge(1, "key")
-        return str((yield from answer.wait()))
-
-    clock = ManualClock()
-    async with WorkflowEngine(file, workflows=[limited], clock=clock) as engine:
-        handle = await engine.start(limited(), id="w")
-        with pytest.raises(WorkflowFailed):
-            await handle.result(timeout=SOON)
-        await move(engine, clock, 3600)
-        WORLD.is_up = True
-        await engine.runs.retry("w")
-        await waiting(engine, "w", "event")
-        await move(engine, clock, 59)
-        assert await engine.query_status("w") is WorkflowStatus.SUSPENDED
-    async with WorkflowEngine(file, workflows=[limited], clock=clock) as engine:
-        await move(engine, clock, 1)
-        with pytest.raises(WorkflowFailed) as caught:
-            await engine.handle("w").result(timeout=SOON)
-        assert isinstance(caught.value.__cause__, TimedOut)
 
 
 @pytest.mark.anyio

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -176,3 +177,22 @@ async def test_cancelled_retry_never_runs(store: Store) -> None:
         await move(engine, clock, timedelta(days=1))
         summary = (await engine.runs.describe("a")).summary
     assert (summary.status.value, summary.wake_at, attempts) == ("cancelled", None, [1])
+
+
+@pytest.mark.parametrize("delay", [-1, float("nan"), "5", timedelta.max, timedelta(days=365 * 7990)])
+async def test_senseless_retry_after_fails_the_activity(delay: Any) -> None:
+    """A delay that makes no sense is a failure of the activity, and the workflow does not hang."""
+
+    @activity(retry=Retry(max_attempts=2))
+    async def confused() -> None:
+        raise RetryAfter(delay)
+
+    @workflow(name="retries.senseless_delay")
+    def body() -> Durable[None]:
+        yield from confused()
+
+    async with WorkflowEngine("memory://") as engine:
+        handle = await engine.start(body(), id="a")
+        with pytest.raises(WorkflowFailed):
+            await handle.result(timeout=2)
+        await engine.runs.describe("a")

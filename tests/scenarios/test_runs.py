@@ -28,7 +28,7 @@ from durable import (
     workflow,
 )
 from durable.testing.clock import NOON, ManualClock
-from tests.scenarios.kit import SOON, Store, move, waiting
+from tests.scenarios.kit import SOON, Store, move
 
 pytestmark = pytest.mark.anyio
 answer = Event[int]("runs-answer")
@@ -177,22 +177,6 @@ async def test_purge_removes_what_ended_long_ago(store: Store) -> None:
         for bad in (-1, float("nan")):
             with pytest.raises(ValueError):
                 await engine.runs.purge(bad)
-
-
-async def test_purge_leaves_the_children_of_a_living_parent(store: Store) -> None:
-    """A child whose parent has not ended stays, because the parent may ask for its result again."""
-    clock = ManualClock()
-    async with WorkflowEngine(store, clock=clock) as engine:
-        await engine.start(family(), id="p")
-        await move(engine, clock, timedelta(hours=2))
-        assert await engine.query_status("child-done") is WorkflowStatus.SUCCEEDED
-        assert await engine.runs.purge(0) == 0
-    async with WorkflowEngine(store, clock=clock) as engine:
-        await waiting(engine, "p", "child")
-        await engine.send_event(answer, 5, to="child-waits")
-        assert await engine.handle("p").result(timeout=SOON) == [1, 6]
-        await move(engine, clock, timedelta(hours=2))
-        assert await engine.runs.purge(timedelta(hours=1)) == 3
 
 
 @activity(retry=Retry(max_attempts=2, first_delay=0))

@@ -1,53 +1,30 @@
-"""Corners of events: what is sent, taken, removed and moved in one batch, and types that nobody can read."""
+"""The types of events and results: what a mismatch costs the sender, the waiter, the event and the parent."""
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
-
-import pytest
 
 from durable import (
     DeadLetterPolicy,
     DeadLetterReason,
     Durable,
     Event,
-    EventNotFound,
     EventTypeMismatch,
     ParkReason,
     WorkflowStatus,
+    gather,
     workflow,
 )
+from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
-from durable.engine.operations import CheckWaits, ForkWorkflow, Queued, RemoveEvent, SendEvent
-from durable.engine.operations.messages import LookAgain
-from durable.model.registry import Registry
+from durable.engine.operations import Queued, SendEvent
 from durable.runner.definitions import WorkflowDef
-from tests.engine.desk import Desk, event_of, refusal
-from tests.engine.flows import EVERY, go, news, reader, sleeper, waiter
+from tests.engine.desk import Desk, refusal
+from tests.engine.flows import EVERY, sleeper, waiter
 
 
 class Opaque:
     """A type that cannot be stored."""
-
-
-def test_event_is_removed_in_the_batch_in_which_it_was_sent() -> None:
-    """An event that the store has not seen yet can be removed, once."""
-    desk = Desk(*EVERY)
-    serial = desk.state.serial + 1
-    replies = desk.batch(event_of(go, 1), RemoveEvent(serial), RemoveEvent(serial))
-    assert refusal(replies[2]) == (EventNotFound, serial)
-    assert desk.pending("go") == 0
-
-
-def test_fork_in_the_batch_of_a_broadcast() -> None:
-    """A fork from behind a broadcast that was taken a moment ago does not take it again."""
-    desk = Desk(*EVERY)
-    desk.start(reader(2))
-    desk.send(news, 1)
-    desk.batch(event_of(news, 2), ForkWorkflow("w", "1", "fork"))
-    desk.settle()
-    assert (desk.result(), desk.result("fork")) == ([1, 2], [1, 2])
 
 
 def test_type_of_a_waiter_that_is_not_in_memory_is_unknown() -> None:
@@ -75,7 +52,7 @@ def test_refused_types_are_shown_in_words() -> None:
 def test_wait_for_a_type_that_cannot_be_stored_parks() -> None:
     """A workflow that waits for a type that nothing can be read as is parked, and the pending event stays."""
 
-    @workflow(name="corners.unstorable")
+    @workflow(name="event-types.unstorable")
     def unstorable() -> Durable[Opaque]:
         return (yield from Event[Opaque]("unstorable").wait())
 
@@ -99,9 +76,9 @@ def test_moved_mail_that_cannot_be_read_is_a_letter() -> None:
 
 
 def _typed(kind: type) -> WorkflowDef[..., object]:
-    event = Event[Any]("corners.typed")
+    event = Event[Any]("event-types.typed")
 
-    @workflow(name="corners.child")
+    @workflow(name="event-types.child")
     def child() -> Durable[object]:
         return (yield from event.wait())
 
@@ -114,14 +91,14 @@ def test_result_of_a_child_that_cannot_be_read_parks_its_parent() -> None:
     texts, numbers = _typed(str), _typed(int)
     children = [texts]
 
-    @workflow(name="corners.parent")
+    @workflow(name="event-types.parent")
     def parent() -> Durable[object]:
         return (yield from children[-1]())
 
     desk = Desk(parent, texts)
     desk.start(parent())
     desk.restart(texts)
-    desk.do(SendEvent(name="corners.typed", payload='"text"', to="w/0"))
+    desk.do(SendEvent(name="event-types.typed", payload='"text"', to="w/0"))
     assert desk.record().park_reason is ParkReason.UNKNOWN_CODE
     children.append(numbers)
     desk.restart(parent, numbers)
@@ -131,55 +108,51 @@ def test_result_of_a_child_that_cannot_be_read_parks_its_parent() -> None:
     assert desk.result() == "text"
 
 
-@pytest.mark.parametrize("is_known", [True, False])
-def test_waits_of_a_workflow_that_cannot_run(is_known: bool) -> None:
-    """Waits that were put off are looked at only if the body can be rebuilt, and only once."""
-    desk = Desk(*EVERY, checks=False)
-    record = desk.start(waiter())
-    desk.state.unload(record.key)
-    desk.state.put_off[record.key] = deque([LookAgain(record.key, "0")])
-    if not is_known:
-        desk.state.registry = Registry(())
-    desk.do(CheckWaits(record.key))
-    desk.do(CheckWaits(record.key))
-    assert desk.status() is (WorkflowStatus.SUSPENDED if is_known else WorkflowStatus.PARKED)
-
-
 def test_wait_whose_own_type_cannot_be_stored_blames_no_sender() -> None:
     """Whoever sends the event has made no mistake: it is kept, and the workflow is parked with what is wrong."""
 
-    @workflow(name="corners.unstorable_too")
+    @workflow(name="event-types.unstorable_too")
     def unstorable() -> Durable[Any]:
-        return (yield from Event[Opaque]("corners.unstorable").wait())
+        return (yield from Event[Opaque]("event-types.unstorable").wait())
 
     desk = Desk(unstorable)
     desk.start(unstorable())
-    assert desk.do(SendEvent(name="corners.unstorable", payload="5", payload_type=int, to="w")) == Queued()
+    assert desk.do(SendEvent(name="event-types.unstorable", payload="5", payload_type=int, to="w")) == Queued()
     assert desk.record().park_reason is ParkReason.UNREADABLE
     assert "is not a type that can be stored" in (desk.record().park_detail or "")
 
 
-@pytest.mark.parametrize("is_broadcast", [True, False])
-@pytest.mark.parametrize("to", ["w", None])
-@pytest.mark.parametrize("by_body", [True, False])
-def test_event_without_any_time_is_for_those_who_wait_now(by_body: bool, to: str | None, is_broadcast: bool) -> None:
-    """With `expire_after=0` a current waiter gets it; nobody who begins to wait at that instant or later does."""
-    flash = Event[int]("corners.flash", consume_on_read=not is_broadcast, expire_after=0)
+def _waits_for(event: Event[Any]) -> WorkflowDef[..., Any]:
+    @workflow(name="event-types.changing")
+    def changing() -> Durable[Any]:
+        return (yield from event.wait())
 
-    @workflow(name="corners.flash_waiter")
-    def flashed() -> Durable[int]:
-        return (yield from flash.wait().within(1).or_default(-1))
+    return changing
 
-    @workflow(name="corners.flash_sender")
-    def flashing() -> Durable[None]:
-        yield from flash.send(7, to=to)
 
-    desk = Desk(flashed, flashing, checks=False)
-    desk.start(flashed())
-    desk.start(flashing(), "sender") if by_body else desk.send(flash, 7, to=to)
-    assert desk.result() == 7
-    if to is None:
-        desk.start(flashing(), "again") if by_body else desk.send(flash, 8)
-        desk.start(flashed(), "late")
-        desk.advance(1)
-        assert desk.result("late") == -1
+def test_broadcast_that_one_cannot_read_is_not_lost() -> None:
+    """A broadcast that a waiter cannot read is a dead letter for it, and stays for those who can read it."""
+    texts = Event[str]("news", consume_on_read=False)
+    numbers = Event[int]("news", consume_on_read=False)
+    desk = Desk(_waits_for(numbers))
+    desk.start(_waits_for(numbers)())
+    desk.send(texts, "text")
+    assert desk.status() is WorkflowStatus.SUSPENDED
+    assert [letter.is_broadcast for letter in desk.letters()] == [True]
+    desk.restart(_waits_for(texts))
+    desk.start(_waits_for(texts)(), "other")
+    assert desk.result("other") == "text"
+
+
+@workflow(name="event-types.two_types")
+def two_types() -> Durable[Any]:
+    yield from gather(Event[int]("e").wait(), Event[str]("e").wait())
+
+
+def test_event_goes_to_the_wait_that_can_read_it() -> None:
+    """An event that one wait of a workflow cannot read is taken by another wait that can."""
+    desk = Desk(two_types)
+    desk.start(two_types())
+    desk.do(ops.SendEvent(name="e", payload='"text"', to="w"))
+    assert [entry.position for entry in desk.history()] == ["0.1.0"]
+    assert desk.letters() == []

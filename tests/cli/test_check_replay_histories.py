@@ -147,7 +147,7 @@ def test_goes_on_where_it_was(store: Path) -> None:
 
 
 MODULE = """
-from tests.cli.test_check_replay_mended import flow
+from tests.cli.test_check_replay_histories import flow
 ALL = [flow("{code}")]
 """
 

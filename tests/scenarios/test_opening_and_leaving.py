@@ -1,4 +1,4 @@
-"""Faults of the engine that a review found: its opening, its end, and callers in between."""
+"""Entering and leaving an engine at awkward moments, and the calls that arrive meanwhile."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ import pytest
 
 from durable import (
     Durable,
+    DurableError,
+    EngineClosed,
     EngineConfig,
     Event,
     OperationMisused,
     StorageUnavailable,
+    StoreInUse,
     WorkflowEngine,
     activity,
     sleep,
@@ -26,25 +29,17 @@ from durable.backends.base import Opened
 from durable.backends.memory import MemoryBackend
 from durable.backends.sqlite import SqliteBackend
 from durable.engine.host.watchdog import Watchdog
-from durable.testing.clock import ManualClock
 from durable.testing.faults import Fault, FaultyBackend
-from tests.scenarios.kit import SOON, Store, move, refusing, waiting
+from tests.scenarios.kit import SOON, Store, refusing
 
 pytestmark = pytest.mark.anyio
-answer = Event[int]("reviewed.answer")
+answer = Event[int]("opening.answer")
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 
-@activity
-async def echo(number: int) -> int:
-    """The number."""
-    return number
-
-
-@workflow(name="reviewed.echo-and-wait")
-def echo_and_wait(number: int) -> Durable[int]:
-    """Run an activity, then wait for a number."""
-    yield from echo(number)
+@workflow(name="opening.wait")
+def wait_for_answer() -> Durable[int]:
+    """Wait for a number."""
     return (yield from answer.wait())
 
 
@@ -83,7 +78,7 @@ async def test_call_after_the_coordinators_end_is_answered() -> None:
 
         async def start() -> None:
             with pytest.raises(StorageUnavailable):
-                await engine.start(echo_and_wait(1))
+                await engine.start(wait_for_answer())
 
         backend.plan = {backend.commits + 1: Fault.CRASH_BEFORE}
         async with anyio.create_task_group() as tasks:
@@ -130,7 +125,7 @@ async def test_native_cancel_while_draining_frees_the_store(file: Path) -> None:
         begun.set()
         await anyio.sleep_forever()
 
-    @workflow(name="reviewed.drained")
+    @workflow(name="opening.drained")
     def body() -> Durable[None]:
         yield from endless()
 
@@ -200,7 +195,7 @@ async def test_stuck_body_does_not_hold_up_the_leaving() -> None:
     entered, left = threading.Event(), threading.Event()
     was_left: list[bool] = []
 
-    @workflow(name="reviewed.stuck")
+    @workflow(name="opening.stuck")
     def body() -> Durable[None]:
         entered.set()
         was_left.append(left.wait(SOON))
@@ -226,7 +221,7 @@ async def test_workflow_that_is_defined_after_the_engine_is_known(file: Path, an
 
     # As if a module had been imported: what is defined inside a function is not entered by itself.
     body.__qualname__ = "body"
-    defined = workflow(name=f"reviewed.late-{anyio_backend_name}")(body)
+    defined = workflow(name=f"opening.late-{anyio_backend_name}")(body)
     async with WorkflowEngine(file) as engine:
         await engine.start(defined(), id="a")
     async with late as engine:
@@ -234,31 +229,42 @@ async def test_workflow_that_is_defined_after_the_engine_is_known(file: Path, an
         assert await engine.handle("a").result(timeout=SOON) == 7
 
 
-async def test_workflow_that_waits_costs_no_memory() -> None:
-    """Of bodies that were let go of not even an empty table of their activities is kept."""
-    async with WorkflowEngine("memory://", config=EngineConfig(max_loaded_workflows=1)) as engine:
-        for number in range(20):
-            await engine.start(echo_and_wait(number), id=f"w{number}")
-        for number in range(20):
-            await waiting(engine, f"w{number}", "event")
-        await engine.query_status("x")
-        coordinator = engine._core.check_open().coordinator
-        assert len(coordinator.state.in_flight) <= 3
+async def test_callers_without_room_are_told_at_a_shutdown() -> None:
+    """A caller that waits for room in the inbox gets `EngineClosed` when the engine closes meanwhile."""
+    told: list[str] = []
+
+    async def start(engine: WorkflowEngine, number: int) -> None:
+        try:
+            await engine.start(wait_for_answer(), id=f"w{number}")
+            told.append("done")
+        except EngineClosed:
+            told.append("closed")
+
+    with anyio.fail_after(SOON):
+        config = EngineConfig(max_inbox=1)
+        async with WorkflowEngine("memory://", config=config) as engine, anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(start, engine, number)
+            await anyio.lowlevel.checkpoint()
+            await engine.shutdown()
+    assert len(told) == 20
 
 
-async def test_abandoned_waits_for_a_result_are_forgotten() -> None:
-    """Callers who stopped waiting for a workflow's end are kept no longer than until the next sweep."""
-    clock = ManualClock()
-    async with WorkflowEngine("memory://", config=EngineConfig(sweep_every=60), clock=clock) as engine:
-        coordinator = engine._core.check_open().coordinator
-        for number in range(5):
-            handle = await engine.start(echo_and_wait(number), id=f"w{number}")
-            with pytest.raises(TimeoutError):
-                await handle.result(timeout=0)
-        await engine.query_status("x")
-        assert len(coordinator._watchers) == 5
-        await move(engine, clock, 61)
-        await engine.query_status("x")
-        assert not coordinator._watchers
-        await engine.send_event(answer, 7, to="w0")
-        assert await engine.handle("w0").result(timeout=SOON) == 7
+async def test_engine_that_may_not_open_leaves_the_first_one_alone(file: Path) -> None:
+    """A second engine on the same backend object is refused, and the first goes on."""
+    backend = SqliteBackend(file)
+    async with WorkflowEngine(backend) as engine:
+        with pytest.raises((StoreInUse, ExceptionGroup)):
+            async with WorkflowEngine(backend):
+                pass
+        assert await engine.query_status("a") is None
+
+
+async def test_engine_that_is_open_cannot_be_opened_again(file: Path) -> None:
+    """Entering an open engine is refused, and it goes on."""
+    with anyio.fail_after(SOON):
+        async with WorkflowEngine(file) as engine:
+            with pytest.raises((DurableError, ExceptionGroup)):
+                async with engine:
+                    pass
+            assert await engine.query_status("a") is None

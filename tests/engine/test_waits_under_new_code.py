@@ -1,0 +1,82 @@
+"""Waits whose code has changed: the workflow gets what its new code asks for, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from durable import Durable, Event, WorkflowStatus, workflow
+from durable.engine.operations import ResumeWorkflow
+from tests.engine.desk import Desk
+from tests.engine.flows import EVERY, go, other, parent_of_waiter, waiter, work
+
+
+def test_child_whose_parent_now_does_something_else() -> None:
+    """The end of a child whose place in the parent's new code is an activity changes nothing there."""
+
+    @workflow(name="desk.parent_of_waiter")
+    def works_instead(id: str | None = None) -> Durable[int]:
+        return (yield from work(1))
+
+    desk = Desk(*EVERY)
+    desk.start(parent_of_waiter())
+    desk.restart(works_instead, waiter)
+    desk.send(go, 5, to="w/0")
+    assert (desk.status(), desk.history()) == (WorkflowStatus.RUNNING, [])
+    desk.finish(desk.activities[0], 9)
+    assert desk.result() == 9
+
+
+def test_wait_whose_event_has_another_key_now() -> None:
+    """A wait whose code now asks for another key is registered anew when its body is rebuilt."""
+
+    def keyed(key: str) -> Durable[int]:
+        return (yield from go.wait(key))
+
+    @workflow(name="changed-waits.keyed")
+    def before() -> Durable[int]:
+        return (yield from keyed("old"))
+
+    @workflow(name="changed-waits.keyed")
+    def after() -> Durable[int]:
+        return (yield from keyed("new"))
+
+    desk = Desk(before)
+    desk.start(before())
+    desk.restart(after)
+    desk.do(ResumeWorkflow(desk.record().key))
+    assert [wait.event_key for wait in desk.waits()] == ["new"]
+    desk.send(go, 5, key="new")
+    assert desk.result() == 5
+
+
+def _waits_for(event: Event[Any]) -> Any:
+    @workflow(name="changed-waits.changing")
+    def changing() -> Durable[Any]:
+        return (yield from event.wait())
+
+    return changing
+
+
+def test_event_of_another_name_is_not_delivered() -> None:
+    """A wait whose code now asks for another event does not get the one that it was registered for."""
+    desk = Desk(_waits_for(go), checks=False)
+    desk.start(_waits_for(go)())
+    desk.restart(_waits_for(other))
+    desk.send(go, 1)
+    assert desk.status() is WorkflowStatus.SUSPENDED
+    assert desk.pending("go") == 1
+
+
+@workflow(name="changed-waits.changing")
+def now_works() -> Durable[Any]:
+    return (yield from work(1))
+
+
+def test_event_is_not_recorded_as_the_result_of_an_activity() -> None:
+    """A wait that has become an activity is not answered by the event it was registered for."""
+    desk = Desk(_waits_for(go), checks=False)
+    desk.start(_waits_for(go)())
+    desk.restart(now_works)
+    desk.send(go, 1)
+    assert desk.status() is WorkflowStatus.RUNNING
+    assert desk.history() == []
