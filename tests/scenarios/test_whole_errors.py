@@ -1,4 +1,4 @@
-"""An error of an activity arrives in the workflow as it was raised, on the first run and on replay; retries fit its class."""
+"""An activity's error arrives in the workflow as it was raised, live and on replay; retries depend on its class."""
 
 from __future__ import annotations
 
