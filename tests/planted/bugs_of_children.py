@@ -11,15 +11,15 @@ from durable.engine.coordinator.callers import Observers
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.coordinator.decisions import WAIT_KINDS, new_turn
 from durable.engine.coordinator.inbox import Envelope
-from durable.engine.decide import body, children, kinship, published, wait_rows
+from durable.engine.decide import body, children, published, wait_rows
 from durable.engine.decide import start as start_decisions
-from durable.engine.decide.kinship import END
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Follow, ResumeWorkflow
-from durable.engine.operations.messages import CancelChild, LookAgain, Messages
+from durable.engine.operations.messages import CancelChild, LookAgain, Messages, WorkflowEnded
 from durable.engine.state import family
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.state import State
+from durable.engine.state.waits import END
 from durable.model.records import CancelCause, EntryKind, EntryStatus, OnParentClose, Progress, WorkflowRecord
 from durable.runner.fibers import WaitCondition
 from durable.runner.results import SessionResult
@@ -32,31 +32,31 @@ from tests.planted.planting import Planter, bug
 @bug("I20", seed=1)
 def spawner_not_woken(planter: Planter) -> None:
     """The end of a spawned child wakes a parent that waits for it."""
-    wake = kinship.wake_parent
+    wake = children.wake_parent
 
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
         if record.on_parent_close is None:
             wake(turn, record)
 
-    planter.replace(kinship, wake_parent)
+    planter.replace(children, wake_parent)
 
 
 @bug("I20", seed=1)
 def absent_spawner_not_woken(planter: Planter) -> None:
     """The same, where the parent is not in memory."""
-    wake = kinship.wake_parent
+    wake = children.wake_parent
 
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
         if record.on_parent_close is None or record.parent_key in turn.state.loaded:
             wake(turn, record)
 
-    planter.replace(kinship, wake_parent)
+    planter.replace(children, wake_parent)
 
 
 @bug("I20", seed=1)
 def spawner_woken_in_another_commit(planter: Planter) -> None:
     """A spawned child's end and the wake-up of its parent are one commit, and no crash comes between."""
-    wake = kinship.wake_parent
+    wake = children.wake_parent
 
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
         aside = turn if record.on_parent_close is None else attrs.evolve(turn, messages=Messages())
@@ -64,7 +64,7 @@ def spawner_woken_in_another_commit(planter: Planter) -> None:
         for look in aside.messages.take(LookAgain) if aside is not turn else ():
             turn.effects.append(Follow(ResumeWorkflow(look.key)))
 
-    planter.replace(kinship, wake_parent)
+    planter.replace(children, wake_parent)
 
 
 @bug("I6", "I20", "I29", seed=1)
@@ -102,22 +102,22 @@ def result_told_before_the_end(planter: Planter) -> None:
 def tied_child_goes_on(planter: Planter) -> None:
     """A child that was spawned to end with its parent is cancelled when the parent ends."""
 
-    def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) -> None:
+    def close_children(turn: Turn, message: WorkflowEnded) -> None:
         pass
 
-    planter.replace(kinship, close_children)
+    planter.replace(children, close_children)
 
 
 @bug("I20", seed=1)
 def tied_child_of_an_earlier_round_goes_on(planter: Planter) -> None:
     """The same, where it was spawned in an earlier round."""
-    close = kinship.close_children
+    close = children.close_children
 
-    def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) -> None:
-        if record.round == 0 or loaded is None:
-            close(turn, record, loaded)
+    def close_children(turn: Turn, message: WorkflowEnded) -> None:
+        if message.record.round == 0:
+            close(turn, message)
 
-    planter.replace(kinship, close_children)
+    planter.replace(children, close_children)
 
 
 @bug("I20", seed=20)
@@ -135,12 +135,13 @@ def kept_child_cancelled(planter: Planter) -> None:
     """A child that was spawned to be kept goes on when its parent has ended."""
     start = start_decisions.register_workflow
 
-    def close_children(turn: Turn, record: WorkflowRecord, loaded: Loaded | None) -> None:
+    def close_children(turn: Turn, message: WorkflowEnded) -> None:
+        record = message.record
         for id in kept.get(record.key, ()):
             child = turn.state.find(id)
             if child is not None:
                 turn.messages.send(CancelChild(id, record.key, record.id, child.parent_place, CancelCause.PARENT_ENDED))
-        close(turn, record, loaded)
+        close(turn, message)
 
     def register_workflow(*args: Any, **more: Any) -> WorkflowRecord:
         record = start(*args, **more)
@@ -148,9 +149,9 @@ def kept_child_cancelled(planter: Planter) -> None:
             kept.setdefault(record.parent_key, []).append(record.id)
         return record
 
-    close = kinship.close_children
+    close = children.close_children
     kept: dict[int, list[str]] = {}
-    planter.replace(kinship, close_children)
+    planter.replace(children, close_children)
     planter.replace(start_decisions, register_workflow)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from durable.engine.coordinator import decisions
-from durable.engine.decide import body, children, description, endings, kinship
+from durable.engine.decide import body, children, description, endings
 from durable.engine.decide import cancel as cancel_decisions
 from durable.engine.decide import start as start_decisions
 from durable.engine.decide.turn import Turn
@@ -71,32 +71,32 @@ def parent_not_woken(planter: Planter) -> None:
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
         pass
 
-    planter.replace(kinship, wake_parent)
+    planter.replace(children, wake_parent)
 
 
 @bug("I20", seed=1)
 def absent_parent_not_woken(planter: Planter) -> None:
     """The same, where the parent is not in memory."""
-    wake = kinship.wake_parent
+    wake = children.wake_parent
 
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
         if record.parent_key in turn.state.loaded:
             wake(turn, record)
 
-    planter.replace(kinship, wake_parent)
+    planter.replace(children, wake_parent)
 
 
 @bug("I20", "I29", seed=1)
 def parent_woken_in_another_commit(planter: Planter) -> None:
     """A child's end and its parent's wake-up are one commit, and no crash comes between."""
-    wake = kinship.wake_parent
+    wake = children.wake_parent
 
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
         aside = attrs.evolve(turn, messages=Messages())
         wake(aside, record)
         turn.effects += [Follow(ResumeWorkflow(look.key)) for look in aside.messages.take(LookAgain)]
 
-    planter.replace(kinship, wake_parent)
+    planter.replace(children, wake_parent)
 
 
 @bug("I20", seed=1)
@@ -123,13 +123,13 @@ def child_of_an_earlier_round_taken(planter: Planter) -> None:
 @bug("I20", seed=1)
 def child_unheard_after_continuing(planter: Planter) -> None:
     """Also a parent that has continued as another round hears of the children of that round."""
-    wake = kinship.wake_parent
+    wake = children.wake_parent
 
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
         if ":" not in (record.parent_place or ""):
             wake(turn, record)
 
-    planter.replace(kinship, wake_parent)
+    planter.replace(children, wake_parent)
 
 
 @bug("I20", "I25", seed=1)

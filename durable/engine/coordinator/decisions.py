@@ -82,6 +82,7 @@ from durable.engine.operations.messages import (
     StartChild,
     WaitRegistered,
     WaitWithdrawn,
+    WorkflowEnded,
 )
 from durable.engine.repair import fork, repair, retry
 from durable.engine.state.bodies import Loaded
@@ -212,6 +213,7 @@ WAIT_KINDS: dict[EntryKind, WaitKind] = {
     EntryKind.LOOP: WaitKind(look=loops.check_state, is_passing=True),
 }
 _HANDLERS: dict[type[Message], Callable[[Turn, Any], object]] = {
+    WorkflowEnded: children.workflow_ended,
     LookAgain: _look_again,
     EventSent: _event_sent,
     CancelSpawned: _cancel_spawned,

@@ -21,7 +21,7 @@ Follow an event through this room:
 | `wait_rows`                                                | waits that have a row in the store                      |
 | `events`, `sending`, `event_types`, `misspelt`             | events on their way to a waiter                         |
 | `kept_events`, `dead_letters`                              | events that are not taken yet, or never will be         |
-| `cancel`, `endings`, `kinship`                             | how a workflow stops, and which others stop or wake up  |
+| `cancel`, `endings`                                        | how a workflow stops                                    |
 | `schedules`                                                | schedules and their ticks                               |
 | `recovery`, `retention`, `long_decisions`                  | what the engine does without being asked                |
 | `queries`, `description`, `lists`, `published`, `watch`    | questions; they change nothing                          |
@@ -48,7 +48,7 @@ Follow a child whose id belongs to another shard:
    row is the memory that the question was asked. `router.send` posts `StartChild`.
 2. The child's shard reads the letter (`letters.decide_read_letter`). `children_elsewhere.start_child` stores the child
    and a *guest* row for the parent's wait. The child's body runs after that commit.
-3. The child ends. `kinship.wake_parent` finds the guest row, drops it and posts `ChildEnded`.
+3. The child ends. `children.wake_parent` finds the guest row, drops it and posts `ChildEnded`.
 4. The parent's shard reads that letter. `elsewhere.hear` puts the answer into the row of the wait and has the wait
    looked at, and `body.is_answered` feeds it to the body. If the parent is parked, the answer stays in the row.
 

@@ -1,4 +1,4 @@
-"""A workflow starts a child, waits for its end, or cancels it.
+"""A workflow starts a child, waits for its end, or cancels it; and a workflow ends, which wakes its parent.
 
 If the child belongs to this shard, all of that happens in the decision of the parent. If it belongs to another shard,
 the parent's shard asks for it by letter (`children_elsewhere` is the other side): the child's row is stored there, its
@@ -18,27 +18,43 @@ from durable.engine.decide.body import advance, cancel_awaited, feed, is_answere
 from durable.engine.decide.cancel import cancel_workflow
 from durable.engine.decide.elsewhere import note_question
 from durable.engine.decide.endings import check_payload, child_id_of, park
-from durable.engine.decide.kinship import END, is_child_of, outcome_of
 from durable.engine.decide.long_decisions import put_off_one
 from durable.engine.decide.start import register_workflow
 from durable.engine.decide.turn import Turn
 from durable.engine.decide.wait_rows import register
-from durable.engine.operations.messages import AwaitChild, CancelSpawned, StartChild
-from durable.engine.operations.messages import CancelChild as CancelLetter
+from durable.engine.operations.messages import (
+    AwaitChild,
+    CancelSpawned,
+    ChildEnded,
+    ChildRefused,
+    LookAgain,
+    ParentEnded,
+    StartChild,
+    WaitId,
+    WorkflowEnded,
+)
+from durable.engine.operations.messages import CancelChild as CancelMessage
 from durable.engine.state.bodies import Loaded
+from durable.engine.state.family import living_children
+from durable.engine.state.waits import END
 from durable.errors import (
     ChildDepthExceeded,
+    ChildWorkflowCancelled,
+    ChildWorkflowFailed,
     CodecError,
+    InvariantViolated,
     TooManyChildren,
     WorkflowAlreadyExists,
     WorkflowNotFound,
 )
-from durable.model.error_codec import pack_error
+from durable.model.error_codec import error_summary, pack_error, unpack_error
 from durable.model.homes import workflow_home
-from durable.model.position import place
+from durable.model.position import Place, place
 from durable.model.records import (
     CancelCause,
     EntryStatus,
+    EventWait,
+    Guest,
     OnParentClose,
     ParkReason,
     WorkflowRecord,
@@ -106,16 +122,6 @@ def _may_start(turn: Turn, loaded: Loaded, wait: WaitCondition, definition: Work
         advance(turn, loaded, Failed(TooManyChildren(parent.name, state.config.max_children_per_step)))
         return False
     return True
-
-
-def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: WorkflowRecord) -> None:
-    """Feed a child's end to its parent. The parent is parked if the child's error cannot be read."""
-    try:
-        outcome = outcome_of(child)
-    except CodecError as problem:
-        park(turn, loaded.record, ParkReason.UNREADABLE, f"the error of child {child.id!r}: {problem}", wait.position)
-        return
-    feed(turn, loaded, wait, *outcome)
 
 
 def check_spawn(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -246,4 +252,134 @@ def _cancel_elsewhere(turn: Turn, loaded: Loaded, wait: WaitCondition, reason: s
     if not is_answered(turn, loaded, wait):
         parent, id = loaded.record, wait.name
         question = note_question(turn, loaded, wait, id)
-        router.send(turn, CancelLetter(id, parent.key, parent.id, None, CancelCause.REQUESTED, reason, question))
+        router.send(turn, CancelMessage(id, parent.key, parent.id, None, CancelCause.REQUESTED, reason, question))
+
+
+# --- a workflow ends ------------------------------------------------------------------------------------------------
+
+
+def workflow_ended(turn: Turn, message: WorkflowEnded) -> None:
+    """A workflow has ended, earlier in this decision: its children end with it, and its parent wakes up.
+
+    This is the way of a child's end to its parent, in this file and in one decision: `wake_parent` has the parent's
+    wait looked at, `check_child` or `check_result` finds that the child has ended, and `hand_over_child` feeds the
+    outcome to the parent's body.
+    """
+    close_children(turn, message)
+    wake_parent(turn, message.record)
+
+
+def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
+    """A workflow has ended: have the waits looked at that its end may answer, here or in another shard."""
+    if record.parent_key is None or record.parent_place is None:
+        return
+    if record.on_parent_close is not None or not turn.state.shard.owns_key(record.parent_key):
+        # The parent may wait for it at any position, more than once or not at all. A parent that does not wait is not
+        # loaded: it may have spawned thousands of children, and rebuilding it for each would be far too slow.
+        for wait in turn.state.waits.find_waiting_for_event(END, str(record.key)):
+            if wait.guest is None:
+                turn.messages.send(LookAgain(wait.workflow_key, wait.position))
+            else:
+                turn.state.waits.drop(wait.workflow_key, wait.position)
+                tell_end(turn, WaitId(wait.workflow_key, wait.position, wait.guest.serial), record)
+        return
+    parent = turn.state.readable(record.parent_key)
+    where = Place.parse(record.parent_place)
+    if parent is not None and where is not None and parent.round == where.round and not parent.status.is_terminal:
+        turn.messages.send(LookAgain(parent.key, where.position))
+
+
+def outcome_of(child: WorkflowRecord) -> tuple[EntryStatus, str]:
+    """What a child's end becomes in the history of its parent. Raises `CodecError` if its error cannot be read."""
+    if child.status is WorkflowStatus.SUCCEEDED:
+        return EntryStatus.OK, child.result or "null"
+    error: Exception = ChildWorkflowCancelled(child.id, child.cancel_reason)
+    if child.error is not None:
+        if child.status is WorkflowStatus.FAILED:
+            error = ChildWorkflowFailed(child.id, *error_summary(child.error))
+        error.__cause__ = unpack_error(child.error)
+    return EntryStatus.ERROR, pack_error(error)
+
+
+def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: WorkflowRecord) -> None:
+    """Feed a child's end to its parent. The parent is parked if the child's error cannot be read."""
+    try:
+        outcome = outcome_of(child)
+    except CodecError as problem:
+        park(turn, loaded.record, ParkReason.UNREADABLE, f"the error of child {child.id!r}: {problem}", wait.position)
+        return
+    feed(turn, loaded, wait, *outcome)
+
+
+# --- children end with their parent ----------------------------------------------------------------------------------
+
+
+def close_children(turn: Turn, message: WorkflowEnded) -> None:
+    """Cancel the children of a workflow that has ended, except those that were spawned to be kept.
+
+    The children that its body was waiting for are being cancelled already (`endings.leave_work`). The store is searched
+    only if there may be others.
+    """
+    parent = ParentEnded(message.record.key, message.record.id)
+    if turn.state.shard.count > 1:
+        for shard in turn.state.outbox.tied(parent.parent_key):
+            router.send_to(turn, shard, parent)
+    if message.may_have_children:
+        close_children_here(turn, parent)
+
+
+def close_children_here(turn: Turn, parent: ParentEnded) -> None:
+    """Cancel the children in this shard of a workflow of any shard, except those that are kept."""
+    for child in living_children(turn.state, parent.parent_key):
+        if not is_kept(child):
+            where = child.parent_place or ""
+            turn.messages.send(CancelMessage(child.id, *parent, where, CancelCause.PARENT_ENDED))
+
+
+def is_kept(child: WorkflowRecord) -> bool:
+    """Whether a child continues when its parent has ended."""
+    return child.on_parent_close is OnParentClose.KEEP
+
+
+def reason_of(cause: CancelCause, parent_id: str) -> str:
+    """Why a child is cancelled, in words: its parent has ended, or continues without it."""
+    if cause is CancelCause.PARENT_ENDED:
+        return f"parent {parent_id!r} has ended"
+    return f"workflow {parent_id!r} no longer waits for it"
+
+
+# --- a workflow of another shard waits for a child ------------------------------------------------------------------
+
+
+def tell_or_note(turn: Turn, wait: WaitId, child: WorkflowRecord) -> None:
+    """A workflow of another shard waits for the end of a child: send it, or store a guest row until the child ends."""
+    if child.status.is_terminal:
+        tell_end(turn, wait, child)
+        return
+    before = turn.state.waits.at(wait.key, wait.position)
+    if before is not None and before.guest is not None and before.guest.serial == wait.serial:
+        raise InvariantViolated(f"{wait} has asked for the end of {child.id!r} twice")
+    row = EventWait(
+        workflow_key=wait.key,
+        position=wait.position,
+        name=END,
+        event_key=str(child.key),
+        serial=turn.state.next_serial(),
+        since=turn.now,
+        guest=Guest(serial=wait.serial),
+    )
+    turn.state.waits.put(row)
+
+
+def tell_end(turn: Turn, wait: WaitId, child: WorkflowRecord) -> None:
+    """Send the end of a child to a workflow of another shard."""
+    try:
+        router.send(turn, ChildEnded(wait, *outcome_of(child)))
+    except CodecError as problem:
+        router.send(turn, ChildRefused(wait, pack_error(problem)))
+
+
+def is_child_of(turn: Turn, child: WorkflowRecord, parents: tuple[str, ...]) -> bool:
+    """Whether a child was spawned by one of these workflows, which may live in another shard."""
+    parent = None if child.parent_key is None or not parents else turn.state.readable(child.parent_key)
+    return parent is not None and parent.id in parents

@@ -1,6 +1,6 @@
 """Children of this shard whose parents belong to another shard: they are started, awaited and cancelled by letter.
 
-These functions handle the messages that `children` and `kinship` of the parent's shard have sent. Every question names
+These functions handle the messages that `children` of the parent's shard has sent. Every question names
 the wait that asks (`WaitId`), and every answer repeats it.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from durable.engine.decide import router
 from durable.engine.decide.cancel import cancel_workflow
-from durable.engine.decide.kinship import close_children_here, is_child_of, reason_of, tell_or_note
+from durable.engine.decide.children import close_children_here, is_child_of, reason_of, tell_or_note
 from durable.engine.decide.start import store_workflow
 from durable.engine.decide.turn import Turn
 from durable.engine.operations.messages import (

@@ -15,7 +15,6 @@ import json
 import attrs
 
 from durable.engine.decide import router
-from durable.engine.decide.kinship import END
 from durable.engine.decide.turn import Turn
 from durable.engine.operations.messages import (
     Answer,
@@ -28,6 +27,7 @@ from durable.engine.operations.messages import (
     WaitWithdrawn,
 )
 from durable.engine.state.bodies import Loaded
+from durable.engine.state.waits import END
 from durable.model.homes import event_home, workflow_home
 from durable.model.records import EntryKind, EntryStatus, EventWait
 from durable.runner.fibers import WaitCondition

@@ -12,10 +12,9 @@ from typing import Any
 from durable.engine.decide import router
 from durable.engine.decide.dead_letters import bury_mail
 from durable.engine.decide.elsewhere import withdraw
-from durable.engine.decide.kinship import close_children, wake_parent
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Ended, Follow, Parked, ResumeWorkflow, StopActivity, log_lines
-from durable.engine.operations.messages import CancelChild, EventMoved
+from durable.engine.operations.messages import CancelChild, EventMoved, WorkflowEnded
 from durable.errors import Cancelled, CodecError, PayloadTooLarge
 from durable.model.codec import payload_size
 from durable.model.error_codec import failed_undos, pack_error
@@ -81,8 +80,8 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
     state, key = turn.state, record.key
     loaded = state.loaded.get(key)
     mail = loaded.mail if loaded is not None else None
+    has_spawned = loaded is not None and loaded.session.has_spawned
     leave_work(turn, record)
-    close_children(turn, record, loaded)
     rows = loaded.rows if loaded is not None else state.waits.of(key)
     for position, row in rows.items():
         state.waits.drop(key, position)
@@ -100,7 +99,9 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
         turn.effects.append(log_lines.failed(ended, ended.error or ""))
     if record.tags:
         state.timetable.run_ended(ended, turn.now)
-    wake_parent(turn, ended)
+    may_have_children = loaded is None or has_spawned
+    if may_have_children or record.parent_key is not None or state.shard.count > 1:
+        turn.messages.send(WorkflowEnded(ended, may_have_children))
 
 
 def leave_work(turn: Turn, record: WorkflowRecord) -> None:

@@ -37,6 +37,7 @@ from durable.engine.operations.messages import (
     StartChild,
     WaitRegistered,
     WaitWithdrawn,
+    WorkflowEnded,
 )
 
 # By the name under which each travels. A name is never reused for another message.
@@ -61,7 +62,7 @@ LETTERS: Mapping[str, type[Message]] = {
     "wait_withdrawn": WaitWithdrawn,
 }
 # Messages about a workflow of this shard. They never travel.
-OWN: frozenset[type[Message]] = frozenset({LookAgain, EventSent, CancelSpawned, FireTimers})
+OWN: frozenset[type[Message]] = frozenset({WorkflowEnded, LookAgain, EventSent, CancelSpawned, FireTimers})
 _NAMES: Mapping[type[Message], str] = {kind: name for name, kind in LETTERS.items()}
 
 

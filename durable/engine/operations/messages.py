@@ -5,13 +5,15 @@ within the same decision, in a loop rather than by recursion. So a child's end a
 
 The order is fixed, and part of what the engine promises:
 
-1. `LookAgain`: waits take what is pending. First, so that a pending event wins over a limit that is over.
-2. `EventSent`: events that bodies send are delivered or kept, one at a time. Every wait has been checked by then, so
+1. `WorkflowEnded`: the children of a workflow end with it, and its parent wakes up.
+2. `LookAgain`: waits take what is pending. Before all that follows, so that a pending event wins over a limit that is
+   over.
+3. `EventSent`: events that bodies send are delivered or kept, one at a time. Every wait has been checked by then, so
    no event sent earlier is still pending for one of them, and none is overtaken.
-3. `CancelSpawned`: bodies cancel children that they spawned, after everything sent to those before has arrived.
-4. `FireTimers`: the timers of workflows that were woken fire.
-5. `CancelChild`: children whose parents no longer wait for them are cancelled.
-6. `EventMoved`: events that have lost their target look for another taker. Last, so that they find every wait.
+4. `CancelSpawned`: bodies cancel children that they spawned, after everything sent to those before has arrived.
+5. `FireTimers`: the timers of workflows that were woken fire.
+6. `CancelChild`: children whose parents no longer wait for them are cancelled.
+7. `EventMoved`: events that have lost their target look for another taker. Last, so that they find every wait.
 
 Messages of one kind are handled in the order in which they were sent. This file knows nothing about how.
 
@@ -35,7 +37,17 @@ from durable.model.records import (
     OnParentClose,
     PendingEvent,
     Registration,
+    WorkflowRecord,
 )
+
+
+class WorkflowEnded(NamedTuple):
+    """A workflow has ended: its children end with it, and its parent wakes up."""
+
+    # As it has ended.
+    record: WorkflowRecord
+    # Whether it may have children besides those that its body was waiting for.
+    may_have_children: bool
 
 
 class LookAgain(NamedTuple):
@@ -258,10 +270,10 @@ Arriving: TypeAlias = (
     StartChild | AwaitChild | RetryChild | ParentEnded | EventSubmitted | WaitRegistered | EventOffered | EventReturned
     | LetterReplayed | LetterRefused | WaitWithdrawn | Answer
 )  # fmt: skip
-Message: TypeAlias = AtWait | FireTimers | CancelChild | EventMoved | Arriving
-M = TypeVar("M", LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved)
+Message: TypeAlias = WorkflowEnded | AtWait | FireTimers | CancelChild | EventMoved | Arriving
+M = TypeVar("M", WorkflowEnded, LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved)
 ORDER: tuple[type[Message], ...] = (
-    LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved,
+    WorkflowEnded, LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved,
     StartChild, AwaitChild, RetryChild, ParentEnded, ChildStarted, ChildRefused, ChildEnded, CancelAnswered,
     EventSubmitted, SendAnswered, WaitRegistered, EventOffered, EventReturned, LetterReplayed, LetterRefused,
     WaitWithdrawn,

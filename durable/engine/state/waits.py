@@ -15,6 +15,8 @@ from typing import Any
 from durable.backends.base import Backend, Batch, WaitsFor, WaitsOf
 from durable.model.records import EventWait
 
+# The name of a wait for the end of a spawned child; its event key is the child's key. No event can have this name.
+END = ""
 _PAGE = 100
 # The cache of payload types is emptied when it is full.
 _CACHED_MAX = 10_000
