@@ -20,7 +20,7 @@ from durable.backends.sqlite import SqliteBackend
 
 answer = Event[int]("sync.answer")
 # Where an interrupt is tried at every line.
-INTERRUPTED = ("engine/sync.py", "engine/loop_thread.py")
+INTERRUPTED = ("engine/api/sync.py", "engine/api/loop_thread.py")
 
 
 @workflow(name="sync.wait")
