@@ -75,6 +75,8 @@ class Mail:
         self.fresh: list[str] = []
         # The marks of the commits that have stored each, as it was sent last: a dead letter may be sent again.
         self.marks: dict[str, int] = {}
+        # What has left the dead letters: sent again, it does not expire.
+        self.replayed: set[str] = set()
         self.taken: list[Taken] = []
         self.dropped: dict[int, PendingEvent] = {}
         self.serial_before = 0
@@ -104,6 +106,7 @@ class Mail:
             if (payload := self._letters.pop(id, None)) is not None:
                 self._place(payload).letters -= 1
                 self.marks[payload] = post.mark
+                self.replayed.add(payload)
         for id, letter in batch.letters_put.items():
             self._letters[id] = letter.payload_json
             # A letter that is sent again has no expiry.

@@ -90,7 +90,8 @@ def i37_what_a_body_sends_is_there(ledger: Ledger, batch: Batch, now: int) -> No
     for event in batch.events_put.values():
         lasts = event_of(event.name).expire_after_us
         expires_at = None if lasts is None else event.sent_at + lasts
-        if _name(event.payload) is not None and event.expires_at != expires_at:
+        is_sent = _name(event.payload) is not None and event.payload not in ledger.mail.replayed
+        if is_sent and event.expires_at != expires_at:
             raise Violation("I37", f"event {event.payload} expires at {event.expires_at}, and not at {expires_at}")
     if ledger.shards > 1:
         # It may turn up in another shard, and its sender learns of that later. Lost, it never learns (I29).

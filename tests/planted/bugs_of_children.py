@@ -41,7 +41,7 @@ def spawner_not_woken(planter: Planter) -> None:
     planter.replace(children, wake_parent)
 
 
-@bug("I20", seed=1)
+@bug("I20", "I29", seed=1)
 def absent_spawner_not_woken(planter: Planter) -> None:
     """The same, where the parent is not in memory."""
     wake = children.wake_parent

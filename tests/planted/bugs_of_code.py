@@ -76,7 +76,7 @@ def missing_code_fails_the_workflow(planter: Planter) -> None:
     planter.replace(endings, park)
 
 
-@bug("I26")
+@bug("I26", seed=370)
 def missing_code_forgives_crashes(planter: Planter) -> None:
     """Who takes the process down is counted on after a life without its code, in which nobody could look at it."""
     set_aside = Workflows.mark_parked
@@ -103,7 +103,7 @@ def unparked_in_memory_only(planter: Planter) -> None:
     planter.replace(body, load)
 
 
-@bug("I26")
+@bug("I26", seed=400)
 def orderly_life_without_code_forgives(planter: Planter) -> None:
     """An engine that stops in order speaks for those bodies only that it had the code of."""
 

@@ -9,7 +9,7 @@ import attrs
 
 from durable.backends.base import Batch
 from durable.backends.memory import MemoryStore
-from durable.engine.decide import endings, sending, wait_rows
+from durable.engine.decide import endings, guests, sending, wait_rows
 from durable.engine.decide import events as events_decisions
 from durable.engine.decide.turn import Turn
 from durable.engine.operations.messages import EventMoved
@@ -94,6 +94,7 @@ def queue_before_the_mailbox(planter: Planter) -> None:
 
     def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         row = loaded.rows[wait.position]
+        guests.register_wait(turn, loaded.record, row)
         for target in (None, loaded.record.key):
             seen = turn.state.archive.seen(loaded.record, row.name, row.event_key)
             for event in turn.state.post.events_for(row.name, row.event_key, target, seen=seen):

@@ -172,7 +172,7 @@ def recorded_activity_run_again(planter: Planter) -> None:
     planter.replace(WorkflowSessionRunner, replay)
 
 
-@bug("I6", seed=23)
+@bug("I6", "I21", seed=23)
 def loser_goes_on(planter: Planter) -> None:
     """An activity that nobody waits for any more is stopped and forgotten."""
     planter.change_row(WAIT_KINDS, EntryKind.ACTIVITY, withdrawn=None)
