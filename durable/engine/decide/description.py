@@ -1,7 +1,7 @@
-"""Pure decisions that only look: what one workflow waits for, and why it cannot go on.
+"""Describing one workflow: what it waits for, the undos it owes, its children, and what keeps it from continuing.
 
-Reading changes nothing. A body that is not in memory is rebuilt beside the engine's state and thrown away, so a
-description neither parks a workflow whose code is missing nor starts what its body would ask for.
+A description changes nothing. A body that is not in memory is rebuilt in a dry run and thrown away. So a description
+never parks a workflow whose code is missing, and never starts an activity or a child.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from durable.runner.fibers import WaitCondition
 from durable.runner.session import WorkflowSessionRunner
 from durable.runner.undo import Owed
 
-# How many children a description names.
+# How many children a description lists.
 CHILDREN_MAX = 100
 
 
 @attrs.frozen(kw_only=True)
 class _Insight:
-    """What only a body can tell."""
+    """The parts of a description that come from the body; `problem` if it cannot be rebuilt."""
 
     waits: tuple[Waiting, ...] = ()
     owed: tuple[OwedUndo, ...] = ()
@@ -37,7 +37,7 @@ class _Insight:
 
 
 def decide_describe_workflow(turn: Turn, op: DescribeWorkflow) -> Description:
-    """What a workflow waits for, who belongs to it, and what keeps it from going on. Raises `WorkflowNotFound`."""
+    """Describe a workflow, even if it is parked or its row is damaged. Raises `WorkflowNotFound`."""
     state = turn.state
     record = shown(state, op.id)
     insight = _insight(turn, record)
@@ -74,7 +74,7 @@ def _insight(turn: Turn, record: WorkflowRecord) -> _Insight:
     if record.status is WorkflowStatus.PARKED:
         return _Insight(problem=record.park_detail)
     if record.key in state.workflows.unbegun or is_delayed(state, record, turn.now):
-        # It has not begun, so it waits for nothing yet.
+        # Its body has not begun, so it waits for nothing yet.
         return _Insight()
     try:
         history = state.chronicle.of(record.key)
@@ -109,7 +109,7 @@ def _failed_undos(record: WorkflowRecord) -> tuple[FailedUndo, ...]:
     try:
         return () if record.error is None else undos_summary(record.error)
     except CodecError:
-        # An error that cannot be read must not hide the rest.
+        # An unreadable error must not hide the rest of the description.
         return ()
 
 
