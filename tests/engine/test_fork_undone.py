@@ -121,7 +121,7 @@ def test_refusal_to_retry_names_the_first_undone_step() -> None:
     assert isinstance(refusal, CannotRetry)
     assert "fork it from 1, the position of desk.work(...)" in str(refusal)
     desk.restart(_shop(ships=False), *EVERY)
-    assert "from before the first step that was undone" in str(refused(desk, lambda: retry(desk)))
+    assert "from a step before the first undone one" in str(refused(desk, lambda: retry(desk)))
 
 
 def test_fork_behind_a_saga_that_was_undone() -> None:

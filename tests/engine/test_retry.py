@@ -280,7 +280,7 @@ def test_what_was_undone_is_refused(scoped: bool, undone: str) -> None:
         fail_all(desk)
     assert desk.status() is FAILED
     error = refused(desk, lambda: retry(desk))
-    assert "was undone; start another run, or fork it from" in str(error)
+    assert "were undone; start another run, or fork it from" in str(error)
 
 
 def test_code_that_would_undo_at_once_is_refused() -> None:

@@ -33,7 +33,7 @@ from durable.runner.events import EventOp, EventSend
 from durable.runner.fibers import WaitCondition
 
 _SENT = "null"
-# The errors that a sender gets, whether it is a client or a body.
+# What a sender is told, be it a client or a body.
 _REFUSALS = (CodecError, EventTypeMismatch, PayloadTooLarge, PendingEventsFull, WorkflowNotFound, WorkflowTerminated)
 
 
