@@ -65,6 +65,7 @@ def _summary(state: State, record: WorkflowRecord) -> WorkflowSummary:
 
 
 def _insight(turn: Turn, record: WorkflowRecord) -> _Insight:
+    """Ask the live body, or rebuild one in a dry run. A workflow that is parked, ended or not begun needs no body."""
     state = turn.state
     loaded = state.loaded.get(record.key)
     if loaded is not None:
@@ -85,6 +86,7 @@ def _insight(turn: Turn, record: WorkflowRecord) -> _Insight:
 
 
 def _seen(session: WorkflowSessionRunner) -> _Insight:
+    """The insight into a body, live or rebuilt."""
     return _Insight(
         waits=tuple(_waiting(session, wait) for wait in session.waits.values()),
         owed=tuple(map(_owed, session.owed())),
@@ -106,6 +108,7 @@ def _waiting(session: WorkflowSessionRunner, wait: WaitCondition) -> Waiting:
 
 
 def _failed_undos(record: WorkflowRecord) -> tuple[FailedUndo, ...]:
+    """The failed undos of an ended workflow. They are stored with its error."""
     try:
         return () if record.error is None else undos_summary(record.error)
     except CodecError:

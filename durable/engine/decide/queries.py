@@ -72,6 +72,7 @@ def purge(state: State, record: WorkflowRecord) -> bool:
 
 
 def _may_go(state: State, record: WorkflowRecord) -> bool:
+    """Whether no parent can ask for the result any more. Without a parent that is always so."""
     if record.parent_key is None:
         return True
     try:

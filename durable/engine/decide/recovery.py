@@ -192,6 +192,7 @@ def decide_read_recovery(turn: Turn, op: ReadRecovery) -> RecoveryReport:
 
 
 def _recover(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
+    """Load one workflow, unless it is a suspect that must wait for its group. Returns how it counts in the report."""
     trials = turn.state.trials
     # A workflow that took the process down stays parked until an operator decides.
     if record.park_reason is ParkReason.CRASHED:

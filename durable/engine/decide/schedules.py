@@ -148,6 +148,10 @@ def decide_tick_schedule(turn: Turn, op: TickSchedule) -> None:
 
 
 def _work_off(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:
+    """Decide the queued tick and then the due ticks, at most `_AT_ONCE`. Returns the schedule with its next timer.
+
+    If more ticks are due, the timer is set to an instant that has passed, so the schedule comes up again at once.
+    """
     if schedule.queued is not None and not _is_busy(turn, schedule):
         schedule = attrs.evolve(_start(turn, schedule, schedule.queued), queued=None)
     for _ in range(_AT_ONCE):

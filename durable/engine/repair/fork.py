@@ -143,6 +143,7 @@ def _undone_since(turn: Turn, source: WorkflowRecord, cut: Sequence[HistoryEntry
 
 
 def _is_in(step: Owed, scopes: Sequence[Position]) -> bool:
+    """Whether a step is in one of these scopes. The empty scope is that of the whole workflow."""
     return any(not scope or scope.covers(step.position) for scope in scopes)
 
 

@@ -80,6 +80,7 @@ def decide_repair_workflow(turn: Turn, op: RepairWorkflow) -> DurableError | Non
 
 
 def _nothing_to_repair(history: list[HistoryEntry], position: str) -> str:
+    """Why there is no result to replace at a position, and which positions have one."""
     recorded = effective(history)
     needed = {entry.seq for entry in Past(history).entries}
     if any(entry.position == position and entry.seq not in needed for entry in recorded):

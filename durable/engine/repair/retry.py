@@ -71,6 +71,7 @@ def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
 
 
 def _unpark(turn: Turn, record: WorkflowRecord) -> DurableError | None:
+    """Let a parked workflow continue. Its history does not change, so there is nothing to plan."""
     if record.park_reason is ParkReason.CRASHED:
         # It may take the process down again, so its body runs in the next batch, after this is committed.
         turn.state.workflows.mark_resumed(turn.state.workflows.count_crashes(record, 0), record.wake_at)
