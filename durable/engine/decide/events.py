@@ -205,7 +205,7 @@ def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> tupl
     rows = loaded.rows if loaded is not None else turn.state.waits.of(target.key)
     misfit: tuple[WorkflowRecord, EventWait, str] | None = None
     for row in matching(rows.values(), event.name, event.event_key):
-        # Read again: loading it may have parked the workflow.
+        # Read again for each row: the last hand-over may have parked or ended the workflow.
         record = turn.state.by_key(target.key)
         if record is None or not _fits(record, row, event):
             continue

@@ -20,7 +20,7 @@ from durable.model.records import PendingEvent
 from durable.runner.definitions import Definition, WorkflowDef
 from durable.runner.events import Event
 
-# How alike two names must be, and by how many letters they may differ in length.
+# How similar two names must be (1 is equal), and by how many letters they may differ in length.
 _ALIKE, _LETTERS = 0.85, 2
 _NUMBERS = re.compile(r"\d+")
 # A number and the separators around it.

@@ -195,7 +195,7 @@ def _leave_out_missed(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:
 
 
 def _tick(turn: Turn, schedule: ScheduleRecord, at: int) -> ScheduleRecord:
-    """Decide one tick: it starts a run, waits for the end of the last one, or is left out."""
+    """Decide one tick: it starts a run, waits for the end of the last run, or is skipped."""
     schedule = attrs.evolve(schedule, done_until=at, next_at=schedule.next_after(at))
     if schedule.job.overlap is Overlap.ALLOW or not _is_busy(turn, schedule):
         return _start(turn, schedule, at)

@@ -35,7 +35,7 @@ class Workflows:
         self._loaded = loaded
         self._timers = timers
         self._chronicle = chronicle
-        # The keys of ids that were looked up or written lately.
+        # The keys of ids that were looked up or written recently.
         self.ids: dict[str, int] = {}
         # Workflows that have just ended: callers often ask for the result right away.
         self.ended: dict[int, WorkflowRecord] = {}
@@ -126,7 +126,7 @@ class Workflows:
     # --- operators --------------------------------------------------------------------------------------------------
 
     def retry_workflow(self, record: WorkflowRecord) -> WorkflowRecord:
-        """A failed workflow continues."""
+        """A failed workflow continues. Its count of crashes starts again at 0."""
         return self._reopen(record.with_status(_RUNNING, finished_at=None, error=None, result=None, crashes=0))
 
     def restart_workflow(self, record: WorkflowRecord, now: int, **call: Any) -> WorkflowRecord:
