@@ -198,7 +198,7 @@ CALLS: list[Case] = [
         "event": lambda one: one.send_event(go, 1, to="ended"),
         "repair": lambda one: one.runs.repair("ended", "0", 1, "why"),
     }),
-    *_of(49, CannotRetry, "'ended'|only what has failed or is parked|succeeded", {
+    *_of(49, CannotRetry, "'ended'|only a failed or parked workflow|succeeded", {
         "retry": lambda one: one.runs.retry("ended"),
     }),
     *_of(49, CannotRetry, "'waits'|suspended", {"retry": lambda one: one.runs.retry("waits")}),

@@ -166,7 +166,7 @@ def test_from_behind_a_cancellation_is_refused() -> None:
     desk.start(tidy())
     desk.cancel()
     finish_all(desk)
-    assert "it was being cancelled by then; choose an earlier position" in str(refused(desk, lambda: fork(desk, "1")))
+    assert "it was already being cancelled there; choose an earlier" in str(refused(desk, lambda: fork(desk, "1")))
 
 
 # --- what is drawn ----------------------------------------------------------------------------------------------------

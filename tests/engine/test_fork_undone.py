@@ -54,7 +54,7 @@ def test_fork_behind_an_undone_step_is_refused(undo: str, is_mended: bool) -> No
         desk.restart(_shop(ships=False), *EVERY)
     refusal = refused(desk, lambda: fork(desk, "2"))
     assert isinstance(refusal, CannotFork)
-    assert "desk.work(...) at 1 was undone since; fork it from 1" in str(refusal)
+    assert "desk.work(...) at 1 was undone later; fork it from 1" in str(refusal)
     fork(desk, "1")
     (again,) = [one for one in desk.activities if one.workflow_id == "f"]
     assert (again.position, again.args) == ("1", (1,))
@@ -110,8 +110,8 @@ def test_fork_behind_a_step_that_was_undone_in_part_is_refused() -> None:
     desk.finish(desk.activities[0])
     desk.fail(desk.activities[0], Refused("no second part"))
     assert desk.status() is FAILED
-    assert "desk.work(...) at 0 was undone since; fork it from 0" in str(refused(desk, lambda: fork(desk, "1")))
-    assert "fork it from 0, where desk.work(...) stands" in str(refused(desk, lambda: retry(desk)))
+    assert "desk.work(...) at 0 was undone later; fork it from 0" in str(refused(desk, lambda: fork(desk, "1")))
+    assert "fork it from 0, the position of desk.work(...)" in str(refused(desk, lambda: retry(desk)))
 
 
 def test_refusal_to_retry_names_the_first_undone_step() -> None:
@@ -119,9 +119,9 @@ def test_refusal_to_retry_names_the_first_undone_step() -> None:
     desk = _failed("done")
     refusal = refused(desk, lambda: retry(desk))
     assert isinstance(refusal, CannotRetry)
-    assert "fork it from 1, where desk.work(...) stands" in str(refusal)
+    assert "fork it from 1, the position of desk.work(...)" in str(refusal)
     desk.restart(_shop(ships=False), *EVERY)
-    assert "from before the first step that was undone" in str(refused(desk, lambda: retry(desk)))
+    assert "from a step before the first undone one" in str(refused(desk, lambda: retry(desk)))
 
 
 def test_fork_behind_a_saga_that_was_undone() -> None:
@@ -179,7 +179,7 @@ def test_fork_into_a_round_that_was_undone(is_undone: bool) -> None:
         desk.finish(desk.activities[0], number)
     assert desk.result() == "done"
     if is_undone:
-        assert "desk.work(...) at 0.0.0.0.0 was undone since" in str(refused(desk, lambda: fork(desk, "0.0.0.0.1")))
+        assert "desk.work(...) at 0.0.0.0.0 was undone later" in str(refused(desk, lambda: fork(desk, "0.0.0.0.1")))
     else:
         fork(desk, "0.0.0.0.1")
         assert [one.position for one in desk.activities] == ["0.0.0.0.1"]

@@ -111,7 +111,7 @@ def test_code_that_waits_for_something_else_there() -> None:
     desk = unreadable(0)
     desk.restart(changed)
     error = str(refused(desk, lambda: repair(desk, "0", "x")))
-    assert "the code at hand does not wait for repair.typed there" in error
+    assert "the current code does not wait for repair.typed there" in error
 
 
 def test_workflow_that_took_the_process_down_stays_parked() -> None:

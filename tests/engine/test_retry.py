@@ -122,7 +122,7 @@ def test_only_what_has_failed(state: str) -> None:
         desk.cancel()
     error = refused(desk, lambda: retry(desk))
     assert isinstance(error, CannotRetry)
-    assert "only what has failed or is parked" in str(error)
+    assert "only a failed or parked workflow" in str(error)
 
 
 # --- code that is mended --------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def test_code_that_fails_again_is_refused() -> None:
     desk.start(numbers(True)())
     desk.finish(desk.activities[0], 5)
     error = refused(desk, lambda: retry(desk))
-    assert "ends in builtins.KeyError: 'a bug'; deploy the code that mends it, repair the result" in str(error)
+    assert "ends in builtins.KeyError: 'a bug'; deploy a fix, repair the recorded result" in str(error)
     desk.restart(numbers(False), *FLOWS)
     retry(desk)
     check_restart(desk, numbers(False), *FLOWS)
@@ -280,7 +280,7 @@ def test_what_was_undone_is_refused(scoped: bool, undone: str) -> None:
         fail_all(desk)
     assert desk.status() is FAILED
     error = refused(desk, lambda: retry(desk))
-    assert "was undone; start another run, or fork it from" in str(error)
+    assert "were undone; start another run, or fork it from" in str(error)
 
 
 def test_code_that_would_undo_at_once_is_refused() -> None:

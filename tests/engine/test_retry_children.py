@@ -116,7 +116,7 @@ def test_awaited_child_of_a_parent_that_has_ended_is_refused() -> None:
     fail_all(desk)
     error = refused(desk, lambda: retry(desk, "w/0"))
     assert isinstance(error, CannotRetry)
-    assert "its parent 'w' has ended; retry that, or fork this one" in str(error)
+    assert "its parent 'w' has ended; retry the parent, or fork this workflow" in str(error)
 
 
 @pytest.mark.parametrize("restart", [True, False])
@@ -222,7 +222,7 @@ def test_child_that_cannot_go_on_keeps_its_parent() -> None:
     fail_all(desk)
     desk.finish(desk.activities[0])
     assert desk.status() is FAILED
-    assert "'w/0' cannot be retried: what it had done was undone" in str(refused(desk, lambda: retry(desk)))
+    assert "'w/0' cannot be retried: its steps were undone" in str(refused(desk, lambda: retry(desk)))
 
 
 @pytest.mark.parametrize("restart", [True, False])

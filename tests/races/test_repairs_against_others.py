@@ -89,7 +89,7 @@ def test_retry_twice(together: bool) -> None:
     desk = failed()
     first, second = desk.two(RETRY, RETRY, together=together)
     assert first is None
-    assert refusal(second) == (CannotRetry, "w", "only what has failed or is parked can be, and it is running")
+    assert refusal(second) == (CannotRetry, "w", "only a failed or parked workflow can be, and it is running")
     assert told(desk) == ["activity 0 error", "retried 0 ok"]
     assert len(desk.activities) == 1
 

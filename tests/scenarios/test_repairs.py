@@ -110,7 +110,7 @@ async def test_retry_of_a_failed_run(store: Store) -> None:
     async with WorkflowEngine(store) as engine:
         handle = await engine.runs.retry("w")
         await waiting(engine, "w", "event")
-        with pytest.raises(CannotRetry, match="only what has failed"):
+        with pytest.raises(CannotRetry, match="only a failed or parked"):
             await engine.runs.retry("w")
     async with WorkflowEngine(store) as engine:
         await engine.send_event(answer, 1, to="w")

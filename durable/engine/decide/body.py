@@ -170,6 +170,7 @@ def feed_cancel(turn: Turn, loaded: Loaded) -> None:
 
 
 def _cancellation(turn: Turn, loaded: Loaded) -> HistoryEntry:
+    """The entry that raises `Cancelled` in the body. It has no position, because it answers no single wait."""
     coder = turn.state.codec.coder(str | None, "reason of a cancellation")
     reason, _ = coder.pack(loaded.record.cancel_reason)
     return HistoryEntry(loaded.seq + 1, "", EntryKind.CANCEL, "cancel", EntryStatus.OK, reason, turn.now)
@@ -309,12 +310,17 @@ def settle(turn: Turn, loaded: Loaded, held_up: int | None = None) -> None:
 
 
 def _session(turn: Turn, record: WorkflowRecord, arguments: Arguments | None = None) -> WorkflowSessionRunner:
+    """A new body that has not run. Raises if its code is missing or its arguments cannot be read."""
     session = session_of(record, turn.state.registry, turn.state.codec, arguments)
     session.max_waits = turn.state.config.max_open_waits
     return session
 
 
 def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
+    """Step the body with an entry, and record the entry only if the body could read it. Then do what it asks for.
+
+    Nearly all steps of live bodies come through here, so the mark is set without a helper call.
+    """
     state, record, session = turn.state, loaded.record, loaded.session
     mark = state.mark
     mark[0], mark[WHERE], mark[WHAT] = record.key, crc32(entry.position.encode()), crc32(entry.outcome.encode())

@@ -120,6 +120,7 @@ def given_up(turn: Turn, record: WorkflowRecord, reason: str | None) -> str | No
 
 
 def _owed_by(turn: Turn, record: WorkflowRecord) -> list[FailedUndo]:
+    """The undos that a workflow owes, as failed ones. One that says "unknown" if its body cannot be rebuilt."""
     loaded = turn.state.loaded.get(record.key)
     if loaded is not None:
         return _undos_of(loaded.session)

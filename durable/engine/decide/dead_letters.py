@@ -1,4 +1,8 @@
-"""Pure decisions: an event that no workflow will take becomes a dead letter, and the log says so."""
+"""An event that no workflow will take becomes a dead letter, with a line in the log.
+
+There is one function for each reason: its workflow has ended, its waiter cannot read it, or its retention is over. The
+id of a dead letter is the serial of its event.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ _SHOWN = 5
 
 
 def bury_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, events: Sequence[PendingEvent]) -> None:
-    """A workflow has ended without taking these events. They are out of its mailbox already."""
+    """A workflow has ended without taking these events. The caller has removed them from its mailbox."""
     for event in events:
         _put(turn, event, DeadLetterReason.WORKFLOW_ENDED, record.id, status=status)
     if events:
@@ -30,13 +34,13 @@ def bury_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, events
 def bury_unreadable(turn: Turn, record: WorkflowRecord, row: EventWait, event: PendingEvent, problem: str) -> None:
     """A workflow waits for this event and cannot read it. The workflow keeps waiting.
 
-    A broadcast stays for those who can read it; one dead letter tells of all who cannot.
+    A broadcast stays pending for other waiters. It gets one dead letter, however many waiters cannot read it.
     """
     bury_for_guest(turn, event, Misfit(record.id, record.name, row.position, problem))
 
 
 def bury_for_guest(turn: Turn, event: PendingEvent, misfit: Misfit) -> None:
-    """The same for a workflow that may live in another shard; the dead letter stays with the event's home."""
+    """The same for a workflow that may belong to another shard. The dead letter belongs to the home of the event."""
     if not event.consume and turn.state.archive.letter(event.serial) is not None:
         return
     id, name, position, problem = misfit
@@ -50,7 +54,7 @@ def bury_for_guest(turn: Turn, event: PendingEvent, misfit: Misfit) -> None:
 
 
 def bury_forgotten(turn: Turn, events: Sequence[PendingEvent]) -> None:
-    """Nobody has taken these untargeted events within their retention, or started the workflows they were sent to."""
+    """These events were not taken within their retention, or the workflows that they were sent to never started."""
     for event in events:
         _put(turn, event, DeadLetterReason.RETENTION_OVER, event.unstarted)
     if events:

@@ -1,7 +1,7 @@
-"""Pure decisions that only look: what one workflow waits for, and why it cannot go on.
+"""Describing one workflow: what it waits for, the undos it owes, its children, and what keeps it from continuing.
 
-Reading changes nothing. A body that is not in memory is rebuilt beside the engine's state and thrown away, so a
-description neither parks a workflow whose code is missing nor starts what its body would ask for.
+A description changes nothing. A body that is not in memory is rebuilt in a dry run and thrown away. So a description
+never parks a workflow whose code is missing, and never starts an activity or a child.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from durable.runner.fibers import WaitCondition
 from durable.runner.session import WorkflowSessionRunner
 from durable.runner.undo import Owed
 
-# How many children a description names.
+# How many children a description lists.
 CHILDREN_MAX = 100
 
 
 @attrs.frozen(kw_only=True)
 class _Insight:
-    """What only a body can tell."""
+    """The parts of a description that come from the body; `problem` if it cannot be rebuilt."""
 
     waits: tuple[Waiting, ...] = ()
     owed: tuple[OwedUndo, ...] = ()
@@ -37,7 +37,7 @@ class _Insight:
 
 
 def decide_describe_workflow(turn: Turn, op: DescribeWorkflow) -> Description:
-    """What a workflow waits for, who belongs to it, and what keeps it from going on. Raises `WorkflowNotFound`."""
+    """Describe a workflow, even if it is parked or its row is damaged. Raises `WorkflowNotFound`."""
     state = turn.state
     record = shown(state, op.id)
     insight = _insight(turn, record)
@@ -65,6 +65,7 @@ def _summary(state: State, record: WorkflowRecord) -> WorkflowSummary:
 
 
 def _insight(turn: Turn, record: WorkflowRecord) -> _Insight:
+    """Ask the live body, or rebuild one in a dry run. A workflow that is parked, ended or not begun needs no body."""
     state = turn.state
     loaded = state.loaded.get(record.key)
     if loaded is not None:
@@ -74,7 +75,7 @@ def _insight(turn: Turn, record: WorkflowRecord) -> _Insight:
     if record.status is WorkflowStatus.PARKED:
         return _Insight(problem=record.park_detail)
     if record.key in state.workflows.unbegun or is_delayed(state, record, turn.now):
-        # It has not begun, so it waits for nothing yet.
+        # Its body has not begun, so it waits for nothing yet.
         return _Insight()
     try:
         history = state.chronicle.of(record.key)
@@ -85,6 +86,7 @@ def _insight(turn: Turn, record: WorkflowRecord) -> _Insight:
 
 
 def _seen(session: WorkflowSessionRunner) -> _Insight:
+    """The insight into a body, live or rebuilt."""
     return _Insight(
         waits=tuple(_waiting(session, wait) for wait in session.waits.values()),
         owed=tuple(map(_owed, session.owed())),
@@ -106,10 +108,11 @@ def _waiting(session: WorkflowSessionRunner, wait: WaitCondition) -> Waiting:
 
 
 def _failed_undos(record: WorkflowRecord) -> tuple[FailedUndo, ...]:
+    """The failed undos of an ended workflow. They are stored with its error."""
     try:
         return () if record.error is None else undos_summary(record.error)
     except CodecError:
-        # An error that cannot be read must not hide the rest.
+        # An unreadable error must not hide the rest of the description.
         return ()
 
 

@@ -1,4 +1,8 @@
-"""What differs between a workflow that is stored under an id and another call under the same id, in words."""
+"""Says in words how a start differs from the workflow that is already stored under its id.
+
+Starting is idempotent: the same call under the same id finds the first workflow. A different call is refused, and the
+error tells the caller which argument, tag or delay is different.
+"""
 
 from __future__ import annotations
 
@@ -10,49 +14,49 @@ from durable.model.clock import SECOND
 from durable.model.ids import digest
 from durable.model.records import WorkflowRecord
 
-# How much of a value is shown.
+# The longest value that is shown in full.
 _WIDTH = 60
 
 
-def difference(known: WorkflowRecord, op: StartWorkflow) -> str | None:
-    """Why a start is not a repetition of the one that began a workflow; None if it is.
+def difference(stored: WorkflowRecord, op: StartWorkflow) -> str | None:
+    """How a start differs from the one that created a workflow; None if it is the same call.
 
-    Another version of the code is no difference: a run keeps the version that it started with.
+    A different version of the code is not a difference: a workflow keeps the version that it started with.
     """
-    if known.start_digest != digest(op.name, op.input):
-        return _other_call(known, op)
-    # Their order says nothing: that of a set is another one in every process.
-    if set(known.tags) != set(op.tags):
-        return f"tags={_brief(list(op.tags))}, but it was started with tags={_brief(list(known.tags))}"
-    # A round that continued, or a child that its parent started again, has forgotten its first delay.
-    delay = max(0, known.start_at - known.created_at)
-    if known.round == 0 and delay != op.delay:
+    if stored.start_digest != digest(op.name, op.input):
+        return _other_call(stored, op)
+    # Order does not count: the tags may come from a set, whose order changes from process to process.
+    if set(stored.tags) != set(op.tags):
+        return f"tags={_brief(list(op.tags))}, but it was started with tags={_brief(list(stored.tags))}"
+    # A later round, or a child that was started again with its parent, no longer knows its first delay.
+    delay = max(0, stored.start_at - stored.created_at)
+    if stored.round == 0 and delay != op.delay:
         return f"delay={op.delay / SECOND:g} s, but it was started with delay={delay / SECOND:g} s"
     return None
 
 
-def _other_call(known: WorkflowRecord, op: StartWorkflow) -> str:
-    if known.name != op.name:
-        return f"this call is for {op.name!r} version {op.version}, it runs version {known.version}"
-    if known.round:
+def _other_call(stored: WorkflowRecord, op: StartWorkflow) -> str:
+    if stored.name != op.name:
+        return f"this call is for {op.name!r} version {op.version}, it runs version {stored.version}"
+    if stored.round:
         return "other arguments than those it was started with (it has continued with others since)"
-    stored, given = _arguments(known.input), _arguments(op.input)
+    first, second = _arguments(stored.input), _arguments(op.input)
     parts = [
-        f"{name}={_value(given, name)}, but it was started with {name}={_value(stored, name)}"
-        for name in dict.fromkeys((*given, *stored))
-        if name not in given or name not in stored or given[name] != stored[name]
+        f"{name}={_value(second, name)}, but it was started with {name}={_value(first, name)}"
+        for name in dict.fromkeys((*second, *first))
+        if name not in second or name not in first or second[name] != first[name]
     ]
-    versions = "" if known.version == op.version else f" (version {op.version} against {known.version})"
+    versions = "" if stored.version == op.version else f" (version {op.version} against {stored.version})"
     return ("; ".join(parts) or "other arguments") + versions
 
 
 def _arguments(text: str) -> dict[str, Any]:
-    """The arguments by name; none if what is stored is damaged."""
+    """The arguments by name; empty if the stored text is damaged."""
     try:
-        found = json.loads(text)
+        arguments = json.loads(text)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def _value(arguments: dict[str, Any], name: str) -> str:

@@ -1,6 +1,7 @@
-"""What a history would come to under the code at hand, tried out before an operator's wish is carried out.
+"""Dry runs: rebuild a body from a history under the current code, look at it, and throw it away.
 
-The body is thrown away afterwards, and nothing is written.
+Operators' changes are tried out this way before anything is written. Descriptions and terminate use it too. The body's
+activities are not started, its events are not sent, and nothing is stored.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from durable.runner.results import SessionResult
 from durable.runner.session import WorkflowSessionRunner
 from durable.runner.undo import Owed
 
-# How many recorded positions a refusal names.
+# How many recorded positions a refusal lists.
 _NAMED_MAX = 12
 
 
 class Tried(NamedTuple):
-    """What a history comes to under the code at hand. The body is thrown away."""
+    """The outcome of a dry run. The body is closed already; `session` only serves to find coders."""
 
     session: WorkflowSessionRunner
     waits: dict[str, WaitCondition]
     result: SessionResult
-    # Steps with an undo: those that may be undone still, and those that are undone. The first that was done first.
+    # Steps with an undo: those that may still be undone, and those that were undone. Both in the order of the steps.
     owed: list[Owed]
     undone: list[Owed]
 
 
 class Misfit(NamedTuple):
-    """Why a history does not fit the code at hand."""
+    """Why a history does not fit the current code, as the workflow would be parked with it."""
 
     reason: ParkReason
     detail: str
@@ -50,7 +51,7 @@ class Misfit(NamedTuple):
 def examined(
     turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]
 ) -> Iterator[tuple[WorkflowSessionRunner, SessionResult] | Misfit]:
-    """A body of its own to look at, brought to where the history ends, or why it does not fit. Nothing is written."""
+    """A separate body, replayed to the end of a history, or why it does not fit. Closed at the end of the block."""
     try:
         session, result = rebuild(turn, record, history)
     except (InvariantViolated, StorageError):
@@ -65,19 +66,19 @@ def examined(
 
 
 def try_out(turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]) -> Tried | Misfit:
-    """What comes of a history, or why it does not fit."""
+    """Replay a history under the current code: the outcome, or why it does not fit."""
     with examined(turn, record, history) as body:
         if isinstance(body, Misfit):
             return body
         session, result = body
-        # One that only undoes has failed again.
+        # A body that is only running its undos has failed again.
         ended = session.undone_failure or result
         return Tried(session, dict(session.waits), ended, session.owed()[::-1], session.undone())
 
 
 def nothing_there(recorded: Sequence[HistoryEntry]) -> str:
-    """Why a position cannot be meant: which ones are recorded."""
-    positions = list(dict.fromkeys(one.position for one in recorded if one.position and one.kind not in NOTES))
+    """The refusal for a position at which nothing is recorded. Lists the last positions that exist."""
+    positions = list(dict.fromkeys(entry.position for entry in recorded if entry.position and entry.kind not in NOTES))
     if not positions:
         return "nothing is recorded yet"
     named = ", ".join(positions[-_NAMED_MAX:])

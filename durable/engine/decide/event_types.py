@@ -1,4 +1,8 @@
-"""Pure decisions: an event that nobody who waits for it can read is refused, where that can be seen."""
+"""Refusing an event that none of its waiters can read, as far as that can be seen when it is sent.
+
+This is a courtesy to the sender: it gets an error at once. An event that gets past this check, and that its waiter
+cannot read, becomes a dead letter (`dead_letters.bury_unreadable`).
+"""
 
 from __future__ import annotations
 
@@ -15,15 +19,15 @@ from durable.model.records import EventWait, WorkflowRecord
 from durable.runner.events import EventOp
 from durable.runner.fibers import WaitCondition
 
-# How many waiters of the wrong type an untargeted event is shown before it becomes a dead letter.
+# How many waiters may fail to read an untargeted event before it becomes a dead letter.
 TRIES = 100
 
 
 def check_type(turn: Turn, op: SendEvent, target: WorkflowRecord | None) -> None:
-    """Raise `EventTypeMismatch` if everybody who would get the event is in memory and cannot read it.
+    """Raise `EventTypeMismatch` if every waiter that would get the event is in memory and cannot read it.
 
-    Only the payload itself tells: two types may look different and have the same JSON. A waiter that is not in memory
-    may be able to read it, so then the event is accepted.
+    The payload decides, not the names of the types: two types may look different and have the same JSON. If a waiter is
+    not in memory, it may be able to read the event, so the event is accepted.
     """
     waits = turn.state.waits
     types = waits.awaited.get(op.name)
@@ -69,8 +73,8 @@ def _type_name(kind: Any) -> str:
 
 
 def matching(rows: Iterable[EventWait], name: str, event_key: str) -> list[EventWait]:
-    """Those waits that are for this event, the longest first."""
-    found = [row for row in rows if row.name == name and row.event_key == event_key]
-    if len(found) > 1:
-        found.sort(key=lambda row: row.serial)
-    return found
+    """The waits that are for an event of this name and key, the longest first."""
+    matches = [row for row in rows if row.name == name and row.event_key == event_key]
+    if len(matches) > 1:
+        matches.sort(key=lambda row: row.serial)
+    return matches

@@ -9,8 +9,8 @@ So `send` looks for waits before it keeps an event, and `check_events` looks for
 that were put off, and waits for events of other shards, catch up in a later decision (`long_decisions`, `guests`). An
 event that its waiter cannot read becomes a dead letter, and the waiter keeps waiting.
 
-Who may take what: a targeted event goes to its workflow only, an untargeted one to the longest wait, a broadcast to
-every wait. `DeliveryMode` may exclude events from before the workflow or the wait.
+A targeted event goes to its workflow only, an untargeted one to the longest wait, a broadcast to every wait.
+`DeliveryMode` may exclude events that were sent before the workflow was created or before the wait began.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ def accept(turn: Turn, op: SendEvent) -> tuple[PendingEvent, WorkflowRecord | No
 
 
 def _fingerprint(op: SendEvent) -> str:
+    """What must be equal in a repeat of an event id: name, key, target and payload. Expiry does not count."""
     return digest(op.name, op.event_key, op.to or "", op.payload)
 
 
@@ -204,7 +205,7 @@ def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> tupl
     rows = loaded.rows if loaded is not None else turn.state.waits.of(target.key)
     misfit: tuple[WorkflowRecord, EventWait, str] | None = None
     for row in matching(rows.values(), event.name, event.event_key):
-        # Read again: loading it may have parked the workflow.
+        # Read again for each row: the last hand-over may have parked or ended the workflow.
         record = turn.state.by_key(target.key)
         if record is None or not _fits(record, row, event):
             continue

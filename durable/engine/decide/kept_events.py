@@ -1,4 +1,4 @@
-"""Pure decisions for operators: events that are pending, dead letters, and what is kept for too long."""
+"""What operators do to pending events and dead letters, and the sweep that removes what is too old."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from durable.model.records import PendingEvent
 
 
 def decide_remove_event(turn: Turn, op: RemoveEvent) -> None:
-    """Remove a pending event; nobody gets it any more."""
+    """Remove a pending event without a trace. Raises `EventNotFound` if it was taken or removed before."""
     event = turn.state.post.event(op.event_id)
     if event is None:
         raise EventNotFound(op.event_id)
@@ -42,7 +42,7 @@ def decide_remove_event(turn: Turn, op: RemoveEvent) -> None:
 
 
 def decide_replay_letter(turn: Turn, op: ReplayLetter) -> Delivered | Queued:
-    """Send a dead letter again; it wakes a waiter like any event."""
+    """Send the event of a dead letter again, and remove the letter. The event wakes a waiter like any other."""
     letter = _letter(turn, op.letter_id)
     again = SendEvent(
         name=letter.name,
@@ -75,7 +75,7 @@ def keep_refused(turn: Turn, message: LetterRefused) -> None:
 
 
 def decide_remove_letter(turn: Turn, op: RemoveLetter) -> None:
-    """Forget a dead letter."""
+    """Remove a dead letter. Raises `DeadLetterNotFound`."""
     turn.state.archive.drop_letter(_letter(turn, op.letter_id).id)
 
 
@@ -90,34 +90,35 @@ def _letter(turn: Turn, letter_id: int) -> DeadLetter:
 
 
 def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
-    """Remove what is too old; a mailbox keeps its events until its workflow ends.
+    """Remove pending events, senders' ids and dead letters that are too old. Returns how many.
 
-    What has expired goes without a trace, as its sender asked. So does a broadcast that somebody has taken, or that
-    is a dead letter already. Everything else becomes a dead letter.
+    The mailbox of a workflow keeps its events until the workflow ends. An event past its own expiry is removed without
+    a trace, as its sender asked. So is a broadcast that a workflow has taken, or that is a dead letter already. Every
+    other event becomes a dead letter.
     """
     state = turn.state
     oldest = turn.now - from_duration("event_retention", state.config.event_retention)
-    found = state.backend.find(StaleEvents(expired_at=turn.now, since_before=oldest, limit=op.limit))
-    # What this batch has dropped is gone, and what it has put was given a mailbox, or taken, just now.
-    stale = [event for event in found if not state.post.is_touched(event)]
+    page = state.backend.find(StaleEvents(expired_at=turn.now, since_before=oldest, limit=op.limit))
+    # An event that this batch has dropped is gone; one that it has put was taken, or given a mailbox, just now.
+    stale = [event for event in page if not state.post.is_touched(event)]
     drop(turn, stale)
     bury_forgotten(turn, [event for event in stale if not is_expired(turn, event) and not _is_done(turn, event)])
     sent = state.backend.find(Sent(before=oldest, limit=op.limit))
     state.archive.drop_sent(sent)
     letters = _sweep_letters(turn, op.limit)
-    if max(len(found), len(sent), letters) == op.limit:
-        # There may be more: in a batch of its own, so that nobody waits for a great sweep.
+    if max(len(page), len(sent), letters) == op.limit:
+        # There may be more. Continue in another batch, so that a big sweep does not block callers.
         turn.effects.append(Follow(op))
     return len(stale) + len(sent) + letters
 
 
 def _is_done(turn: Turn, event: PendingEvent) -> bool:
-    """Whether it is known what has become of an event, though it was still kept."""
+    """Whether a broadcast was taken or is a dead letter already, so that its removal loses nothing."""
     return not event.consume and (event.taken or turn.state.archive.letter(event.serial) is not None)
 
 
 def _sweep_letters(turn: Turn, limit: int) -> int:
-    """Forget the dead letters that were kept for as long as the options say; how many."""
+    """Remove the dead letters that are older than `dead_letter_retention`. Returns how many."""
     state = turn.state
     if state.config.dead_letter_retention is None:
         return 0

@@ -1,7 +1,8 @@
 """Lists: pages of workflows, events, dead letters, pauses and schedules, as the last commit left them.
 
 A list is answered after the commit of its batch, from the store alone. So it shows everything that was decided before
-it, and it cannot change anything: a `Reading` has no batch and no live body.
+it, and it cannot change anything: a `Reading` has no batch and no live body. A page continues after the last entry that
+the caller has seen (`after`).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ R = TypeVar("R")
 
 @attrs.frozen
 class Reading:
-    """The store, as far as lists may use it."""
+    """The part of the store that lists may use, and the time."""
 
     _backend: Backend
     now: int
@@ -67,12 +68,12 @@ class Reading:
 
 
 def answer_list(backend: Backend, op: Operation[Any], now: int) -> Any:
-    """The answer to a list."""
+    """The answer to a list. Called by the coordinator after the commit."""
     return _LISTS[type(op)](Reading(backend, now), op)
 
 
 def list_workflows(reading: Reading, op: ListWorkflows) -> list[Listed]:
-    """A page of workflows, in two questions to the store however long it is. Raises `WorkflowNotFound`."""
+    """A page of workflows, with two queries whatever its length. Raises `WorkflowNotFound` for an unknown `after`."""
     last = None if op.after is None else reading.workflow(op.after)
     if op.after is not None and last is None:
         raise WorkflowNotFound(op.after)
@@ -104,7 +105,7 @@ def list_pauses(reading: Reading, op: ListPauses) -> list[OpenPause]:
 
 
 def list_events(reading: Reading, op: ListEvents) -> list[PendingEventInfo]:
-    """A page of pending events: all, those of a name, or those sent to one id. Nobody can take one that has expired."""
+    """A page of pending events: all, those of a name, or those sent to one id. Without expired ones."""
     record = None if op.to is None else reading.workflow(op.to)
     target = None if record is None else record.key
     unstarted = op.to if record is None else None

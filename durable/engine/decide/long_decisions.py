@@ -58,7 +58,7 @@ def is_put_off(turn: Turn, row: EventWait) -> bool:
 
 
 def waits_put_off(turn: Turn, key: int) -> Iterator[EventWait]:
-    """The waits for events of a workflow that were put off."""
+    """The rows of a workflow's waits that were put off. None are found for a body that is not in memory."""
     loaded = turn.state.loaded.get(key)
     if loaded is not None:
         rows = (loaded.rows.get(message.position) for message in turn.state.put_off.get(key, ()))

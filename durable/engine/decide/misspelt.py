@@ -1,7 +1,7 @@
-"""A typing error in the name of an event: it is queued, and nobody ever takes it.
+"""Warning of a typing error in the name of an event, which would be kept and never taken.
 
-Others may wait for it in another process, so this is a warning and no error, once for each name. It is given only if a
-name that workflow code of this process waits for looks almost the same.
+A workflow of another process may wait for the name, so this is a warning and not an error, once for each name. It is
+logged only if workflow code in this process waits for a name that looks almost the same.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from durable.model.records import PendingEvent
 from durable.runner.definitions import Definition, WorkflowDef
 from durable.runner.events import Event
 
-# How alike two names must be, and by how many letters they may differ in length.
+# How similar two names must be (1 is equal), and by how many letters they may differ in length.
 _ALIKE, _LETTERS = 0.85, 2
 _NUMBERS = re.compile(r"\d+")
-# What may stand around a number.
+# A number and the separators around it.
 _REST = re.compile(r"[\d\W_]")
-# How many names are looked at: a service that makes up names by the thousand is not slowed down.
+# How many names are checked, so that a service that generates names by the thousand is not slowed down.
 _NAMES_MAX = 100
 
 
 def look(turn: Turn, event: PendingEvent) -> None:
-    """An event was kept because nobody waits for it: warn, the first time, if its name looks like a mistake."""
+    """An event was kept because no workflow waits for it: warn, once per name, if its name looks like a mistake."""
     name, waits = event.name, turn.state.waits
     if name in waits.kept or name in waits.awaited or len(waits.kept) >= _NAMES_MAX:
         return
@@ -44,23 +44,23 @@ def look(turn: Turn, event: PendingEvent) -> None:
 
 
 def _meant(name: str, waited: Iterable[str]) -> str | None:
-    near = [one for one in sorted(waited) if abs(len(one) - len(name)) <= _LETTERS and not _is_numbered(one, name)]
+    near = [word for word in sorted(waited) if abs(len(word) - len(name)) <= _LETTERS and not _is_numbered(word, name)]
     return next(iter(difflib.get_close_matches(name, near, n=1, cutoff=_ALIKE)), None)
 
 
 def _is_numbered(name: str, other: str) -> bool:
-    """Whether two names differ in their numbers alone: `step-1` and `step-2` are two names, and no typing error."""
+    """Whether two names differ in their numbers alone: `step-1` and `step-2` are two names and not a typing error."""
     return _NUMBERS.findall(name) != _NUMBERS.findall(other) and _REST.sub("", name) == _REST.sub("", other)
 
 
 def _waited(workflows: Iterable[WorkflowDef[Any, Any]], awaited: Iterable[str]) -> set[str]:
-    """The names of events that workflows here wait for, as far as their code tells: that of their modules, and of the
-    modules that those name.
+    """The names of events that workflows here wait for, as far as the code of their modules shows, and of the modules
+    that those refer to.
 
-    A name that only turned up at run time may be made up for one customer, and that of the next looks almost the same.
-    So it counts only if it stands in the code.
+    A name that appears only at run time may contain a customer's id, and the next customer's name looks almost the
+    same. So a name of `awaited` counts only if it appears in the code.
     """
-    spaces = {id(space): space for one in workflows if (space := getattr(one.fn, "__globals__", None)) is not None}
+    spaces = {id(space): space for flow in workflows if (space := getattr(flow.fn, "__globals__", None)) is not None}
     for space in list(spaces.values()):
         spaces.update((id(inner), inner) for value in list(space.values()) if (inner := _space_of(value)) is not None)
     names: set[str] = set()
@@ -76,7 +76,7 @@ def _waited(workflows: Iterable[WorkflowDef[Any, Any]], awaited: Iterable[str]) 
 
 
 def _space_of(value: object) -> dict[str, Any] | None:
-    """The names of the module that something comes from, if it is a function or a module of somebody's own."""
+    """The globals of a module, or of a function's module; None for anything else, and for library code."""
     if isinstance(value, Definition):
         value = value.fn
     space = vars(value) if isinstance(value, ModuleType) else getattr(value, "__globals__", None)
@@ -85,7 +85,7 @@ def _space_of(value: object) -> dict[str, Any] | None:
 
 
 def _is_holder(value: object) -> bool:
-    """Whether events may be kept in it: `events.approval`, `Events.approval`."""
+    """Whether a value may have events as attributes: `events.approval`, `Events.approval`."""
     return isinstance(value, (type, ModuleType))
 
 
@@ -95,5 +95,5 @@ def _codes(values: Iterable[object]) -> Iterator[CodeType]:
         code = getattr(value.fn if isinstance(value, Definition) else value, "__code__", None)
         todo = [code] if isinstance(code, CodeType) else []
         while todo:
-            yield (one := todo.pop())
-            todo += [const for const in one.co_consts if isinstance(const, CodeType)]
+            yield (next_code := todo.pop())
+            todo += [const for const in next_code.co_consts if isinstance(const, CodeType)]

@@ -1,7 +1,7 @@
-"""Pure decisions: a workflow puts a question to a person; somebody answers it, takes it back, or nobody does in time.
+"""A workflow pauses with a question to a person, and the pause ends with an answer, a cancel or its deadline.
 
-The order in which outcomes are recorded decides: an answer that is decided before the pause is found to have expired
-is the answer. A pause that was refused an answer is as open as before.
+The first outcome that is recorded counts. An answer that is decided before the deadline is handled is accepted, even if
+the deadline has passed. An answer that is refused changes nothing: the pause stays open.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from durable.runner.session import WorkflowSessionRunner
 
 
 def check_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """A workflow has paused: list its question, in the commit in which it begins to wait."""
+    """A workflow has paused: store its question in a row, in the commit in which it begins to wait."""
     assert isinstance(wait.op, PauseOp)
     question = Question(wait.input, wait.op.expects, wait.deadline)
-    known = loaded.rows.get(wait.position)
-    if known is not None and known.question == question:
+    before = loaded.rows.get(wait.position)
+    if before is not None and before.question == question:
         return
     try:
         check_payload(turn, "pause: prompt", wait.input)
@@ -49,9 +49,9 @@ def check_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         workflow_key=loaded.record.key,
         position=wait.position,
         name="",
-        # Under new code the same pause may ask in other words.
-        serial=turn.state.next_serial() if known is None else known.serial,
-        since=turn.now if known is None else known.since,
+        # Under new code the same pause may ask another question. It keeps its serial, and so its place in lists.
+        serial=turn.state.next_serial() if before is None else before.serial,
+        since=turn.now if before is None else before.since,
         question=question,
     )
     loaded.rows[wait.position] = row
@@ -59,16 +59,16 @@ def check_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
 
 
 def expire_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """Nobody has answered in time."""
+    """The deadline of a pause has passed: the body gets `PauseExpired`."""
     record = loaded.record
     error = PauseExpired(record.id, place(record.round, wait.position))
     feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
 
 
 def _asked(turn: Turn, op: ResumePause) -> PauseOp[object] | DurableError:
-    """The pause as the body has written it. Changes nothing: a body that is not in memory is rebuilt beside the state.
+    """The pause as the body has written it, or why it cannot be answered. Raises `WorkflowNotFound`.
 
-    Raises `WorkflowNotFound`.
+    Changes nothing: a body that is not in memory is rebuilt in a dry run.
     """
     record = turn.state.record(op.workflow_id)
     row = _row(turn, record, op.pause_id)
@@ -102,7 +102,7 @@ def _row(turn: Turn, record: WorkflowRecord, pause_id: str) -> EventWait | None:
 
 
 def decide_resume_pause(turn: Turn, op: ResumePause) -> DurableError | None:
-    """Record an answer and continue the body. An answer that is refused changes nothing, not even what is loaded."""
+    """Record an answer and continue the body. If the answer is refused, nothing changes, not even what is loaded."""
     asked = _asked(turn, op)
     if isinstance(asked, DurableError):
         return asked
@@ -112,20 +112,20 @@ def decide_resume_pause(turn: Turn, op: ResumePause) -> DurableError | None:
         check_payload(turn, "pause: answer", answer)
     except (CodecError, PayloadTooLarge) as error:
         return error
-    found = _find(turn, op.workflow_id, op.pause_id)
-    if isinstance(found, DurableError):
-        return found
-    loaded, wait = found
+    pause = _find(turn, op.workflow_id, op.pause_id)
+    if isinstance(pause, DurableError):
+        return pause
+    loaded, wait = pause
     feed(turn, loaded, wait, EntryStatus.OK, answer, value=value)
     return None
 
 
 def decide_cancel_pause(turn: Turn, op: CancelPause) -> DurableError | None:
-    """Take a question back, and let the body know."""
-    found = _find(turn, op.workflow_id, op.pause_id)
-    if isinstance(found, DurableError):
-        return found
-    loaded, wait = found
+    """Withdraw a question: the body gets `PauseCancelled`."""
+    pause = _find(turn, op.workflow_id, op.pause_id)
+    if isinstance(pause, DurableError):
+        return pause
+    loaded, wait = pause
     error = PauseCancelled(op.workflow_id, op.pause_id, op.reason)
     feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
     return None
@@ -134,7 +134,7 @@ def decide_cancel_pause(turn: Turn, op: CancelPause) -> DurableError | None:
 def _find(turn: Turn, workflow_id: str, pause_id: str) -> tuple[Loaded, WaitCondition] | DurableError:
     """An open pause and its live body, or why there is none. Raises `WorkflowNotFound`."""
     record = turn.state.record(workflow_id)
-    # Looked up in the rows first: a body that has not paused there must not be loaded, and perhaps started, for this.
+    # Search the rows first: a body that has not paused there must not be loaded, and perhaps started, for this call.
     row = _row(turn, record, pause_id)
     if row is None:
         return _refusal(turn, record, pause_id)
@@ -142,7 +142,7 @@ def _find(turn: Turn, workflow_id: str, pause_id: str) -> tuple[Loaded, WaitCond
     wait = loaded.session.waits.get(row.position) if loaded is not None else None
     if loaded is not None and wait is not None and isinstance(wait.op, PauseOp):
         return loaded, wait
-    # Loading it may have parked it, or shown that under new code it does not pause here.
+    # Loading may have parked the workflow, or shown that under new code it does not pause here.
     record = turn.state.by_key(record.key) or record
     if record.status is WorkflowStatus.PARKED:
         return WorkflowParked(record.id, record.park_detail or "")
@@ -150,7 +150,7 @@ def _find(turn: Turn, workflow_id: str, pause_id: str) -> tuple[Loaded, WaitCond
 
 
 def _refusal(turn: Turn, record: WorkflowRecord, pause_id: str) -> DurableError:
-    """Why a pause is not open, as far as the history of this round tells. Raises `CodecError`."""
+    """Why a pause is not open, as far as the history of this round shows. Raises `CodecError`."""
     for entry in turn.state.chronicle.of(record.key):
         if entry.kind is EntryKind.PAUSE and place(record.round, entry.position) == pause_id:
             if entry.status is EntryStatus.OK:

@@ -1,4 +1,7 @@
-"""Pure decisions: what a workflow has published is stored with the step in which it was, and shown to who asks."""
+"""Progress: a value that a workflow publishes is stored in the commit of the step that published it.
+
+A rebuilt body publishes again what it published before. `forget_known` drops such repeats.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ from durable.runner.session import WorkflowSessionRunner
 
 
 def store_progress(turn: Turn, loaded: Loaded, result: SessionResult) -> SessionResult:
-    """Put what the body has published into the commit of this step; the result of the step.
+    """Store the progress that the body has published in this step. Returns the result of the step.
 
-    A value that is too large fails the workflow, as a result would. It is not raised in the body: what a body sees must
-    not depend on a setting that may be another one when it is rebuilt.
+    A value that is too large fails the workflow, as a result would. It does not raise in the body: what a body sees
+    must not depend on a setting that may have changed when the body is rebuilt.
     """
     record, session = loaded.record, loaded.session
     assert session.published is not None
@@ -33,20 +36,20 @@ def store_progress(turn: Turn, loaded: Loaded, result: SessionResult) -> Session
 
 
 def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
-    """A body was rebuilt and has published as it went: what is stored already is not news.
+    """A body was rebuilt and has published as it was replayed. Drop the progress if it is stored already.
 
-    It is news if the body has come further than anybody has seen: when it begins, in a round or after a delay; or if
-    it says something else since an operator has set it right.
+    It is new if the body has got further than the stored progress, because it begins now: in a new round or after its
+    delay. It is also new if it differs after an operator has repaired or retried the workflow.
     """
     if session.published is None:
         return
     seq, value = session.published
-    known = turn.state.chronicle.progress_of(record.key)
-    is_known = known is not None and (known.round, known.seq) >= (record.round, seq)
-    if known is not None and is_known and (known.value == value or not session.past.mends):
+    stored = turn.state.chronicle.progress_of(record.key)
+    is_stored = stored is not None and (stored.round, stored.seq) >= (record.round, seq)
+    if stored is not None and is_stored and (stored.value == value or not session.past.mends):
         session.published = None
 
 
 def decide_read_progress(turn: Turn, op: ReadProgress) -> Progress | None:
-    """What a workflow has published last. Raises `WorkflowNotFound`."""
+    """The progress that a workflow has published last, if any. Raises `WorkflowNotFound`."""
     return turn.state.chronicle.progress_of(shown(turn.state, op.id).key)

@@ -1,20 +1,19 @@
-"""What runs again after a start, and who is trusted to.
+"""Recovery after a start: which workflows run again, and which one caused the last crash.
 
-Recovery loads what is running and looks again at what is parked. Sleeping workflows and those that wait for events are
-not touched: their timers are in the store's index, and by the rule of `delivery` no event that they could take is
-pending.
+Recovery loads workflows that are running, and tries parked ones again. Sleeping workflows and those that wait for
+events are not touched: their timers are in the store's index, and no event that they could take is pending (`events`).
 
-After an unclean stop the question is who caused it. In this order, before anything else happens (`begin_trials`):
+After an unclean stop, `begin_trials` first decides which workflow may have caused it:
 
-1. A body was running: it is marked, and the crash counts against its workflow. The others have nothing to do with it.
-   The count ends when it survives the step in which it died (`deaths`), or with an orderly stop.
-   A body that died in its first step, before its workflow was stored, leaves nobody to blame. From then on, up to the
-   next orderly stop, workflows are stored before they run, so that it is known if it dies again.
-2. Workflows were on trial: they are the accused. One that is accused alone has its crash counted; otherwise half of
-   them are admitted, the other half waits (`trials`).
-3. Nobody was: whoever has an activity now may have been it, and all are tried together.
+1. The mark shows that a body was running: the crash counts against its workflow and no other. The count is cleared when
+   the body survives the step in which it died (`deaths`), or by an orderly stop.
+   If that body's workflow was not stored yet, no workflow can be blamed. From then on, until an orderly stop, workflows
+   are stored before they run, so that the mark leads to a stored workflow if it happens again.
+2. Otherwise, workflows were on trial: they are the accused. If there is only one, the crash counts against it. If there
+   are more, one half is admitted and the other half waits (`trials`).
+3. Otherwise, every workflow that has an activity now is a suspect, and all are tried together.
 
-A workflow that took the process down `max_crashes` times is parked. Nothing here slows down new work.
+A workflow that took the process down `max_crashes` times is parked. New workflows are not delayed by any of this.
 """
 
 from __future__ import annotations
@@ -35,14 +34,17 @@ from durable.engine.state.trials import is_over
 from durable.model.clock import LATEST
 from durable.model.records import ParkReason, WorkflowRecord, WorkflowStatus
 
-# Few at a time: each may have to be rebuilt, and whoever calls meanwhile waits for the batch.
+# A small page: each workflow may have to be rebuilt, and callers wait for the batch.
 _PAGE = 50
-# How many suspects a line of the log names.
+# How many suspects a log line names.
 _NAMED = 5
 
 
 def begin_trials(turn: Turn, opened: Opened) -> None:
-    """The store was opened: count the last crash, if there was one, against whoever caused it."""
+    """The store was opened: count the last crash, if there was one, against the workflow that caused it.
+
+    Committed before anything else happens, so that the count survives if the process dies again at once.
+    """
     state, trials = turn.state, turn.state.trials
     suspects = dict(state.backend.find(Suspects()))
     state.deaths.read(opened.mark)
@@ -54,7 +56,7 @@ def begin_trials(turn: Turn, opened: Opened) -> None:
         accused = {key: crashes for key, crashes in suspects.items() if _is_running(turn, key)}
         trials.stores_first = bool(opened.mark[1])
         if opened.marked:
-            # It says nothing about those on trial: they stay accused as they were.
+            # The body killed the process, so this crash proves nothing about those on trial: they stay accused.
             _blame_body(turn, opened.marked, opened.mark[WHERE], opened.mark[WHAT])
         elif len(accused) == 1:
             accused = _blame_alone(turn, *accused.popitem())
@@ -68,9 +70,9 @@ def begin_trials(turn: Turn, opened: Opened) -> None:
 
 
 def _forgive(turn: Turn) -> None:
-    """The last engine stopped in order: crashes before that are not in a row with those to come.
+    """The last engine stopped in order: earlier crashes no longer count.
 
-    Where it had no code for a body, its stop says nothing about that body.
+    Except for bodies whose code that engine did not have: it never ran them, so its stop proves nothing about them.
     """
     deaths = turn.state.deaths
     for key in sorted(deaths.steps.keys() - deaths.codeless):
@@ -82,7 +84,7 @@ def _forgive(turn: Turn) -> None:
 
 
 def _note_missing_code(turn: Turn) -> None:
-    """Note for the next engine about which bodies this one can say nothing."""
+    """Note for the next engine which bodies this engine cannot run, because it does not have their code."""
     deaths = turn.state.deaths
     records = {key: turn.state.readable(key) for key in deaths.steps}
     has = turn.state.registry.has
@@ -90,13 +92,13 @@ def _note_missing_code(turn: Turn) -> None:
 
 
 def trials_begun(state: State) -> None:
-    """What `begin_trials` has decided is committed: the crash is counted, and the mark is free for the next one."""
+    """What `begin_trials` has decided is committed: the crash is counted, so clear the mark for the next one."""
     state.mark[0], state.mark[1] = 0, int(state.trials.stores_first)
     state.deaths.write()
 
 
 def _suspicion(turn: Turn, accused: Mapping[int, int], first: frozenset[int]) -> Tell:
-    """The line that says who is on trial. It names a few; all of them are in its extra fields."""
+    """The log line that names the suspects: a few in the text, all of them in the extra fields."""
     records = [turn.state.readable(key) for key in sorted(accused)]
     ids = [record.id for record in records if record is not None]
     if len(ids) == 1:
@@ -112,18 +114,18 @@ def _is_running(turn: Turn, key: int) -> bool:
     return record is not None and record.status is WorkflowStatus.RUNNING
 
 
-def _blame_body(turn: Turn, key: int, where: int, what: int) -> None:
-    """A body ran when the process died. Its workflow may be gone too, if its start was not committed."""
+def _blame_body(turn: Turn, key: int, where: int, fed: int) -> None:
+    """A body was running when the process died: count the crash. Its workflow may not have been stored."""
     record = turn.state.readable(key)
     if record is None:
-        # Whatever the process dies of next: the one that was not stored may come again in any life.
+        # Stays set whatever the next crash is: the same workflow may be started again at any time.
         turn.state.trials.stores_first = True
         text = "the process died in the first step of a workflow that was not stored yet; to find it, new workflows"
         turn.effects.append(Tell(logging.WARNING, f"{text} are stored before they run until an orderly stop", {}))
         return
     if record.status.is_terminal or record.park_reason is ParkReason.CRASHED:
         return
-    crashes = turn.state.deaths.note(key, where, what, record.crashes)
+    crashes = turn.state.deaths.note(key, where, fed, record.crashes)
     limit = turn.state.config.max_crashes
     text = f"the process died while the body of workflow {record.id} ({record.name}) ran: crash {crashes} of {limit}"
     turn.effects.append(Tell(logging.WARNING, text, about(record)))
@@ -134,7 +136,7 @@ def _blame_body(turn: Turn, key: int, where: int, what: int) -> None:
 
 
 def _blame_alone(turn: Turn, key: int, crashes: int) -> dict[int, int]:
-    """Count a crash against the only one accused; empty if that was one too many, and it is parked."""
+    """Count a crash against the only accused. Returns the accused with its count; empty if it was parked for that."""
     record = turn.state.by_key(key)
     if record is None or crashes + 1 < turn.state.config.max_crashes:
         return {key: crashes + 1}
@@ -143,7 +145,7 @@ def _blame_alone(turn: Turn, key: int, crashes: int) -> dict[int, int]:
 
 
 def _park(turn: Turn, record: WorkflowRecord, problem: str) -> None:
-    """Set a workflow aside that takes the process down; only an operator lets it run again."""
+    """Park a workflow that takes the process down. Only an operator can let it run again."""
     counted = turn.state.workflows.count_crashes(record, turn.state.config.max_crashes)
     park(turn, counted, ParkReason.CRASHED, f"{problem}; find out why, then retry it, or terminate it")
 
@@ -152,12 +154,12 @@ def _park(turn: Turn, record: WorkflowRecord, problem: str) -> None:
 
 
 def decide_recover_workflows(turn: Turn, op: RecoverWorkflows) -> RecoveryReport:
-    """Look over one page of running and parked workflows. Harmless when repeated: what is loaded is left alone."""
+    """Recover one page of running and parked workflows. Idempotent: loaded workflows are left alone."""
     return _look_over(turn, op.after, op.until)
 
 
 def decide_recover_next(turn: Turn, op: RecoverNext) -> None:
-    """Look over the next page of this start."""
+    """Recover the next page of this start."""
     report = turn.state.recovery
     turn.state.recovery = report + _look_over(turn, report.next_after or 0, report.until)
 
@@ -171,7 +173,7 @@ def _look_over(turn: Turn, after: int, until: int | None) -> RecoveryReport:
         if stored.key > until:
             break
         if stored.is_damaged:
-            # It cannot run until somebody has put its row right, and nothing may be written to it before that.
+            # It cannot run until an operator has repaired its row, and nothing may be written to it before that.
             report += RecoveryReport(parked=1)
             continue
         record = turn.state.by_key(stored.key)
@@ -185,11 +187,12 @@ def _look_over(turn: Turn, after: int, until: int | None) -> RecoveryReport:
 
 
 def decide_read_recovery(turn: Turn, op: ReadRecovery) -> RecoveryReport:
-    """What the recovery of this start came to."""
+    """The counts of this start's recovery."""
     return turn.state.recovery
 
 
 def _recover(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
+    """Load one workflow, unless it is a suspect that must wait for its group. Returns how it counts in the report."""
     trials = turn.state.trials
     # A workflow that took the process down stays parked until an operator decides.
     if record.park_reason is ParkReason.CRASHED:
@@ -213,13 +216,13 @@ def decide_begin_attempt(turn: Turn, op: BeginAttempt) -> None:
 
 
 def hold_trials(turn: Turn) -> None:
-    """Acquit those whose trial is over, and admit the next group. Part of every batch while there are suspects."""
+    """Acquit suspects whose trial is over, and admit the next group. Part of every batch while there are suspects."""
     trials = turn.state.trials
     trials.end(turn.now)
     trials.set_time(turn.now)
     while trials.is_on and trials.admit_at != LATEST and is_over(trials.admit_at, turn.now):
         if not trials.groups:
-            # Whoever has not begun an activity by now is not tried for one that begins later.
+            # Suspects that have not begun an activity yet are not tried for one that begins later.
             trials.waiting.clear()
             trials.is_on = False
             break

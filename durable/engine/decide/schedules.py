@@ -1,10 +1,11 @@
-"""Pure decisions: schedules are created, paused and deleted, and their ticks start runs.
+"""Schedules are created, paused, triggered and deleted, and their ticks start runs.
 
-A tick is decided once: that it starts its run, waits or is left out, and that the schedule goes on to the next tick, is
-one decision and so one commit. `done_until` only grows, so no tick is decided twice, whatever the clock does.
+A tick starts a run, waits in line for the last run to end, or is skipped. That decision and the move to the next tick
+are one commit, so each tick is decided exactly once. `done_until` only grows, so no tick is decided twice, whatever the
+clock does.
 
-A run is stored here and its body begins after that commit. A body that takes the process down is therefore known as the
-one that was in work, like any other, and a workflow that is not registered any more is parked like any other.
+A run is stored here, and its body begins after that commit. So a body that takes the process down belongs to a stored
+workflow, and a run whose workflow is no longer registered is parked like any other.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from durable.model.ids import digest
 from durable.model.records import WorkflowRecord
 from durable.model.schedule import CatchUp, Overlap, ScheduleRecord, run_id, run_tag
 
-# Most ticks of one schedule that are decided in one commit. Further ones that are due come in the next, after whatever
-# else is waiting: years of missed ticks hold up nobody.
+# Most ticks of one schedule that are decided in one commit. Further due ticks follow in the next commits, behind other
+# work, so that years of missed ticks block no other workflow.
 _AT_ONCE = 20
 
 
@@ -44,24 +45,24 @@ _AT_ONCE = 20
 
 
 def decide_create_schedule(turn: Turn, op: CreateSchedule) -> ScheduleRecord:
-    """Enter a schedule; the same job under the same name again finds the first one."""
+    """Create a schedule. A repeat with the same job under the same name returns the first schedule."""
     state = turn.state
     if state.shard.count > 1:
-        # A run lives where its id says, and a tick must know there and then whether the run before it has ended.
+        # The run's id decides its shard, but a tick must know at once whether the last run has ended.
         raise NotAcrossShards("a schedule")
-    known = state.timetable.find(op.name)
-    if known is not None and known.job == op.job:
-        return known
-    if known is not None and not op.replace:
+    before = state.timetable.find(op.name)
+    if before is not None and before.job == op.job:
+        return before
+    if before is not None and not op.replace:
         raise ScheduleAlreadyExists(op.name)
     definition = op.definition or state.registry.get(op.job.workflow, op.job.version)
     check_payload(turn, f"{definition.label}: arguments", op.job.input)
-    done_until = turn.now if known is None else max(turn.now, known.done_until)
+    done_until = turn.now if before is None else max(turn.now, before.done_until)
     next_at = op.job.plan.next(done_until, turn.now)
     if next_at is None:
         raise InvalidValue("schedule", "never ticks: no such time comes within fifty years")
     state.registry.add(definition)
-    if known is None:
+    if before is None:
         schedule = ScheduleRecord(
             key=-state.next_serial(),
             name=op.name,
@@ -73,35 +74,35 @@ def decide_create_schedule(turn: Turn, op: CreateSchedule) -> ScheduleRecord:
             wake_at=next_at,
         )
     else:
-        # It keeps what it has done so far, and whether it is paused.
+        # A replaced schedule keeps its counters, and whether it is paused.
         schedule = attrs.evolve(
-            _unqueued(known),
+            _unqueued(before),
             job=op.job,
             anchor=turn.now,
             done_until=done_until,
             next_at=next_at,
-            wake_at=None if known.is_paused else next_at,
+            wake_at=None if before.is_paused else next_at,
         )
-    state.timetable.put(schedule, known)
+    state.timetable.put(schedule, before)
     return schedule
 
 
 def _unqueued(schedule: ScheduleRecord) -> ScheduleRecord:
-    """Nothing waits in line any more."""
+    """The schedule with the queued tick counted as skipped, if there was one."""
     if schedule.queued is None:
         return schedule
     return attrs.evolve(schedule, queued=None, skipped=schedule.skipped + 1)
 
 
 def decide_pause_schedule(turn: Turn, op: PauseSchedule) -> None:
-    """No tick starts anything until it is resumed; the one that waits in line is left out."""
+    """Pause a schedule: no tick starts a run until it is resumed. A queued tick is skipped."""
     schedule = turn.state.timetable.get(op.name)
     if not schedule.is_paused:
         turn.state.timetable.put(attrs.evolve(_unqueued(schedule), is_paused=True, wake_at=None), schedule)
 
 
 def decide_resume_schedule(turn: Turn, op: ResumeSchedule) -> None:
-    """Go on with the next tick from now on: those that came while it was paused are not caught up."""
+    """Resume a schedule with the next tick after now. Ticks during the pause are not caught up."""
     schedule = turn.state.timetable.get(op.name)
     if schedule.is_paused:
         done_until = max(turn.now, schedule.done_until)
@@ -111,13 +112,13 @@ def decide_resume_schedule(turn: Turn, op: ResumeSchedule) -> None:
 
 
 def decide_trigger_schedule(turn: Turn, op: TriggerSchedule) -> WorkflowRecord:
-    """Start a run now, paused or not. The same id again finds the first one."""
+    """Start a run now, even if the schedule is paused. A repeat with the same id returns the first run."""
     schedule = turn.state.timetable.get(op.name)
-    known = turn.state.find(op.id)
-    if known is not None:
-        if known.start_digest != digest(schedule.job.workflow, schedule.job.input):
-            raise WorkflowAlreadyExists(op.id, known.name)
-        return known
+    stored = turn.state.find(op.id)
+    if stored is not None:
+        if stored.start_digest != digest(schedule.job.workflow, schedule.job.input):
+            raise WorkflowAlreadyExists(op.id, stored.name)
+        return stored
     if schedule.job.overlap is not Overlap.ALLOW and _is_busy(turn, schedule):
         raise ScheduleBusy(schedule.name, schedule.last_id or "")
     run = _start_run(turn, schedule, op.id)
@@ -126,7 +127,7 @@ def decide_trigger_schedule(turn: Turn, op: TriggerSchedule) -> WorkflowRecord:
 
 
 def decide_delete_schedule(turn: Turn, op: DeleteSchedule) -> None:
-    """Forget a schedule; its runs go on."""
+    """Delete a schedule. Its runs continue."""
     turn.state.timetable.drop(turn.state.timetable.get(op.name))
 
 
@@ -134,19 +135,23 @@ def decide_delete_schedule(turn: Turn, op: DeleteSchedule) -> None:
 
 
 def decide_tick_schedule(turn: Turn, op: TickSchedule) -> None:
-    """Decide what is due: the tick that waited in line, then those whose time has come."""
+    """Decide the ticks that are due: first the one that waits in line, then those whose time has come."""
     schedule = turn.state.timetable.by_key(op.key)
     if schedule is None or schedule.wake_at is None:
-        # Deleted or paused since its timer has come due.
+        # Deleted or paused since its timer came due.
         return
     if schedule.wake_at <= turn.now:
         turn.state.timetable.put(_work_off(turn, schedule), schedule)
     else:
-        # The clock was set back since. The timer was taken out of the window and is needed again.
+        # The clock was set back since. The timer was taken out of the window, so register it again.
         turn.state.timers.register_timer(schedule.key, schedule.wake_at)
 
 
 def _work_off(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:
+    """Decide the queued tick and then the due ticks, at most `_AT_ONCE`. Returns the schedule with its next timer.
+
+    If more ticks are due, the timer is set to an instant that has passed, so the schedule comes up again at once.
+    """
     if schedule.queued is not None and not _is_busy(turn, schedule):
         schedule = attrs.evolve(_start(turn, schedule, schedule.queued), queued=None)
     for _ in range(_AT_ONCE):
@@ -154,15 +159,15 @@ def _work_off(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:
         if schedule.next_at is None or schedule.next_at > turn.now:
             break
         if schedule.queued is not None and schedule.job.catch_up is CatchUp.ALL:
-            # All of them are to run, one after the other: they stand in line behind the one that is queued, and that
-            # line costs nothing, because it is the plan itself. The end of the run wakes the schedule.
+            # All ticks must run, one after the other. They line up behind the queued one, and that line costs nothing,
+            # because the plan itself is the line. The end of the run wakes the schedule.
             return attrs.evolve(schedule, wake_at=None)
         schedule = _tick(turn, schedule, schedule.next_at)
     return attrs.evolve(schedule, wake_at=schedule.next_at)
 
 
 def _leave_out_missed(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:
-    """Pass over the ticks that are too late and that the policy does not catch up."""
+    """Skip the ticks that are later than `schedule_grace` and that the policy does not catch up."""
     config = turn.state.config
     due = schedule.next_at
     in_time = turn.now - from_duration("schedule_grace", config.schedule_grace)
@@ -190,7 +195,7 @@ def _leave_out_missed(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:
 
 
 def _tick(turn: Turn, schedule: ScheduleRecord, at: int) -> ScheduleRecord:
-    """Decide one tick: it starts a run, waits for the end of the last one, or is left out."""
+    """Decide one tick: it starts a run, waits for the end of the last run, or is skipped."""
     schedule = attrs.evolve(schedule, done_until=at, next_at=schedule.next_after(at))
     if schedule.job.overlap is Overlap.ALLOW or not _is_busy(turn, schedule):
         return _start(turn, schedule, at)
@@ -200,13 +205,13 @@ def _tick(turn: Turn, schedule: ScheduleRecord, at: int) -> ScheduleRecord:
 
 
 def _is_busy(turn: Turn, schedule: ScheduleRecord) -> bool:
-    """Whether the last run is unfinished. One that was purged has ended, and one that is damaged holds up nobody."""
+    """Whether the last run is unfinished. A purged run has ended, and a damaged run must not block the schedule."""
     run = None if schedule.last_key is None else turn.state.readable(schedule.last_key)
     return run is not None and not run.status.is_terminal
 
 
 def _start(turn: Turn, schedule: ScheduleRecord, tick: int) -> ScheduleRecord:
-    """Start the run of a tick. Where its id is taken the tick has its run: of a schedule of this name before, say."""
+    """Start the run of a tick. If its id exists, that is its run: perhaps from an earlier schedule of this name."""
     id = run_id(schedule.name, tick)
     try:
         run = turn.state.find(id) or _start_run(turn, schedule, id)

@@ -1,8 +1,8 @@
-"""Pure decisions: a workflow sends an event itself, or an event that has lost its target looks for another.
+"""A workflow sends an event itself, or an event has lost its target and is offered to other workflows.
 
-What a body sends is decided as if a client had sent it, and then the body goes on, or is told why it was refused. Both
-are one decision and so one commit: replay never sends it again, and no crash comes between. The event is delivered
-before the body goes on, so that it counts, and is heard, before whatever the body does next.
+What a body sends is decided as if a client had sent it. Then the body continues, or gets the error. Both are one
+decision and so one commit: replay never sends the event again, and no crash can come in between. The event is delivered
+before the body continues, so it takes effect before anything that the body does next.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ REFUSALS = (CodecError, EventTypeMismatch, PayloadTooLarge, PendingEventsFull, W
 
 
 def check_send(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """A body sends an event: that follows once every wait was looked at, so that the event overtakes nothing."""
+    """A body sends an event. It is sent after every wait was looked at, so that it overtakes no pending event."""
     turn.messages.send(EventSent(loaded.record.key, wait.position))
 
 
 def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """Send what a body sends, and let it go on; or raise in it why that cannot be sent."""
+    """Send an event for a body and let the body continue, or raise the refusal in it. By letter for another shard."""
     op = wait.op
     assert isinstance(op, EventSend)
     assert wait.input is not None, "the runner has packed the payload"
@@ -64,13 +64,13 @@ def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
             put_off_one(turn, EventSent(loaded.record.key, wait.position))
             return
         status, outcome = EntryStatus.ERROR, pack_error(refusal)
-    # Another branch of the same workflow may have taken the event, and may have ended this one or the whole workflow.
+    # Another branch of the same workflow may have taken the event, and may have ended this branch or the workflow.
     if turn.state.loaded.get(loaded.record.key) is loaded and loaded.session.waits.get(wait.position) is wait:
         feed(turn, loaded, wait, status, outcome)
 
 
 def send_for(turn: Turn, message: EventSubmitted) -> None:
-    """Send what a body of another shard sends, and tell it what has become of that."""
+    """Send an event for a body of another shard, and answer whether it was accepted."""
     error: str | None = None
     try:
         send(turn, *accept(turn, message.operation))
@@ -80,7 +80,7 @@ def send_for(turn: Turn, message: EventSubmitted) -> None:
 
 
 def operation_of(op: EventSend, payload: str) -> SendEvent:
-    """The operation with which a client would send this."""
+    """The operation with which a client would send the same event."""
     event = op.event
     return SendEvent(
         name=event.name,
@@ -94,8 +94,11 @@ def operation_of(op: EventSend, payload: str) -> SendEvent:
 
 
 def _own_problem(loaded: Loaded, op: EventSend) -> str | None:
-    """Why another branch of the sender cannot take such an event: its type cannot be stored. The workflow is parked
-    before it sends. If it were parked by its own event, it would send that again once its code is repaired."""
+    """Why another branch of the sender cannot take this event: the payload type in its code cannot be stored.
+
+    Then the workflow is parked before it sends. If its own event parked it, it would send that event again once its
+    code is repaired.
+    """
     for row in loaded.rows.values():
         if (row.name, row.event_key) == (op.event.name, op.key):
             wait = loaded.session.waits[row.position]
@@ -108,7 +111,7 @@ def _own_problem(loaded: Loaded, op: EventSend) -> str | None:
 
 
 def _is_awaited_later(turn: Turn, operation: SendEvent) -> bool:
-    """Whether a wait for an event was put off: once it was looked at, the event may need no room."""
+    """Whether a wait for this event was put off. Once that wait is looked at, the event may need no room."""
     target = None if operation.to is None else turn.state.find(operation.to)
     keys = turn.state.put_off if target is None else (target.key,)
     waiting = (row for key in keys for row in waits_put_off(turn, key))
@@ -116,12 +119,12 @@ def _is_awaited_later(turn: Turn, operation: SendEvent) -> bool:
 
 
 def reoffer(turn: Turn, message: EventMoved) -> None:
-    """An event has lost its target: it becomes untargeted, under a new number, and may wake a waiter at once."""
+    """An event has lost its target: it becomes untargeted, under a new serial, and may wake a waiter at once."""
     if is_expired(turn, message.event):
         return
-    # Its retention counts from now: it may have waited in the mailbox for years.
+    # Its retention counts from now, because it may have been in the mailbox for years.
     again = attrs.evolve(message.event, serial=turn.state.next_serial(), target=None, since=turn.now, mark=None)
     takers = offer(turn, again)
     if takers == () and not turn.state.archive.is_buried(again):
-        # Whether there is room is not asked: it was accepted before, and must not be lost to a limit of today.
+        # Without a check for room: it was accepted before, and must not be lost to a limit that is reached now.
         turn.state.post.put_event(again)

@@ -1,4 +1,9 @@
-"""A workflow is started: the same call under the same id finds the first one."""
+"""A workflow is started: by a caller, by a parent in this shard or another, or by a schedule.
+
+Starting is idempotent by id. `register_workflow` runs the body at once, in the decision that stores the workflow.
+`store_workflow` only stores it, and the body begins after the commit. Both make the events that were sent to the id
+before into the workflow's mailbox.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +35,16 @@ from durable.runner.definitions import WorkflowDef
 
 
 def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
-    """Begin a workflow; the same call under the same id again finds the first one."""
+    """Start a workflow. A repeat of the same call under the same id returns the first workflow.
+
+    Raises `WorkflowAlreadyExists`, with the difference, if the id belongs to another call.
+    """
     state = turn.state
-    known = state.find(op.id)
-    if known is not None:
-        if (problem := difference(known, op)) is not None:
-            raise WorkflowAlreadyExists(op.id, known.name, problem)
-        return known
+    stored = state.find(op.id)
+    if stored is not None:
+        if (problem := difference(stored, op)) is not None:
+            raise WorkflowAlreadyExists(op.id, stored.name, problem)
+        return stored
     definition = op.definition or state.registry.get(op.name, op.version)
     check_payload(turn, f"{definition.label}: arguments", op.input)
     if len(op.tags) > state.config.max_tags:
@@ -56,7 +64,11 @@ def register_workflow(
     arguments: Arguments | None = None,
     **more: Any,
 ) -> WorkflowRecord:
-    """Store a new workflow and run its body, unless it is to start later."""
+    """Store a new workflow and run its body, unless it starts later.
+
+    While `Trials.stores_first` is set, the body runs only after the commit, so that a body that kills the process
+    belongs to a stored workflow.
+    """
     state = turn.state
     is_delayed = start_at > turn.now
     record = WorkflowRecord(
@@ -85,7 +97,10 @@ def register_workflow(
 
 
 def store_workflow(turn: Turn, id: str, *, name: str, version: int, input: str, **more: Any) -> WorkflowRecord:
-    """Store a new workflow whose body begins after this commit. Its code need not be known here."""
+    """Store a new workflow whose body begins after this commit.
+
+    Its code need not be registered here. If it is missing when the body should begin, the workflow is parked.
+    """
     state = turn.state
     record = WorkflowRecord(
         key=state.next_serial(),

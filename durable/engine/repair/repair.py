@@ -1,7 +1,7 @@
-"""Pure decisions: an operator replaces a recorded result by a value, and the workflow goes on with that.
+"""Repair: an operator replaces a recorded result by a value, and the workflow continues with that.
 
-The history is replayed with the value first; nothing is written if what is recorded later would not fit any more. The
-entry of the repair keeps the value and the reason, and the one that it replaces stays.
+The history is first replayed with the new value. If later entries no longer fit, the repair is refused and nothing is
+written. The entry that was replaced stays in the history; the entry of the repair holds the new value and the reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from durable.runner.past import NOTES, Past, Repair, effective
 
 
 def _coder_of_step(turn: Turn, op: RepairWorkflow) -> Coder | DurableError:
-    """The coder of the result that is to be replaced, or why it cannot be. Raises `WorkflowNotFound`."""
+    """The coder for the result to replace, or why it cannot be replaced. Raises `WorkflowNotFound`."""
     record = turn.state.record(op.id)
     if record.status in (WorkflowStatus.SUCCEEDED, WorkflowStatus.CANCELLED):
         return WorkflowTerminated(record.id, record.status)
@@ -33,14 +33,14 @@ def _coder_of_step(turn: Turn, op: RepairWorkflow) -> Coder | DurableError:
     target = _recorded_at(history, op.position)
     if target is None:
         return CannotRepair(record.id, op.position, _nothing_to_repair(history, op.position))
-    # Up to the entry in question, which may be what cannot be read.
+    # Only up to the entry to replace, which may be the one that cannot be read.
     before = [entry for entry in effective(history) if entry.seq < target.seq or entry.kind is EntryKind.PATCH]
     tried = try_out(turn, record, before)
     if isinstance(tried, Misfit):
         return CannotRepair(record.id, op.position, tried.detail)
     wait = tried.waits.get(op.position)
     if wait is None or (wait.kind, wait.name) != (target.kind, target.name):
-        return CannotRepair(record.id, op.position, f"the code at hand does not wait for {target.name} there")
+        return CannotRepair(record.id, op.position, f"the current code does not wait for {target.name} there")
     coder = tried.session.coder_of(wait.op)
     if coder is None:
         return CannotRepair(record.id, op.position, f"a {target.kind.value} has no result that could be replaced")
@@ -48,7 +48,7 @@ def _coder_of_step(turn: Turn, op: RepairWorkflow) -> Coder | DurableError:
 
 
 def decide_repair_workflow(turn: Turn, op: RepairWorkflow) -> DurableError | None:
-    """Replace a result, and go on with it unless the workflow has failed: then it can be retried."""
+    """Replace a result. A parked or waiting workflow continues with it; a failed one can be retried afterwards."""
     coder = _coder_of_step(turn, op)
     if isinstance(coder, DurableError):
         return coder
@@ -67,7 +67,7 @@ def decide_repair_workflow(turn: Turn, op: RepairWorkflow) -> DurableError | Non
     seq = last_seq(history) + 1
     note = HistoryEntry(seq, op.position, EntryKind.REPAIRED, target.name, EntryStatus.OK, text, turn.now)
     tried = try_out(turn, record, [*history, note])
-    # More than one result may be unreadable: then they are replaced one after the other, and it is parked meanwhile.
+    # More than one result may be unreadable. Then they are replaced one by one, and the workflow stays parked.
     are_more = isinstance(tried, Misfit) and tried.reason is record.park_reason is ParkReason.UNREADABLE
     if isinstance(tried, Misfit) and not are_more:
         return CannotRepair(record.id, op.position, tried.detail)
@@ -80,15 +80,16 @@ def decide_repair_workflow(turn: Turn, op: RepairWorkflow) -> DurableError | Non
 
 
 def _nothing_to_repair(history: list[HistoryEntry], position: str) -> str:
+    """Why there is no result to replace at a position, and which positions have one."""
     recorded = effective(history)
     needed = {entry.seq for entry in Past(history).entries}
     if any(entry.position == position and entry.seq not in needed for entry in recorded):
-        return "its round is over: what it has learnt is in the state of the round after it"
-    # Of a loop only the round that runs: what those before it have learnt is in its state.
+        return "its round is over, and its result is part of the state of the next round"
+    # Of a loop, only the current round can be repaired: earlier results are part of its state.
     return nothing_there(Past(history).entries)
 
 
 def _recorded_at(history: list[HistoryEntry], position: str) -> HistoryEntry | None:
-    """The result that is recorded at a position, as it stands now."""
-    found = [entry for entry in Past(history).entries if entry.position == position and entry.kind not in NOTES]
-    return found[-1] if found and found[-1].status is not EntryStatus.RETRY else None
+    """The result at a position, with earlier repairs applied. None if there is none, or only a failed attempt."""
+    entries = [entry for entry in Past(history).entries if entry.position == position and entry.kind not in NOTES]
+    return entries[-1] if entries and entries[-1].status is not EntryStatus.RETRY else None

@@ -1,7 +1,8 @@
-"""Pure decisions: a workflow that has failed or is parked goes on from where it stopped, with its children.
+"""Retry: a failed or parked workflow continues where it stopped, with its children.
 
-First the history is replayed as it would be; nothing is written if that does not fit, or fails again. What was recorded
-stays: the entry of the retry says what is void.
+First a plan is made, and the history is replayed as it would be with it. If it does not fit, or fails again, the retry
+is refused and nothing is written. Then the plan is carried out, children first. The history keeps all its entries; the
+entry of the retry says which of them no longer count.
 """
 
 from __future__ import annotations
@@ -47,28 +48,28 @@ from durable.runner.results import Failed
 
 @attrs.define(eq=False)
 class _Plan:
-    """What is to be done so that a workflow goes on: the note in its history, and the children that go on with it."""
+    """How a workflow will continue: the entry for its history, and the children that continue with it."""
 
     record: WorkflowRecord
     note: HistoryEntry
     retried: list[_Plan] = attrs.field(factory=list)
-    # Each with its call, if the code calls it in another way by now.
+    # Each with its call, because the current code may call it with another version or other arguments.
     restarted: list[tuple[WorkflowRecord, dict[str, Any]]] = attrs.field(factory=list)
     # Children of other shards, each with its call: they are asked to go on by letter.
     elsewhere: list[tuple[WorkflowRecord, dict[str, Any]]] = attrs.field(factory=list)
 
 
 def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
-    """Let a failed or parked workflow go on. Raises `WorkflowNotFound`."""
+    """Let a failed or parked workflow continue. Raises `WorkflowNotFound`."""
     record = turn.state.record(op.id)
     if record.status is WorkflowStatus.PARKED:
         return _unpark(turn, record)
     if record.status is not WorkflowStatus.FAILED:
-        return CannotRetry(record.id, f"only what has failed or is parked can be, and it is {record.status.value}")
+        return CannotRetry(record.id, f"only a failed or parked workflow can be, and it is {record.status.value}")
     parent = None if is_kept(record) or record.parent_key is None else turn.state.readable(record.parent_key)
     if parent is not None and parent.status.is_terminal:
-        # It would go on without anybody to end with.
-        return CannotRetry(record.id, f"its parent {parent.id!r} has ended; retry that, or fork this one")
+        # It would run on without a parent to end with.
+        return CannotRetry(record.id, f"its parent {parent.id!r} has ended; retry the parent, or fork this workflow")
     plan = _plan(turn, record)
     if isinstance(plan, DurableError):
         return plan
@@ -77,11 +78,12 @@ def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
 
 
 def _unpark(turn: Turn, record: WorkflowRecord) -> DurableError | None:
+    """Let a parked workflow continue. Its history does not change, so there is nothing to plan."""
     if record.park_reason is ParkReason.CRASHED:
-        # Whether it takes the process down again is seen in the next batch, when this is committed.
+        # It may take the process down again, so its body runs in the next batch, after this is committed.
         turn.state.workflows.mark_resumed(turn.state.workflows.count_crashes(record, 0), record.wake_at)
         turn.effects.append(Follow(ResumeWorkflow(record.key)))
-        # Until then nothing may answer its waits: it would overtake what came while it was parked.
+        # Until then nothing may answer its waits: a new event would overtake those that came while it was parked.
         waits = turn.state.waits.of(record.key)
         for position in [position for position, wait in waits.items() if wait.kind is EntryKind.EVENT]:
             put_off_one(turn, LookAgain(record.key, position))
@@ -89,58 +91,58 @@ def _unpark(turn: Turn, record: WorkflowRecord) -> DurableError | None:
     if load(turn, record) is not None:
         return None
     current = turn.state.by_key(record.key) or record
-    # It may also have fitted, and ended at once.
+    # Otherwise it fitted, and ended at once.
     parked = current.status is WorkflowStatus.PARKED
     return CannotRetry(record.id, f"it is still parked: {current.park_detail}") if parked else None
 
 
 def _plan(turn: Turn, record: WorkflowRecord) -> _Plan | DurableError:
-    """What retrying a failed workflow takes, or why it cannot be."""
+    """The plan for retrying a failed workflow, or why it cannot be retried."""
     history = turn.state.chronicle.of(record.key)
-    learnt = [entry for entry in Past(history).entries if entry.kind not in NOTES]
-    if learnt and Position(learnt[-1].position).undo_scope is not None:
+    results = [entry for entry in Past(history).entries if entry.kind not in NOTES]
+    if results and Position(results[-1].position).undo_scope is not None:
         return CannotRetry(record.id, _why_undone(turn, record, history))
-    note = _retried(record, learnt, last_seq(history) + 1, turn.now)
+    note = _retried(record, results, last_seq(history) + 1, turn.now)
     tried = try_out(turn, record, [*history, note])
     if isinstance(tried, Misfit):
         return CannotRetry(record.id, tried.detail)
     if isinstance(tried.result, Failed):
         error_type, message = error_summary(pack_error(tried.result.error))
         problem = (
-            f"with the code at hand what is recorded ends in {error_type}: {message}; "
-            "deploy the code that mends it, repair the result that it stumbles over, or fork it from an earlier step"
+            f"under the current code its history ends in {error_type}: {message}; "
+            "deploy a fix, repair the recorded result that causes it, or fork it from an earlier step"
         )
         return CannotRetry(record.id, problem)
     plan = _Plan(record, note)
     refusals = (
-        *(_plan_tied(turn, plan, entry) for entry in learnt if entry.kind is EntryKind.SPAWN),
+        *(_plan_tied(turn, plan, entry) for entry in results if entry.kind is EntryKind.SPAWN),
         *(_plan_child(turn, plan, wait) for wait in tried.waits.values()),
     )
     return next((refusal for refusal in refusals if refusal is not None), plan)
 
 
 def _why_undone(turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]) -> str:
-    """Why a workflow that has undone its steps cannot go on, and from where it can be forked."""
+    """Why a workflow that has undone its steps cannot continue, and from where it can be forked."""
     tried = try_out(turn, record, history)
     undone = [] if isinstance(tried, Misfit) else tried.undone
-    where = f"{undone[0].position}, where {undone[0].op} stands" if undone else "before the first step that was undone"
-    return f"what it had done was undone; start another run, or fork it from {where}"
+    where = f"{undone[0].position}, the position of {undone[0].op}" if undone else "a step before the first undone one"
+    return f"its steps were undone; start another run, or fork it from {where}"
 
 
-def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
-    """The note that a workflow was retried: if the last thing it learnt was an error, that is void."""
+def _retried(record: WorkflowRecord, results: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
+    """The entry of a retry. If the last result was an error, it no longer counts, and the step runs again."""
     position = ""
     void: list[int] = []
-    if learnt and learnt[-1].status is EntryStatus.ERROR:
-        position = learnt[-1].position
-        # With its failed attempts: the step begins anew.
-        void = [entry.seq for entry in learnt if entry.position == position]
+    if results and results[-1].status is EntryStatus.ERROR:
+        position = results[-1].position
+        # Together with its failed attempts, so that the step has all attempts again.
+        void = [entry.seq for entry in results if entry.position == position]
     retried = Retried(void, max(0, now - (record.finished_at or now)))
     return HistoryEntry(seq, position, EntryKind.RETRIED, "retry", EntryStatus.OK, retried.text(), now)
 
 
 def _plan_tied(turn: Turn, plan: _Plan, entry: HistoryEntry) -> DurableError | None:
-    """A child that was spawned to end with its parent begins anew with it, if it has ended for that."""
+    """A spawned child that was cancelled only because its parent had ended starts again with the parent."""
     child = turn.state.find(json.loads(entry.outcome)) if entry.status is EntryStatus.OK else None
     if child is None or child.parent_key != plan.record.key:
         return None
@@ -163,7 +165,7 @@ def _restart(turn: Turn, plan: _Plan, child: WorkflowRecord, call: dict[str, Any
 
 
 def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | None:
-    """A child that has ended with its parent, or has made it fail, goes on with it."""
+    """A child that was cancelled with its parent starts again. A child whose failure failed its parent is retried."""
     parent = plan.record
     child = _awaited(turn, parent, wait)
     if child is None or child.status is WorkflowStatus.SUCCEEDED:
@@ -199,7 +201,7 @@ def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> DurableError | 
 
 
 def _awaited(turn: Turn, parent: WorkflowRecord, wait: WaitCondition) -> WorkflowRecord | None:
-    """The child of its own that a workflow waits for here, if it is there."""
+    """The workflow's own child that it waits for here, if it exists."""
     if wait.kind is EntryKind.CHILD:
         child = turn.state.find(child_id_of(parent, wait.op, wait.position))
         is_own = child is not None and child.parent_place == place(parent.round, wait.position)
@@ -222,7 +224,7 @@ def _hears_of_it_yet(turn: Turn, plan: _Plan, child: WorkflowRecord) -> CannotRe
 
 
 def _carry_out(turn: Turn, plan: _Plan) -> None:
-    """Children first: their parent must not find them ended."""
+    """Children first: their parent must not find that they have ended."""
     state, record = turn.state, plan.record
     for inner in plan.retried:
         _carry_out(turn, inner)

@@ -46,8 +46,9 @@ ids, broadcasts that were taken), `timetable` (schedules), `trials` and `deaths`
 crash), `family` (children), `bodies` (live sessions), `outbox` (letters to and from other shards).
 
 A store may have several shards. A state belongs to one of them and never changes data of another. It may read there:
-`by_key` and `find` return what the other shard committed last. To change something there, a decision posts a letter
-(`Outbox.post`). The letter is part of the batch, so it exists exactly if the commit does.
+`by_key`, `find` and `Chronicle.of` return what the other shard committed last; queries such as `living_children` see
+this shard only. To change something in another shard, a decision posts a letter (`Outbox.post`). The letter is part of
+the batch, so it is sent exactly if the batch is committed.
 
 Nothing here decides anything: no policy, no clock, no reply.
 """

@@ -21,7 +21,10 @@ _NEVER = 1 << 62
 
 
 class Archive:
-    """Broadcasts that were taken, dead letters and senders' ids."""
+    """Broadcasts that were taken, dead letters and senders' ids.
+
+    Nothing here is cached: a read that the open batch cannot answer goes to the store.
+    """
 
     def __init__(self, backend: Backend) -> None:
         # The open batch; the state replaces it after each commit.
@@ -58,13 +61,13 @@ class Archive:
         self.batch.taken_put[taken.workflow_key, taken.name, taken.event_key] = taken
 
     def forget_taken(self, name: str, event_key: str, oldest: PendingEvent | None) -> None:
-        """Forget who took broadcasts that no longer exist: those before `oldest`, or all if none is left."""
+        """Forget which workflows took broadcasts that no longer exist: those before `oldest`, or all if it is None."""
         self.batch.taken_swept[name, event_key] = _NEVER if oldest is None else oldest.serial
 
     # --- dead letters and sent events -----------------------------------------------------------------------------
 
     def put_letter(self, letter: DeadLetter) -> None:
-        """Keep an event that nobody will take."""
+        """Keep an event that no workflow will take."""
         self.batch.letters_put[letter.id] = letter
 
     def letter(self, id: int) -> DeadLetter | None:

@@ -52,7 +52,11 @@ class Death(NamedTuple):
 
 
 class Deaths:
-    """The deaths that are not cleared yet, by workflow. Each is cleared on its own."""
+    """The deaths that are not cleared yet, by workflow. Each is cleared on its own.
+
+    The mark has room for a fixed number of them. It outlives the process but not the machine, and a change of it takes
+    effect at once and not with a commit.
+    """
 
     def __init__(self) -> None:
         self._mark: Mark = [0] * MARK_CELLS

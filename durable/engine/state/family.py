@@ -1,4 +1,8 @@
-"""The children of a workflow, over the store and the open batch."""
+"""The children of a workflow, over the store and the open batch.
+
+A child knows its parent's key; a parent has no list of its children. So these functions search, and are called only
+when a workflow ends or is described. They see the children in this shard only.
+"""
 
 from __future__ import annotations
 

@@ -170,6 +170,8 @@ class Postbox:
         return count
 
     def _count(self, event: PendingEvent, change: int) -> None:
+        """Keep the cached counts right. A count that is missing is first read from the store, which does not include
+        the open batch. So every change of the batch must be counted here."""
         if event.target is not None:
             self._change((None, False, event.target, None), change)
         elif event.unstarted is not None:
@@ -183,6 +185,7 @@ class Postbox:
         self._pending[box] = self.pending_count(name, taken=taken, target=target, unstarted=unstarted) + change
 
     def _mail(self, target: int | None, change: int) -> None:
+        """Keep the count in the live body right, if it has been counted."""
         loaded = None if target is None else self._loaded.get(target)
         if loaded is not None and loaded.mail is not None:
             loaded.mail += change

@@ -48,7 +48,10 @@ def _sound(record: WorkflowRecord | None) -> WorkflowRecord | None:
 
 
 class State:
-    """Records, live bodies and indexes, over a store and an open batch."""
+    """Records, live bodies and indexes, over a store and an open batch.
+
+    Only the coordinator's thread may use it. Reads see everything that was decided before in the same batch.
+    """
 
     def __init__(self, backend: Backend, registry: Registry[WorkflowDef[Any, Any]], codec: Codec, config: EngineConfig):
         self.backend = backend
@@ -201,6 +204,7 @@ class State:
         self._let_go.clear()
 
     def _evict(self) -> None:
+        """Unload bodies until at most `max_loaded_workflows` are left, those unused for the longest time first."""
         excess = len(self.loaded) - self.config.max_loaded_workflows
         if excess > 0:
             # A body with waits that were put off is needed in the next batch. A rebuilt one would look at all of its
@@ -214,6 +218,7 @@ class State:
         self._spare = self._spare or Batch()
 
     def _open(self, batch: Batch) -> None:
+        """Hand the new batch to every part. A part that is missing here would write into a batch already committed."""
         self.batch = batch
         self.workflows.next_batch(batch, min(_ENDED_MAX, self.config.max_loaded_workflows))
         self.waits.next_batch(batch)

@@ -16,7 +16,7 @@ from durable.model.schedule import ScheduleRecord, schedule_of
 
 
 class Timetable:
-    """Schedules by name and by key."""
+    """Schedules by name and by key. A schedule's key is negative, so it shares the timers with workflows."""
 
     def __init__(self, backend: Backend, timers: TimerWindow) -> None:
         # The open batch; the state replaces it after each commit.

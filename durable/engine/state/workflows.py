@@ -23,7 +23,11 @@ _SMALL = 4000
 
 
 class Workflows:
-    """The rows of workflows, as the open batch changes them."""
+    """The rows of workflows, as the open batch changes them.
+
+    Also keeps two small caches, the keys of ids and workflows that have just ended, and the set of workflows whose
+    body has never run.
+    """
 
     def __init__(self, loaded: Mapping[int, Loaded], timers: TimerWindow, chronicle: Chronicle) -> None:
         # The open batch; the state replaces it after each commit.
@@ -31,7 +35,7 @@ class Workflows:
         self._loaded = loaded
         self._timers = timers
         self._chronicle = chronicle
-        # The keys of ids that were looked up or written lately.
+        # The keys of ids that were looked up or written recently.
         self.ids: dict[str, int] = {}
         # Workflows that have just ended: callers often ask for the result right away.
         self.ended: dict[int, WorkflowRecord] = {}
@@ -122,7 +126,7 @@ class Workflows:
     # --- operators --------------------------------------------------------------------------------------------------
 
     def retry_workflow(self, record: WorkflowRecord) -> WorkflowRecord:
-        """A failed workflow continues."""
+        """A failed workflow continues. Its count of crashes starts again at 0."""
         return self._reopen(record.with_status(_RUNNING, finished_at=None, error=None, result=None, crashes=0))
 
     def restart_workflow(self, record: WorkflowRecord, now: int, **call: Any) -> WorkflowRecord:
@@ -184,6 +188,8 @@ class Workflows:
             self.ids = {loaded.record.id: key for key, loaded in self._loaded.items()}
 
     def _put(self, record: WorkflowRecord, before: WorkflowRecord) -> WorkflowRecord:
+        """Note a changed row in the batch, in its live body and in the timers. Raises `InvariantViolated` for a bug:
+        an ended workflow is changed by `_reopen` only."""
         if before.status.is_terminal:
             raise InvariantViolated(f"workflow {record.id!r} has ended; its row cannot change")
         key = record.key
@@ -202,6 +208,7 @@ class Workflows:
         return record
 
     def _reopen(self, record: WorkflowRecord) -> WorkflowRecord:
+        """Note the row of a workflow that had ended and runs again. It has no live body and no timer yet."""
         self.ended.pop(record.key, None)
         new = self.batch.workflows_new
         (new if record.key in new else self.batch.workflows_changed)[record.key] = record
