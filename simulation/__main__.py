@@ -1,7 +1,8 @@
 """The command: `python -m simulation --seed 7`, `--seeds 0:20000 --jobs 2`, `--minutes 30`.
 
-Prints figures. A seed that fails is printed with the invariant, the command that repeats it, and the smallest scenario
-that was found to break the same invariant; saved in a file it is run with `--scenario FILE`.
+Many seeds print figures, and for the first failing ones the invariant and the command that repeats it. One seed that
+fails also prints the smallest scenario found that breaks the same invariant. Save that in a file, and run it with
+`--scenario FILE`.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=COMMAND, description="Simulate engines, their clients and their faults.")
     parser.add_argument("--seed", type=int, help="run one seed; if it fails, make its scenario smaller")
     parser.add_argument("--scenario", help="run the scenario in this file")
-    parser.add_argument("--seeds", help="run the seeds A:B, or from A: on")
-    parser.add_argument("--minutes", type=float, help="go on for so long")
+    parser.add_argument("--seeds", help="run the seeds A:B without B, or from A: on")
+    parser.add_argument("--minutes", type=float, help="run for this many minutes")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes")
     return parser
 
 
 def run_one(scenario: Scenario, option: str) -> int:
-    """Run one scenario and say how it went."""
+    """Run one scenario and print how it went. Returns the exit code."""
     violation = failure(scenario)
     if violation is None:
         world = simulate(scenario)
@@ -62,7 +63,7 @@ def run_one(scenario: Scenario, option: str) -> int:
 
 
 def report(runs: Runs, seconds: float) -> int:
-    """Print what many seeds came to."""
+    """Print the figures of many seeds, and the first five failures. Returns the exit code."""
     say([*runs.figures.lines(seconds), f"{'violations':16} {len(runs.failures):>14,}"])
     for seed, violation in sorted(runs.failures.items())[:5]:
         tell(violation, f"--seed {seed}")
@@ -70,12 +71,12 @@ def report(runs: Runs, seconds: float) -> int:
 
 
 def tell(violation: Violation, option: str) -> None:
-    """Print what was broken, and the command that shows it again."""
+    """Print a violation, and the command that repeats it."""
     say([f"VIOLATION {violation}"[:2_000], *violation.notes()[:1], f"repeat it: {COMMAND} {option}"])
 
 
 def say(lines: Iterable[str]) -> None:
-    """Print some lines."""
+    """Print these lines."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 

@@ -1,6 +1,6 @@
-"""What programs call: activities that fail as planned, by the number of the attempt.
+"""The activities that programs call. They fail as planned, by the number of the attempt.
 
-They are never run by an event loop: the simulated world calls the plain functions when their time has come.
+No event loop runs them: the simulated world calls the plain functions at their time.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from durable.model.retry import Retry
 from durable.runner.definitions import activity
 
 RETRY = Retry(max_attempts=4, first_delay=0.2, factor=3.0)
-# How an activity ends after its planned failures: with a value, never, or for good at once.
+# What follows the planned failures of an activity: a value, more failures without end, or an error that ends retries.
 WELL, BADLY, STUBBORNLY = "well", "badly", "stubbornly"
 
 
 class Broken(Exception):
-    """A failure that a retry may mend."""
+    """A failure after which a retry may succeed."""
 
 
 class Stubborn(NonRetryable):
-    """A failure that no retry mends."""
+    """A failure that is not retried."""
 
 
-# The workflows that an operator has retried: he has mended what was broken, for them and for their children.
+# The workflows that an operator has retried. The cause of their failures is repaired, for them and their children.
 MENDED: ContextVar[AbstractSet[str]] = ContextVar("MENDED", default=frozenset())
 
 
 def root_of(id: str) -> str:
-    """The id of the workflow that stands at the top of the family of this one."""
+    """The id of the topmost parent of a workflow."""
     return id.partition("/")[0].partition(".")[0]
 
 
 @activity(name="simulation.work", retry=RETRY)
 def work(n: int, fails: int, ends: str) -> list[Any]:
-    """Fail as often as planned, then end as planned; a value says which attempt has made it."""
+    """Fail as often as planned, then end as planned. The value contains the number of the attempt."""
     attempt = activity_info().attempt
     if ends != WELL and root_of(activity_info().workflow_id) in MENDED.get():
         return ["mended", n]
@@ -51,29 +51,29 @@ def work(n: int, fails: int, ends: str) -> list[Any]:
 
 @activity(name="simulation.echo")
 def echo(drawn: list[Any]) -> list[Any]:
-    """What it was given: recorded by the first execution, and so the witness of what that one has drawn."""
+    """Return the argument. The history keeps it, so a replay that draws other values is noticed."""
     return drawn
 
 
 @activity(name="simulation.tidy", retry=Retry(max_attempts=None, first_delay=0.1))
 def tidy(n: int) -> list[Any]:
-    """The cleanup after a cancellation; its first attempt fails."""
+    """A cleanup after a cancellation; its first attempt fails."""
     if activity_info().attempt == 1:
         raise Broken(n)
     return ["tidied", n]
 
 
-# A step that is undone: the same, under a name by which the ledger knows it.
+# A step that can be undone: `work` under another name, by which the ledger recognizes it.
 hold = work.options(name="simulation.hold")
 
 
 @activity(name="simulation.release", retry=RETRY)
 def release(n: int, fails: int) -> list[Any]:
-    """The undo of a step: it fails as often as planned, which may be for good."""
+    """The undo of a step. It fails as often as planned, which may be more often than it is tried."""
     if activity_info().attempt <= fails:
         raise Broken(n)
     return ["released", n]
 
 
-# What may still run when a workflow is cancelled.
+# The activities that may still run when a workflow is cancelled.
 CLEANUP = (tidy, release)

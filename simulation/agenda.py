@@ -1,4 +1,4 @@
-"""Virtual time: a clock that only the simulation moves, and what is to happen when."""
+"""Virtual time: a clock that only the simulation moves, and an agenda of actions, each with its time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOON = int(NOON.timestamp()) * SECOND
 
 
 class VirtualClock:
-    """Two clocks: one that never goes back, and the wall clock, which faults may set."""
+    """Two clocks: a monotonic one, and the wall clock, which faults may set forward or back."""
 
     def __init__(self) -> None:
         # Microseconds since the beginning of the simulation.
@@ -22,7 +22,7 @@ class VirtualClock:
         self.offset = _NOON
 
     def now(self) -> int:
-        """The wall clock."""
+        """The wall clock, in microseconds."""
         return self.elapsed + self.offset
 
     def monotonic(self) -> float:
@@ -30,12 +30,12 @@ class VirtualClock:
         return self.elapsed / SECOND
 
     def sleep(self, seconds: float) -> None:
-        """Whoever sleeps by this clock moves it."""
+        """Move the clock: there is only one thread, so sleeping takes virtual time and nothing else happens."""
         self.elapsed += round(seconds * SECOND)
 
 
 class Agenda:
-    """What is to happen when; at one instant the dice decide what comes first."""
+    """Actions by time. The dice decide the order of actions at the same instant."""
 
     def __init__(self, clock: VirtualClock, dice: Dice) -> None:
         self._clock = clock
@@ -43,7 +43,7 @@ class Agenda:
         self._items: list[tuple[int, float, Callable[[], None]]] = []
 
     def add(self, delay: int, action: Callable[[], None]) -> None:
-        """Do something after some microseconds."""
+        """Call `action` after `delay` microseconds."""
         heappush(self._items, (self._clock.elapsed + delay, self._dice.random(), action))
 
     def now(self) -> int:
@@ -51,13 +51,13 @@ class Agenda:
         return self._clock.elapsed
 
     def next(self) -> int | None:
-        """When the next thing is to happen."""
+        """The time of the next action, or None."""
         return self._items[0][0] if self._items else None
 
     def is_due(self) -> bool:
-        """Whether something is to happen now."""
+        """Whether an action is due now."""
         return bool(self._items) and self._items[0][0] <= self._clock.elapsed
 
     def take(self) -> Callable[[], None]:
-        """What is to happen first."""
+        """Remove the next action and return it."""
         return heappop(self._items)[2]

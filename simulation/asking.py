@@ -1,4 +1,4 @@
-"""The row of pauses: how a program asks people, and which answers it may end with."""
+"""The row of pauses: how a program asks people, and which answers are right."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from simulation.steps import Step
 
 
 def settings_of(dice: Dice) -> dict[str, Any]:
-    """In how many milliseconds the question expires, if it does."""
+    """After how many milliseconds the question expires, or None."""
     return {"expires": dice.weighted({0: 1, 300: 2, 3_000: 3, 20_000: 3}) if dice.chance(0.5) else None}
 
 
 def run_pause(step: Step) -> Durable[Any]:
-    """Ask; the prompt is the number of the step, and an answer begins with it."""
+    """Ask. The prompt is the number of the step, and a right answer begins with it."""
     expires = step["expires"]
     try:
         answer = yield from pause(
@@ -31,16 +31,16 @@ def run_pause(step: Step) -> Durable[Any]:
 
 
 def fits_pause(step: Step, value: Any) -> bool:
-    """Whether this is an end that the pause can come to."""
+    """Whether the pause may have this value: answered, taken back, or expired if it can expire."""
     ends = [["answered", step.n], ["taken back", step.n, True]]
     return value in ends or (step["expires"] is not None and value == ["expired", step.n])
 
 
 def answer_of(number: int, client: int) -> str:
-    """What a client answers, as JSON; who answers is part of it, so that no answer can be mistaken for another."""
+    """The answer of a client, as JSON. It contains the client's number, so that no two answers are the same."""
     return f"[{number},{client}]"
 
 
 def reason_of(number: int) -> str:
-    """Why a client takes a question back."""
+    """The reason with which a client takes a question back."""
     return f"no longer asked: {number}"

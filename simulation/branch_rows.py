@@ -1,6 +1,7 @@
-"""More rows of the table: branches whose failures are values, or are skipped, and branches a few at a time.
+"""Rows of branches: `settle` and `first_success`, which handle failures, and `fan_out`, which limits how many run.
 
-Those that take failures catch what their branches raise, so that the right result is known for each of them.
+The first two catch what their branches raise, so the steps inside them may fail more often, and the right result is
+still known for each.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def _make_caught(op: str, least: int, most: int) -> Any:
 
 
 def _failure(error: BaseException) -> str:
-    """The tag of an error that a step is meant to raise; any other goes on."""
+    """The tag of an error that a step is meant to raise. Any other error is raised again."""
     if not isinstance(error, Broken | Stubborn):
         raise error
     return tag(type(error).__name__, error.args[0])
@@ -34,12 +35,12 @@ def _failure(error: BaseException) -> str:
 
 def _run_settle(step: Step) -> Durable[Any]:
     outcomes = yield from settle(*map(run, step.steps))
-    return [["fine", one.value] if isinstance(one, Returned) else ["caught", _failure(one.error)] for one in outcomes]
+    return [["fine", end.value] if isinstance(end, Returned) else ["caught", _failure(end.error)] for end in outcomes]
 
 
 def _fits_outcome(step: Step, outcome: Any) -> bool:
-    how, what = outcome
-    return fits(step, what) if how == "fine" else bool(how == "caught" and what in errors(step))
+    how, result = outcome
+    return fits(step, result) if how == "fine" else bool(how == "caught" and result in errors(step))
 
 
 def _fits_settle(step: Step, value: Any) -> bool:
@@ -47,7 +48,7 @@ def _fits_settle(step: Step, value: Any) -> bool:
 
 
 def _run_first(step: Step) -> Durable[Any]:
-    named = {f"b{place}": run(one) for place, one in enumerate(step.steps)}
+    named = {f"b{place}": run(branch) for place, branch in enumerate(step.steps)}
     try:
         won = yield from first_success(**named)
     except AllFailed as failed:
@@ -56,15 +57,15 @@ def _run_first(step: Step) -> Durable[Any]:
 
 
 def _fits_first(step: Step, value: Any) -> bool:
-    how, *rest = value
+    how, *details = value
     if how == "won":
-        key, found = rest
+        key, result = details
         winner = step.steps[int(key.removeprefix("b"))]
         # A step that never suspends wins against all that do.
-        return (at_once(winner) or not any(map(at_once, step.steps))) and fits(winner, found)
-    (failures,) = rest
+        return (at_once(winner) or not any(map(at_once, step.steps))) and fits(winner, result)
+    (failures,) = details
     names = [f"b{place}" for place in range(len(step.steps))]
-    are_right = all(error in errors(one) for one, (_, error) in zip(step.steps, failures, strict=True))
+    are_right = all(error in errors(branch) for branch, (_, error) in zip(step.steps, failures, strict=True))
     return bool(how == "none" and [name for name, _ in failures] == names and are_right)
 
 

@@ -1,6 +1,6 @@
-"""Invariants of events that find nobody: each is in one place, and a dead letter says why it died.
+"""Invariants of events that no workflow takes: each is in one place, and a dead letter gives the true reason.
 
-Asked like those of `rules`, when the ledger knows the commit.
+Rules like those of `rules`, run after the commit is booked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from simulation.violation import Violation
 
 
 def i16_an_event_is_in_one_place(ledger: Ledger, batch: Batch, now: int) -> None:
-    """Every event that was accepted is pending, taken, a dead letter, or gone for a reason: one of them, once."""
+    """An accepted event is in exactly one place: pending, taken, a dead letter, in a letter, or gone for a reason."""
     mail = ledger.mail
     for payload in mail.touched:
         places = mail.places.get(payload)
@@ -26,23 +26,23 @@ def i16_an_event_is_in_one_place(ledger: Ledger, batch: Batch, now: int) -> None
         if taken.event is not None and taken.event.expires_at is not None and taken.event.expires_at <= now:
             raise Violation("I16", f"event {taken.payload} was delivered after it had expired")
     if mail.altered:
-        raise Violation("I16", f"an event lies elsewhere now and expires at another time: {mail.altered[0]}")
+        raise Violation("I16", f"an event was moved, and expires at another time now: {mail.altered[0]}")
 
 
 def _is_right(payload: str, places: Places) -> bool:
     if not is_unreadable(payload):
         return places.count == 1
     _, _, kind = read_payload(payload)
-    # A broadcast stays for those who can read it, beside the letter, which somebody may send once more.
+    # A broadcast stays for workflows that can read it, beside its dead letter, which an operator may send again.
     return not places.taken and (places.count == 1 if kind.consume else places.count >= 1)
 
 
 def i16_a_letter_says_why(ledger: Ledger, batch: Batch, now: int) -> None:
-    """A dead letter is the event that was sent, and died of what it says."""
+    """A dead letter is the event that was sent, and its reason is true."""
     for letter in batch.letters_put.values():
         name, event_key, _ = read_payload(letter.payload_json)
         if (letter.name, letter.event_key) != (name, event_key) or not _is_true(ledger, letter, now):
-            raise Violation("I16", f"a dead letter says what is not true: {letter}")
+            raise Violation("I16", f"a dead letter gives a reason that is not true: {letter}")
 
 
 def _is_true(ledger: Ledger, letter: DeadLetter, now: int) -> bool:
@@ -53,13 +53,13 @@ def _is_true(ledger: Ledger, letter: DeadLetter, now: int) -> bool:
         return life is not None and (life.has_ended or life.was_reopened)
     event = ledger.mail.dropped.get(letter.id)
     if event is None or (not event.consume and (event.taken or ledger.mail.places[event.payload].taken)):
-        # A broadcast that somebody has taken has come to what it was for.
+        # A broadcast that a workflow took has done its work, and is dropped without a letter.
         return False
     return ledger.mail.is_old(event, now)
 
 
 def i16_an_id_is_remembered(ledger: Ledger, batch: Batch, now: int) -> None:
-    """The id of an event is known for as long as events are kept, so that it is not accepted twice."""
+    """The id of an event is remembered for as long as events are kept, so that it is not accepted twice."""
     for event_id in batch.sent_dropped:
         sent_at = ledger.mail.sent.get(event_id, now)
         if sent_at + ledger.mail.retention > now:

@@ -1,4 +1,4 @@
-"""What clients and people share: which engine they ask, and that they ask again when it has died."""
+"""What clients and people have in common: they ask the right engine, and ask again if it dies before it answers."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from simulation.scenario import Act, Verb
 
 
 class Caller:
-    """Asks one engine at a time: that of the shard which decides what is asked for."""
+    """Makes one call at a time, to the engine of the shard that decides it."""
 
-    # The engine that has been asked and has not answered yet.
+    # The engine that has a call of this caller and has not answered yet.
     _process: Process | None = None
 
     def __init__(self) -> None:
         self._engines: dict[int, Process] = {}
 
     def engine(self, shard: int) -> Process | None:
-        """Who owns a shard, if somebody does and has recovered it."""
+        """The engine that owns a shard and has recovered it, or None."""
         process = self._engines.get(shard)
         return process if process is not None and process.is_ready else None
 
     def meet(self, shard: int, process: Process | None) -> None:
-        """The engine of a shard has died, or there is a new one: what was not answered is asked again."""
+        """The engine of a shard died (None), or a new one started. A call that was not answered is made again."""
         before = self._engines.pop(shard, None)
         if process is not None:
             self._engines[shard] = process
@@ -32,12 +32,12 @@ class Caller:
             self.ask_again()
 
     def ask_again(self) -> None:
-        """Ask the same once more, in a while."""
+        """Make the same call again, after a while."""
         raise NotImplementedError
 
 
 def home_of_act(act: Act, shards: int) -> int:
-    """The shard that decides an act. Whoever sends a dead letter again looks for one where its addressee lives."""
+    """The shard that decides an act. A replay looks for a dead letter in the shard of the workflow it is sent to."""
     if act.verb is Verb.FORK:
         return workflow_home(act.run, shards)
     if act.id is None:

@@ -1,7 +1,7 @@
-"""Rows of steps that the code does otherwise after a deployment: they were changed, or they are gone.
+"""Rows of steps that differ in new code: they were changed, or removed.
 
-From some start of the process on it runs the new code. A changed step asks `patched` then, and where an old step stood
-there is `removed`. Either way the right result is known: of a changed step it says which of both it was.
+From some start of the process on, it runs the new code. There a changed step asks `patched`, and a removed step is
+replaced by `removed`. Either way the right result is known: the result of a changed step says which code made it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from simulation.dice import Dice
 from simulation.rows import ROWS, Maker, Row, errors, fits, run
 from simulation.steps import Step
 
-# Whether the process that runs now has the new code.
+# Whether the process that is running has the new code.
 NEW_CODE: ContextVar[bool] = ContextVar("simulation.new_code", default=False)
-# What `removed` is to be told of a step that is gone.
+# The name that `removed` needs for each kind of step.
 _NAMES = {"work": work.name, "sleep": Timer.name, "gather": "gather"}
 
 
 def deployment(seed: int) -> int:
-    """From which start of the process on it runs the new code: from the first one, from a later one, or never (0)."""
+    """The first start of the process that has the new code: 1 or a later one, or 0 for never."""
     return Dice(f"code {seed}").weighted({0: 1, 1: 1, 2: 4, 3: 3, 5: 2})
 
 
 def _make_changed(maker: Maker) -> Step:
-    """Two steps of which none is over at once: the old one, and the one that has replaced it."""
+    """An old step and the new one that replaces it. Neither ends without suspending."""
     op = maker.dice.weighted({"work": 2, "draw": 1, "sleep": 1})
     new = maker.step("sleep", how="for", ms=500) if op == "sleep" else ROWS[op].make(maker)
     return maker.step("changed", ROWS["work"].make(maker), new)
@@ -42,21 +42,22 @@ def _run_changed(step: Step) -> Durable[Any]:
     change = f"change {step.n}"
     is_new = NEW_CODE.get() and patched(change)
     value = yield from run(new if is_new else old)
-    # However often it is asked.
+    # A second `patched` must give the same answer.
     return ["new" if is_new else "old", step.n, value, not NEW_CODE.get() or patched(change) == is_new]
 
 
 def _fits_changed(step: Step, value: Any) -> bool:
-    how, number, what, is_the_same = value
+    how, number, result, is_the_same = value
     old, new = step.steps
-    is_known = how in ("old", "new") and number == step.n and is_the_same is True
-    return is_known and fits(new if how == "new" else old, what)
+    is_whole = how in ("old", "new") and number == step.n and is_the_same is True
+    return is_whole and fits(new if how == "new" else old, result)
 
 
 def _make_removed(maker: Maker) -> Step:
-    """One of which the body does not need the result: what has failed in the old code could not be passed over.
+    """A removed step that never fails: the new code could not skip a recorded failure.
 
-    None where a cancellation is cleaned up: without the step at which it came, the cleanup stands elsewhere.
+    Not inside a guard, where a cancellation is cleaned up: without the step at which it was raised, the cleanup would
+    get another position. There it is an ordinary step.
     """
     if maker.is_guarded:
         return ROWS["work"].make(maker)
@@ -76,7 +77,7 @@ def _run_removed(step: Step) -> Durable[Any]:
         yield from removed(_NAMES[step.steps[0].op])
     else:
         yield from run(step.steps[0])
-    # So that it is not over at once, in the new code either.
+    # So that it suspends in the new code too.
     return (yield from echo(["passed", step.n]))
 
 

@@ -1,4 +1,4 @@
-"""Rows of the table for children, awaited and spawned, and for progress that is published."""
+"""Rows of children, awaited and spawned, and of published progress."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from simulation.rows import Maker, Row, add, errors, few_rounds, fits, is_late, 
 from simulation.steps import Step, write
 from simulation.told import tell
 
-# The steps that start a child.
+# The rows whose steps start a child.
 STARTS = ("child", "spawn")
 
 
 def _make_child(maker: Maker) -> Step:
     was_known = maker.is_known
     maker.is_known = was_known and maker.dice.chance(0.5)
-    known = maker.is_known
+    is_known = maker.is_known
     was_caught, maker.is_caught = maker.is_caught, True
     inner = [maker.step("sequence", *maker.inside(1, 3)) for _ in range(few_rounds(maker))]
     rounds = maker.step("rounds", *last_owes(inner), publishes=maker.dice.chance(0.3))
     maker.is_known, maker.is_caught = was_known, was_caught
-    return maker.step("child", rounds, is_known=known, **maker.limit(0.15))
+    return maker.step("child", rounds, is_known=is_known, **maker.limit(0.15))
 
 
 def child_id(id: str, step: Step) -> str:
-    """The id of a child whose id is known outside."""
+    """The id of a child that clients know, and so may send to and cancel."""
     return f"{id}.c{step.n}"
 
 
@@ -44,7 +44,7 @@ def _run_child(step: Step) -> Durable[Any]:
 
 
 def outcome(step: Step, op: Op[Any]) -> Durable[Any]:
-    """How a child ends, as a value."""
+    """The end of a child, as a value."""
     try:
         return ["child", (yield from limited(step, op))]
     except ChildWorkflowFailed as error:
@@ -54,18 +54,21 @@ def outcome(step: Step, op: Op[Any]) -> Durable[Any]:
 
 
 def _fits_child(step: Step, value: Any) -> bool:
-    how, what = value
+    how, result = value
     if how == "child":
-        return is_late(step, what) or fits(step.steps[0], what)
+        return is_late(step, result) or fits(step.steps[0], result)
     if how == "child failed":
-        return what in errors(step.steps[0])
-    # Only clients cancel a child that its parent waits for, and they need to know its id; or the parent has itself.
+        return result in errors(step.steps[0])
+    # A child that its parent waits for is cancelled by a client, which needs to know its id, or by the parent itself.
     return bool(value == ["child cancelled", step.n] and (step["is_known"] or step.settings.get("stops")))
 
 
 def _make_spawn(maker: Maker) -> Step:
-    """A child like any other; whether it is kept, how often its result is asked for, after how long, and whether it is
-    told to stop before."""
+    """A child like those of `child`, with settings for its parent.
+
+    They say whether it outlives the parent, how often its result is awaited, after which pause, and whether it is
+    cancelled before that.
+    """
     child = _make_child(maker)
     dice = maker.dice
     settings = {
@@ -93,10 +96,10 @@ def _run_spawn(step: Step) -> Durable[Any]:
 def _fits_spawn(step: Step, value: Any) -> bool:
     outcomes = value[2:]
     late = ["child", ["late", step.n]]
-    # A child ends once: whoever asks again is told the same.
-    ends = {json.dumps(one) for one in outcomes if one != late}
+    # A child ends once: every wait for its result gets the same.
+    ends = {json.dumps(end) for end in outcomes if end != late}
     is_whole = value[:2] == ["spawned", step.n] and len(outcomes) == step["asks"] and len(ends) <= 1
-    return is_whole and all(_fits_child(step, one) for one in outcomes)
+    return is_whole and all(_fits_child(step, end) for end in outcomes)
 
 
 def _run_publish(step: Step) -> Durable[Any]:

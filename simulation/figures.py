@@ -1,4 +1,4 @@
-"""What simulations came to, in numbers."""
+"""The figures of simulations: how much happened, to show that a run without violations was not an empty run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Figures:
     operations: int = 0
     commits: int = 0
     crashes: int = 0
-    # Everything else that went wrong: commits and calls that failed, answers twice or too late, clocks, restarts.
+    # All other faults: failed commits and calls, answers that came twice or too late, clock steps, restarts.
     faults: int = 0
     workflows: int = 0
-    # Activities that began, and those that came to an answer.
+    # Activities that began, and those that returned or raised.
     activities: int = 0
     answers: int = 0
-    # Workflows that had not ended when nothing was left to happen.
+    # Workflows that still waited when nothing was left to happen.
     waiting: int = 0
     virtual_seconds: int = 0
     # Seeds in which the store has several shards, and the letters that went between them.
@@ -32,11 +32,11 @@ class Figures:
 
     @property
     def transitions(self) -> int:
-        """Whatever changes a world: an operation decided, a commit, an activity begun or ended, a crash."""
+        """Everything that changes a world: operations decided, commits, activities begun or ended, crashes."""
         return self.operations + self.commits + self.activities + self.answers + self.crashes
 
     def lines(self, seconds: float) -> list[str]:
-        """A page of them."""
+        """The figures as lines of text; `seconds` is how long the seeds took."""
         rows = attrs.asdict(self)
         rows = {"seeds": rows.pop("seeds"), "transitions": self.transitions} | rows
         page = [f"{name.replace('_', ' '):16} {number:>14,}" for name, number in rows.items()]

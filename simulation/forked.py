@@ -1,7 +1,7 @@
-"""Forks: how the ledger takes them over, and I36: a fork has learnt what its source had learnt before a position.
+"""Forks: how the ledger enters them, and I36: a fork has the entries that its source had before a position.
 
-What a fork has copied it did not learn itself. So the checker takes it out of the commit before it asks the rules, and
-the ledger knows it beforehand: the fork goes on from there like any workflow that was there before.
+The copied entries of a fork did not happen in its commit. So the checker enters them in the ledger first and removes
+them from the commit that the rules see. For the rules a fork is then a workflow that existed before.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from simulation.violation import Violation
 
 
 def take_over(ledger: Ledger, batch: Batch) -> Batch:
-    """Enter the forks of a commit into the ledger; the commit without what they have copied."""
+    """Enter the forks of a commit in the ledger. Returns the commit without the copied entries."""
     notes = [(key, entry) for key, entry in batch.history if entry.kind is EntryKind.FORKED]
     for key, note in notes if batch.workflows_new else ():
         record = batch.workflows_new.get(key)
         if record is None:
-            raise Violation("I36", f"workflow {key} was there before, and becomes a fork")
+            raise Violation("I36", f"workflow {key} existed before, and becomes a fork")
         _enter(ledger, batch, record, note)
         own = [(owner, entry) for owner, entry in batch.history if owner != key or entry.seq > note.seq]
         batch = attrs.evolve(batch, history=own)
@@ -46,9 +46,9 @@ def _enter(ledger: Ledger, batch: Batch, record: WorkflowRecord, note: HistoryEn
         trimmed = source.trimmed | {seq for owner, seq in batch.history_trimmed if owner == source.record.key}
         fork.lost = {entry.seq for entry in past} - {entry.seq for entry in copied}
         fork.trimmed = set(fork.lost)
-        if not fork.lost <= trimmed or [one for one in past if one.seq not in fork.lost] != copied:
-            what = f"{record.id}, a fork of {source.record.id} at {note.position}, has copied"
-            raise Violation("I36", f"{what} {[one.seq for one in copied]} of {[one.seq for one in past]}")
+        if not fork.lost <= trimmed or [entry for entry in past if entry.seq not in fork.lost] != copied:
+            fact = f"{record.id}, a fork of {source.record.id} at {note.position}, has copied"
+            raise Violation("I36", f"{fact} {[entry.seq for entry in copied]} of {[entry.seq for entry in past]}")
     for entry in (*past, note):
         fork.learn(entry)
     fork.absent = {*range(1, note.seq + 1)} - {entry.seq for entry in fork.entries}
@@ -57,29 +57,29 @@ def _enter(ledger: Ledger, batch: Batch, record: WorkflowRecord, note: HistoryEn
 
 
 def _past(source: Life, batch: Batch, fork: int, note: HistoryEntry) -> list[HistoryEntry]:
-    """What a workflow had learnt before a position when it was forked there, and nobody has made void.
+    """The valid entries that a workflow had before a position when it was forked there.
 
-    What it learns later in the same commit is none of it. What it has undone must not lie behind the position: the fork
-    would take it for done.
+    Entries that it adds later in the same commit do not count. None of these steps may have been undone since: the fork
+    would treat it as done.
     """
-    before = itertools.takewhile(lambda one: one != (fork, note), batch.history)
+    before = itertools.takewhile(lambda row: row != (fork, note), batch.history)
     then = Life(source.record)
     for entry in (*source.entries, *(entry for owner, entry in before if owner == source.record.key)):
         then.learn(entry)
     standing = [entry for entry in then.entries if entry.seq not in then.void]
-    is_there = [Position(note.position).covers(one.position) and one.kind not in NOTES for one in standing]
+    is_there = [Position(note.position).covers(entry.position) and entry.kind not in NOTES for entry in standing]
     past = standing[: is_there.index(True)] if True in is_there else standing
     undone = {then.held[number] for number in _undone(then.entries) - _undone(past) if number in then.held}
     scope = Position(note.position).undo_scope
     if scope is not None:
-        # A fork at an undo does that undo again, and takes nothing in its scope for done.
+        # A fork at an undo repeats that undo, and treats no step in its scope as done.
         undone = {position for position in undone if scope and not scope.covers(position)}
-    if any(one.position in undone and one.status is EntryStatus.OK for one in past):
+    if any(entry.position in undone and entry.status is EntryStatus.OK for entry in past):
         raise Violation("I36", f"{source.record.id} is forked at {note.position}, and has undone {undone} since")
     return past
 
 
 def _undone(entries: Iterable[HistoryEntry]) -> set[int]:
-    """The numbers of the steps that were undone. One whose undo has failed stays done."""
+    """The numbers of the steps that were undone. A step whose undo failed stays done."""
     well = (entry for entry in entries if entry.name == release.name and entry.status is EntryStatus.OK)
     return {json.loads(entry.outcome)[1] for entry in well}

@@ -1,6 +1,7 @@
-"""What some scenarios have on top, each from dice of its own: without it they are as they would be without this file.
+"""Additions to some scenarios: unreadable events, missing code, short retention, operators who retry and fork.
 
-Acts are made here as they are written down, as JSON; `scenario` reads them.
+Each is drawn from separate dice, so a scenario without an addition is the same as if this file did not exist. Acts are
+made in their written form, as JSON values, and `scenario` reads them.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from simulation.kinds import POISON
 from simulation.rows import ROWS, Maker
 from simulation.steps import Step, to_json
 
-# In how many scenarios somebody sends what nobody can read.
+# The share of scenarios with events that no program can read.
 _POISON_SHARE = 0.2
-# In how many the code is missing for a while.
+# The share of scenarios in which the code is missing for a while.
 _CODELESS_SHARE = 0.15
-# In how many of those whose clock is never set events are not kept for ever: that is a third of all.
+# The share, among those whose clock is never set (a third of all), in which events are kept only for a while.
 _RETENTION_SHARE = 0.3
-# In how many operators retry what has failed or is parked.
+# The share of scenarios in which operators retry workflows that failed or are parked.
 _RETRY_SHARE = 0.3
-# In how many they fork, from a step that was done.
+# The share in which operators fork workflows, at a recorded step.
 _FORK_SHARE = 0.2
-# Of the steps of programs that are made here: no other program has such numbers.
+# The first number of the steps of programs made here. No other program has such numbers.
 _FIRST_NUMBER = 500_000
 
 
 def make_poison(seed: int, sends: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Events that nobody can read, beside some of those that are sent; or nothing."""
+    """Acts that send unreadable events around the time of some of the given sends; or none."""
     dice = Dice(f"poison {seed}")
     if not dice.chance(_POISON_SHARE):
         return
@@ -40,7 +41,7 @@ def make_poison(seed: int, sends: Iterable[dict[str, Any]]) -> Iterator[dict[str
 
 
 def codeless_lives(seed: int) -> tuple[tuple[int, ...], list[int]]:
-    """After which starts of the process it has no code, and at which steps it is started again in any case."""
+    """The starts of the process after which it has no code, and the steps at which it is restarted in any case."""
     dice = Dice(f"codeless {seed}")
     if not dice.chance(_CODELESS_SHARE):
         return (), []
@@ -49,7 +50,7 @@ def codeless_lives(seed: int) -> tuple[tuple[int, ...], list[int]]:
 
 
 def short_retention(seed: int) -> dict[str, int]:
-    """For how many seconds events are kept, and how often they are looked through; empty for ever."""
+    """Settings for how many seconds events are kept, and how often they are swept; empty if they are always kept."""
     dice = Dice(f"retention {seed}")
     if not dice.chance(_RETENTION_SHARE):
         return {}
@@ -57,7 +58,7 @@ def short_retention(seed: int) -> dict[str, int]:
 
 
 def make_late_mail(seed: int) -> Iterator[dict[str, Any]]:
-    """Workflows that are started late or never, and what is sent to them before."""
+    """Acts for workflows that are started late or never, and for events sent to them before."""
     dice = Dice(f"late mail {seed}")
     client = 500
     for index in range(dice.between(1, 3)):
@@ -81,7 +82,7 @@ def make_late_mail(seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _reader(dice: Dice, number: int) -> Step:
-    """A program that waits for mail, and waits for none of it for ever."""
+    """A program that waits for mail, each time with a limit."""
     maker = Maker(dice, number)
     wait = {"event": "letter-0", "key": None, "default": True}
     waits = [maker.step("event", **wait, limit=dice.between(0, 8_000)) for _ in range(dice.between(1, 2))]
@@ -89,13 +90,13 @@ def _reader(dice: Dice, number: int) -> Step:
 
 
 def make_repairs(seed: int, ids: list[str], forkable: list[str]) -> Iterator[dict[str, Any]]:
-    """What operators do to set things right."""
+    """The acts of operators: retries and forks."""
     yield from _make_retries(seed, ids)
     yield from _make_forks(seed, forkable)
 
 
 def _make_retries(seed: int, ids: list[str]) -> Iterator[dict[str, Any]]:
-    """What operators retry: some wait until there is something to retry, some do not look."""
+    """Retries. Most wait until there is something to retry; the early ones do not look."""
     dice = Dice(f"retries {seed}")
     if not dice.chance(_RETRY_SHARE):
         return
@@ -108,7 +109,7 @@ def _make_retries(seed: int, ids: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _make_forks(seed: int, ids: list[str]) -> Iterator[dict[str, Any]]:
-    """What operators fork, and where: at some entry of the history, which few have read to its end."""
+    """Forks, each at some entry of the history, by a number that the client maps to an entry."""
     dice = Dice(f"forks {seed}")
     if not dice.chance(_FORK_SHARE):
         return

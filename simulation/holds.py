@@ -1,6 +1,6 @@
-"""Steps of programs that are undone: how they are run, and what a saga says of those inside it.
+"""Steps that can be undone: how they run, and what a saga reports about those inside it.
 
-A step that is held is undone by its release; both are known by the step's number. Knows no row and judges nothing.
+The step is a `hold`, its undo a `release`; both carry the step's number. Used by the rows; knows none of them.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from simulation.dice import Dice
 from simulation.steps import Step
 
 KEPT, UNDONE = "kept", "undone"
-# Where these stand inside a saga, one cannot say beforehand which of its steps are undone though it succeeds.
+# A saga that succeeds with one of these inside may still have undone some of its steps, and nobody can say which.
 _OPEN = {"race", "saga", "attempt", "child"}
 
 
 def as_held(work: Step, dice: Dice) -> Step:
-    """A step that works, as one that is undone: by one operation or by several, which may fail."""
+    """A `work` step as a `hold`, with an undo of one operation or of several, which may fail."""
     how = dice.weighted({"op": 2, "steps": 1})
     fails = dice.weighted({0: 6, 1: 2, 2: 1, 4: 2})
     return attrs.evolve(work, op="hold", settings=work.settings | {"undo": how, "undo_fails": fails})
 
 
 def may_fail(work: Step, dice: Dice) -> Step:
-    """A step that works, as one that often does not."""
+    """A `work` step that often fails."""
     ends = dice.weighted({WELL: 1, BADLY: 1, STUBBORNLY: 1})
     return attrs.evolve(work, settings=work.settings | {"ends": ends})
 
 
 def last_owes(rounds: list[Step]) -> list[Step]:
-    """The same rounds, but only the last one has steps that are undone: what is owed stands in the way of the next."""
+    """The same rounds with holds only in the last: a round with undos that are owed cannot continue as the next."""
     return [*map(_without_holds, rounds[:-1]), rounds[-1]]
 
 
@@ -50,7 +50,7 @@ def _without_holds(step: Step) -> Step:
 
 
 def held(step: Step) -> Op[Any]:
-    """The operation of a step that is undone."""
+    """The operation of a `hold` step, with its undo."""
     return hold(step.n, step["fails"], step["ends"]).undo(functools.partial(_undo, step))
 
 
@@ -66,9 +66,9 @@ def _release_in_steps(n: int, fails: int) -> Durable[None]:
 
 
 def run_saga(step: Step, body: Durable[Any]) -> Durable[Any]:
-    """Run what is inside as a saga: its value or its error, and the numbers of the steps that must be kept, or undone.
+    """Run the inside as a saga. Returns its value or error, and the numbers of the steps to be kept, or undone.
 
-    Of a saga that is undone it is all steps inside, though some may not have been reached.
+    For a saga that is undone, these are all steps inside, even if some were not reached.
     """
     try:
         value = yield from saga(body)
@@ -80,17 +80,19 @@ def run_saga(step: Step, body: Durable[Any]) -> Durable[Any]:
 def fits_saga(
     step: Step, value: Any, fits: Callable[[Step, Any], bool], errors: Callable[[Step], frozenset[str]]
 ) -> bool:
-    """Whether a saga may say this, given what fits its inside and which errors that may raise."""
-    how, what, numbers = value
+    """Whether a saga may have this value. `fits` and `errors` are those of the table of rows."""
+    how, result, numbers = value
     if how == KEPT:
-        return bool(numbers == _kept(step) and fits(step.steps[0], what))
-    return bool(how == UNDONE and numbers == _numbers(step) and what in errors(step.steps[0]))
+        return bool(numbers == _kept(step) and fits(step.steps[0], result))
+    return bool(how == UNDONE and numbers == _numbers(step) and result in errors(step.steps[0]))
 
 
 def _numbers(step: Step) -> list[int]:
-    return [one.n for one in step.walk() if one.op == "hold"]
+    """The numbers of all holds inside a step."""
+    return [inner.n for inner in step.walk() if inner.op == "hold"]
 
 
 def _kept(step: Step) -> list[int]:
-    is_open = any(one.op in _OPEN or one.settings.get("limit") is not None for one in step.steps[0].walk())
+    """The numbers of the holds that a successful saga must keep; empty if that is not known beforehand."""
+    is_open = any(inner.op in _OPEN or inner.settings.get("limit") is not None for inner in step.steps[0].walk())
     return [] if is_open else _numbers(step)

@@ -16,13 +16,13 @@ class Kind:
     """How events of a kind are sent and waited for."""
 
     weight: int
-    # How many names there are: few, so that workflows compete for them.
+    # How many event names there are: few, so that workflows compete for events.
     names: int
     is_targeted: bool = False
     consume: bool = True
     mode: DeliveryMode = DeliveryMode.ALL
     expire_after: float | None = None
-    # A wait that may see only some of the events must have a limit, or it might wait for ever.
+    # Whether a wait may miss events. It must have a limit then, or it might never end.
     is_choosy: bool = False
 
 
@@ -39,7 +39,7 @@ WEIGHTS = {name: kind.weight for name, kind in KINDS.items()}
 
 @functools.cache
 def event_of(name: str) -> Event[str]:
-    """The event of a name; its kind is the first part of it."""
+    """The event with this name; the name begins with its kind."""
     kind = KINDS[name.partition("-")[0]]
     return Event[str](
         name, consume_on_read=kind.consume, delivery_mode=kind.mode, expire_after=kind.expire_after
@@ -48,13 +48,15 @@ def event_of(name: str) -> Event[str]:
 
 # --- payloads -------------------------------------------------------------------------------------------------------
 
-# How the last part of the id of an event begins that nobody can read.
+# The last part of the id of an unreadable event begins with this.
 POISON = "poison"
 
 
 def payload_of(event_id: str) -> str:
-    """The payload of an event as JSON: its id, so that it is known wherever it turns up. Poison is not the text that
-    programs wait for."""
+    """The payload of an event as JSON: its id, so that it is recognized wherever it appears.
+
+    Programs wait for a string, so the payload of an unreadable event is a list.
+    """
     is_poison = event_id.rpartition("/")[2].startswith(POISON)
     return f'["{event_id}"]' if is_poison else f'"{event_id}"'
 
@@ -65,6 +67,6 @@ def is_unreadable(payload: str) -> bool:
 
 
 def read_payload(payload: str) -> tuple[str, str, Kind]:
-    """Name, key and kind of an event, which its payload begins with."""
+    """Name, key and kind of an event, from its payload."""
     name, key, _ = json.loads(payload.strip("[]")).split("/")
     return name, "" if key == "None" else key, KINDS[name.partition("-")[0]]

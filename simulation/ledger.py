@@ -1,6 +1,6 @@
-"""The ledger: what every commit that truly happened adds up to, kept beside the store and without asking it.
+"""The ledger: the sum of all commits that truly happened, kept without asking the store or the engine.
 
-It books, and judges nothing: the rules do. Every commit costs as much work as the commit is large.
+It only books. The rules judge. Booking a commit costs as much work as the commit is large.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from simulation.activities import hold, release
 from simulation.mail import Mail
 from simulation.posted import Post
 
-# The waits that have a row of their own.
+# The kinds of waits that are stored as rows.
 REGISTERED = (EntryKind.EVENT, EntryKind.PAUSE, EntryKind.RESULT)
-# What is recorded beside the outcomes of steps.
+# The kinds of entries that are not outcomes of steps.
 NOTES = (EntryKind.CANCEL, EntryKind.PATCH, EntryKind.RETRIED, EntryKind.FORKED)
 # One attempt of an activity: workflow, round, position, attempt.
 Attempt = tuple[int, int, str, int]
@@ -43,50 +43,52 @@ Asked = tuple[int, int, str]
 
 @attrs.define(eq=False)
 class Life:
-    """What is known of one workflow."""
+    """Everything that commits have said about one workflow."""
 
     record: WorkflowRecord
     seq: int = 0
-    # The workflow's own time, and the latest that is recorded of it: also when a step that is gone by now had failed.
+    # The workflow's own time; and the latest time in any entry, failed attempts and void entries included.
     at: int = 0
     latest: int = 0
-    # Of this round: the positions whose outcome is recorded, and how often and until when the others have failed.
+    # Of this round: the positions with a recorded outcome; and of the others, how often they failed, and the time of
+    # the next attempt.
     done: set[str] = attrs.field(factory=set)
     failed: dict[str, tuple[int, int]] = attrs.field(factory=dict)
     waits: dict[str, EventWait] = attrs.field(factory=dict)
-    # Unclean stops since it last made progress, or began what still runs on trial.
+    # Unclean stops since its last progress. On trial, progress does not reset it.
     stops: int = 0
     # Unclean stops while its body ran, since the last orderly stop.
     deaths: int = 0
     has_ended: bool = False
-    # Of this round: the steps that are undone if it fails, by number and in the order in which they were recorded, with
-    # their positions; and the undos that were recorded: the position, and the number of the step.
+    # Of this round: the positions of the steps to undo if it fails, by number, in the order of their entries; and the
+    # recorded undos, each with its position and the number of the step.
     held: dict[int, str] = attrs.field(factory=dict)
     released: list[tuple[str, int]] = attrs.field(factory=list)
-    # Of this round: all that was ever recorded, and the entries that were trimmed since.
+    # Of this round: all entries ever recorded, and the numbers of those that were trimmed since.
     entries: list[HistoryEntry] = attrs.field(factory=list)
     trimmed: set[int] = attrs.field(factory=set)
-    # The numbers of entries that a fork has not copied: they did not count any more, or its source had trimmed them.
+    # The numbers of entries that a fork did not copy, because they did not count any more (`absent`), or because its
+    # source had trimmed them (`lost`).
     absent: set[int] = attrs.field(factory=set)
     lost: set[int] = attrs.field(factory=set)
-    # Whether no other code than the new one has begun this round.
+    # Whether only the new code has ever run this round.
     is_modern: bool = False
     # Whether it had an activity at the last unclean stop, and has made no progress since.
     is_suspect: bool = False
-    # Of this round: the entries that a retry has made void; and whether it ever went on after its end.
+    # Of this round: the entries that a retry has made void. And whether it was ever continued after its end.
     void: set[int] = attrs.field(factory=set)
     was_reopened: bool = False
-    # Whether an operator has retried it after its crashes, and its body is rebuilt only after that commit.
+    # Whether an operator has retried it after its crashes. Its body is rebuilt only after that commit.
     is_resuming: bool = False
 
     def is_busy_alone(self) -> bool:
-        """Whether it has activities and nothing else that could make it go on: no timer, no wait and no parent."""
+        """Whether only its activities can make it continue: it has no timer, no wait and no parent."""
         record = self.record
-        has_others = record.wake_at is not None or record.parent_key is not None or bool(self.waits)
-        return record.status is WorkflowStatus.RUNNING and not has_others
+        has_wakers = record.wake_at is not None or record.parent_key is not None or bool(self.waits)
+        return record.status is WorkflowStatus.RUNNING and not has_wakers
 
     def begin_round(self, *, is_modern: bool) -> None:
-        """The history starts anew."""
+        """Clear everything about the round: its history starts again."""
         self.seq = self.at = self.latest = 0
         self.is_modern = is_modern
         self.is_suspect = False
@@ -101,12 +103,12 @@ class Life:
         self.released.clear()
 
     def learn(self, entry: HistoryEntry) -> None:
-        """One more entry."""
+        """Add an entry."""
         self.seq = entry.seq
         self.entries.append(entry)
         self.latest = max(self.latest, entry.at_us)
         if entry.kind in (EntryKind.PATCH, EntryKind.FORKED):
-            # The body was told something, and has not come any further.
+            # An answer to the body, or a note about it. Neither is progress.
             return
         self.is_suspect = False
         if entry.status is EntryStatus.RETRY:
@@ -115,24 +117,24 @@ class Life:
             return
         self.at = max(self.at, entry.at_us)
         if entry.kind is EntryKind.RETRIED:
-            self._begin_anew(entry)
+            self._retry(entry)
         elif entry.kind is not EntryKind.CANCEL:
             self.done.add(entry.position)
         if entry.name in (hold.name, release.name):
-            self._learn_of_undos(entry)
+            self._add_undo(entry)
 
-    def _begin_anew(self, note: HistoryEntry) -> None:
-        """A retry: the step that has failed is not done, and has no attempts."""
+    def _retry(self, note: HistoryEntry) -> None:
+        """A retry: the step that failed is not done any more, and has no attempts."""
         self.was_reopened = True
         self.void.update(Retried.of(note).entries)
-        lived = (one for one in self.entries if one.status is not EntryStatus.RETRY and one.seq not in self.void)
-        self.at = max((one.at_us for one in lived if one.kind is not EntryKind.PATCH), default=0)
+        valid = (entry for entry in self.entries if entry.seq not in self.void and entry.kind is not EntryKind.PATCH)
+        self.at = max((entry.at_us for entry in valid if entry.status is not EntryStatus.RETRY), default=0)
         if note.position:
             self.done.discard(note.position)
             self.failed.pop(note.position, None)
 
-    def _learn_of_undos(self, entry: HistoryEntry) -> None:
-        """A step that can be undone was done, or was undone, or could not be undone."""
+    def _add_undo(self, entry: HistoryEntry) -> None:
+        """A step that can be undone has ended, or an undo has."""
         is_well = entry.status is EntryStatus.OK
         if entry.name == release.name:
             number = json.loads(entry.outcome)[1] if is_well else error_summary(entry.outcome)[1]
@@ -142,76 +144,81 @@ class Life:
 
 
 class Ledger:
-    """The sum of all commits, and what activities have answered since the engine was opened."""
+    """The sum of all commits, and the results of activities since the engine was opened."""
 
     def __init__(self, policy: DeadLetterPolicy, retention: int, grace: float = 60, shards: int = 1) -> None:
-        # How many shards the store has, whose commit is looked at, and what lies between them.
+        # How many shards the store has; the one whose commit is being checked; and the letters between them.
         self.shards = shards
         self.shard = 0
         self.post = Post(shards)
-        # After how many seconds a tick is missed.
+        # After how many seconds a tick counts as missed.
         self.grace = grace
         self.lives: dict[int, Life] = {}
         self.ids: dict[str, int] = {}
-        # Who was started where: by parent and place.
+        # The keys of children, by the parent's key and the place.
         self.children: dict[tuple[int, str], int] = {}
         self.mail = Mail(policy, retention)
-        # Who waits for which event.
+        # Waits by event name and key, then by workflow and position. Pauses and results have the name "".
         self.waiting: dict[tuple[str, str], dict[tuple[int, str], EventWait]] = {}
+        # The results that each attempt delivered.
         self.answers: dict[Attempt, list[str]] = {}
-        # What people have tried to answer (the empty text: to take it back), and what was recorded of that.
+        # The answers that people tried to give ("" to take the question back), and the recorded one.
         self.wanted: dict[Asked, set[str]] = {}
         self.recorded: dict[Asked, str] = {}
-        # Who is to be called when a question is put, by its prompt.
+        # The functions to call when a question is asked, by its prompt.
         self.lookouts: dict[str, list[Callable[[], None]]] = {}
-        # Whom a client wanted to end without any cleanup.
+        # The ids that a client wanted to terminate.
         self.axed: set[str] = set()
-        # Whom an operator wanted to go on after a failure.
+        # The ids that an operator wanted to retry.
         self.mended: set[str] = set()
         self.progress: dict[int, Progress] = {}
         self.schedules: dict[int, ScheduleRecord] = {}
-        # Who runs on trial, and the crashes that count against each.
+        # The workflows on trial, and the crashes that count against each.
         self.suspects: dict[int, int] = {}
-        # Whether the process has any code, and whether it has the new one.
+        # Whether the process has any code, and whether it has the new code.
         self.has_code = True
         self.has_new_code = False
         self.commits = 0
 
     def life(self, id: str | None) -> Life | None:
-        """The workflow with this id, if it was ever committed."""
+        """The workflow with this id, or None if it was never committed."""
         key = self.ids.get(id or "")
         return None if key is None else self.lives[key]
 
     def asked(self, number: int) -> Asked | None:
-        """The open pause whose prompt is this number."""
+        """The open pause whose prompt is this number, or None."""
         for (key, position), wait in self.waiting.get(("", ""), {}).items():
             if wait.question is not None and wait.question.prompt == str(number):
                 return (key, self.lives[key].record.round, position)
         return None
 
     def is_here(self, key: int) -> bool:
-        """Whether a workflow lives in the shard whose commit is looked at."""
+        """Whether a workflow lives in the shard whose commit is being checked."""
         return key_home(key, self.shards) == self.shard
 
     def open(self, *, clean: bool, is_forgiven: bool, marked: int = 0) -> None:
-        """An engine has taken the shard: activities of the last one can no longer answer. `marked`: whose body ran."""
-        self.answers = {attempt: told for attempt, told in self.answers.items() if not self.is_here(attempt[0])}
+        """An engine has opened the shard: activities of the last one can no longer deliver results.
+
+        `marked` is the key of the workflow whose body ran when the last engine stopped; `is_forgiven` clears the counts
+        of such stops.
+        """
+        self.answers = {attempt: kept for attempt, kept in self.answers.items() if not self.is_here(attempt[0])}
         parents = {parent for parent, _ in self.children}
         for key, life in self.lives.items():
             if not self.is_here(key):
                 continue
-            # Left to the recovery alone: others may be woken before it by a timer or a child that comes first.
+            # Only such workflows wait for their trial: others may be woken earlier, by a timer or a child.
             life.is_suspect = not clean and key not in parents and life.is_busy_alone()
             life.stops += not clean
             life.deaths = 0 if is_forgiven else life.deaths + (not clean and key == marked)
-            # One that is to begin, and one that has begun and has learnt nothing, look the same to the next process.
+            # To the next process, a round that has not begun and one without entries look the same.
             life.is_modern = life.is_modern and life.seq > 0
 
     def book(self, batch: Batch, now: int) -> None:
         """Add a commit."""
         self.commits += 1
         for key, record in batch.workflows_new.items():
-            # A fork is known already, by what it has copied.
+            # A fork was entered before, with its copied entries (`forked`).
             life = self.lives.setdefault(key, Life(record, is_modern=self.has_new_code))
             life.record, life.has_ended = record, record.finished_at is not None
             self.ids[record.id] = key
@@ -219,11 +226,11 @@ class Ledger:
                 self.children[record.parent_key, record.parent_place] = key
         for key, record in batch.workflows_changed.items():
             life = self.lives[key]
-            # Also where nothing is left of the note of the retry.
+            # Even if the retry's note is gone, because another round began in the same commit.
             life.was_reopened = life.was_reopened or life.has_ended
             was_crashed = life.record.park_reason is ParkReason.CRASHED
             life.is_resuming = was_crashed and record.status is WorkflowStatus.RUNNING
-            # An operator gives it a clean slate.
+            # The operator's retry clears its crash counts.
             life.is_suspect = life.is_suspect and not life.is_resuming
             life.deaths = 0 if life.is_resuming else life.deaths
             life.record = record
@@ -242,7 +249,7 @@ class Ledger:
         for key in batch.suspects_dropped:
             self.suspects.pop(key, None)
         for key, entry in batch.history:
-            # Progress says nothing about another activity on trial, and a failed attempt says nothing about the body.
+            # Progress does not clear a workflow with an activity on trial, and a failed attempt is not progress.
             is_progress = entry.kind is not EntryKind.PATCH and entry.status is not EntryStatus.RETRY
             if is_progress and key not in self.suspects:
                 self.lives[key].stops = 0
@@ -254,8 +261,8 @@ class Ledger:
         self.schedules.update(batch.schedules_put)
 
     def schedule(self, name: str | None) -> ScheduleRecord | None:
-        """The schedule of this name, if it is stored."""
-        return next((one for one in self.schedules.values() if one.name == name), None)
+        """The stored schedule with this name, or None."""
+        return next((schedule for schedule in self.schedules.values() if schedule.name == name), None)
 
     def _has_ended(self, event: PendingEvent) -> bool:
         """Whether the workflow that an event was sent to has ended."""

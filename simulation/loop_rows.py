@@ -1,7 +1,7 @@
-"""The row of loops: a program in rounds, whose state carries what the rounds have come to.
+"""The row of loops: a program in rounds, whose state carries the results of the rounds.
 
-The state begins with the number of the step and with how many rounds are kept: by these the rules know what may be
-trimmed. Each round is another step, so no two of them can be mistaken for each other.
+The state begins with the number of the step and with how many rounds are kept. From these the rules know which entries
+must be trimmed. Each round is a different step, so no two rounds can be confused.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def _make_loop(maker: Maker) -> Step:
 
 
 def _make_round(maker: Maker) -> Step:
-    """Some step; often one that draws, or one that learns nothing."""
+    """A step; often one that draws, or one that records nothing."""
     op = maker.dice.weighted({"draw": 1, "constant": 1, "": 5})
     return ROWS[op].make(maker) if op else maker.some()
 
 
 @attrs.frozen
 class _Body:
-    """The body of a loop. Equal for the same step: how its state is coded is then found out once."""
+    """The body of a loop. Two bodies of one step are equal, so the coder of their state is made once."""
 
     step: Step
 
@@ -44,7 +44,7 @@ class _Body:
 def _run_round(step: Step, state: list[Any]) -> Durable[Continue[list[Any]] | Break[list[Any]]]:
     _, _, number, values, drawn = state
     if number < len(step.steps):
-        # What is drawn differs from round to round, also if it is asked for in the same way.
+        # Draws differ from round to round, although the calls are the same.
         drawn = [*drawn, str(uuid()), random().getrandbits(60)]
         values = [*values, (yield from run(step.steps[number]))]
         if step["is_late"] or number + 1 < len(step.steps):
@@ -57,8 +57,8 @@ def _run_loop(step: Step) -> Durable[Any]:
 
 
 def _fits_loop(step: Step, value: Any) -> bool:
-    how, number, values, are_different = value
-    is_whole = how == "looped" and number == step.n and are_different is True
+    how, number, values, are_draws_different = value
+    is_whole = how == "looped" and number == step.n and are_draws_different is True
     return is_whole and len(values) == len(step.steps) and all(map(fits, step.steps, values))
 
 

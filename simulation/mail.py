@@ -1,6 +1,6 @@
-"""Where every event is: pending, taken, a dead letter, or gone for a reason. Part of the ledger.
+"""Where every event is: pending, taken, a dead letter, in a letter, or gone for a reason. Part of the ledger.
 
-The payload of an event holds its sender's id of it, so that one event is known wherever it turns up.
+The payload of an event contains the id that its sender gave it, so an event is recognized wherever it appears.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ Queue = tuple[str, str, int | None]
 
 @attrs.define(eq=False)
 class Places:
-    """Where one event is, by how often."""
+    """In which places one event is, and how often in each. The sum must be 1."""
 
     pending: int = 0
     letters: int = 0
-    # In a letter from one shard to another.
+    # In letters from one shard to another.
     travelling: int = 0
     # The workflows that took it.
     taken: list[int] = attrs.field(factory=list)
-    # Expired, a broadcast that was taken and is too old, or discarded because the policy says so.
+    # Expired, discarded because of the policy, or a broadcast that was taken and is too old.
     gone: int = 0
-    # A broadcast stays pending, whoever takes it.
+    # A broadcast stays pending when a workflow takes it.
     is_broadcast: bool = False
 
     @property
     def count(self) -> int:
-        """How many places that is."""
+        """In how many places the event is. Workflows that took a broadcast do not count."""
         return self.pending + self.letters + self.travelling + self.gone + (0 if self.is_broadcast else len(self.taken))
 
 
 @attrs.frozen
 class Taken:
-    """An event that a commit gave to a wait; the serial is None if it was never pending in a commit before."""
+    """An event that a commit gave to a wait. `event` is None if it was not pending after an earlier commit."""
 
     key: int
     position: str
@@ -55,22 +55,22 @@ class Mail:
 
     def __init__(self, policy: DeadLetterPolicy, retention: int) -> None:
         self.policy = policy
-        # For how many microseconds events are kept, and the ids of their senders.
+        # For how many microseconds untargeted events, and the ids of all events, are kept.
         self.retention = retention
         self.pending: dict[int, PendingEvent] = {}
         self.queues: dict[Queue, dict[int, PendingEvent]] = {}
         self.places: dict[str, Places] = {}
         self._letters: dict[int, str] = {}
         self._serials: dict[str, int] = {}
-        # By payload, when an event expires; and the events of the last commit of which that has changed.
+        # When an event expires, by payload; and the events for which the last commit has changed that.
         self._expiries: dict[str, int | None] = {}
         self.altered: list[PendingEvent] = []
-        # When each was sent, by its sender's id.
+        # When each event was sent, by its sender's id.
         self.sent: dict[str, int] = {}
         # By workflow, name and key: the serial of the last broadcast taken.
         self.seen: dict[tuple[int, str, str], int] = {}
-        # Of the last commit: which events it touched, had not been seen before, gave to waits and took away, by serial;
-        # and the highest serial before it.
+        # Of the last commit: the events that it touched, those that appeared for the first time, those given to waits,
+        # and those removed, by serial; and the highest serial before it.
         self.touched: set[str] = set()
         self.fresh: list[str] = []
         # The marks of the commits that have stored each, as it was sent last: a dead letter may be sent again.
@@ -95,7 +95,7 @@ class Mail:
         travelled = self._book_letters(post)
         self.seen = {place: serial for place, serial in self.seen.items() if place[0] not in batch.taken_cleared}
         for key in sorted(batch.taken_cleared):
-            self._begin_anew(key)
+            self._forget_taken(key)
         self.seen.update((place, taken.serial) for place, taken in batch.taken_put.items())
         dropped = [event for serial in sorted(batch.events_dropped) if (event := self._drop(serial)) is not None]
         self.dropped = {event.serial: event for event in dropped}
@@ -117,13 +117,13 @@ class Mail:
         if batch.sent_put and self.policy is DeadLetterPolicy.DISCARD:
             self._account_discarded(batch)
         for event in travelled:
-            # A retention that is over while it travels is seen when it is back.
+            # If its retention ended while it travelled, that is noticed on arrival.
             self._account(event, now, has_ended)
         if batch.restarted:
             self._account_rounds(batch, {event.payload: event.target for event in dropped})
 
     def copy(self, key: int, entries: Iterable[HistoryEntry]) -> None:
-        """A fork has copied entries: it has taken the broadcasts among them. Other events are the source's alone."""
+        """A fork has copied these entries: it counts as a taker of the broadcasts among them, but of no other event."""
         for entry in entries:
             is_event = entry.kind is EntryKind.EVENT and entry.status is EntryStatus.OK
             places = self.places.get(entry.outcome) if is_event else None
@@ -131,23 +131,23 @@ class Mail:
                 places.taken.append(key)
 
     def find(self, payload: str) -> PendingEvent | None:
-        """The event with this payload, if it is pending."""
+        """The pending event with this payload, or None."""
         return self.pending.get(self._serials.get(payload, -1))
 
     def is_old(self, event: PendingEvent, now: int) -> bool:
-        """Whether an event in no mailbox has been kept for long enough."""
+        """Whether an untargeted event has been kept for the whole retention."""
         return event.target is None and event.since + self.retention <= now
 
     def has_to_sweep(self) -> bool:
-        """Whether something is kept that will be too old one day."""
+        """Whether an event is pending that a sweep will remove one day."""
         return any(event.target is None for event in self.pending.values())
 
     def unstarted(self) -> Iterator[PendingEvent]:
-        """What is kept for ids that are not started yet."""
+        """The pending events for ids that are not started yet."""
         return (event for event in self.pending.values() if event.unstarted is not None)
 
-    def _begin_anew(self, key: int) -> None:
-        """A workflow begins anew and may take every broadcast again."""
+    def _forget_taken(self, key: int) -> None:
+        """A workflow begins again, and may take every broadcast again."""
         for places in self.places.values():
             if places.is_broadcast:
                 places.taken = [taker for taker in places.taken if taker != key]
@@ -160,7 +160,7 @@ class Mail:
                 self.taken.append(Taken(key, entry.position, entry.outcome, self.find(entry.outcome)))
 
     def _book_letters(self, post: Post) -> list[PendingEvent]:
-        """Events that come or go in letters; those that have come."""
+        """Book the events that travel in letters. Returns those that arrived."""
         arrived = [event for letter in post.handled if (event := event_in(letter.message)) is not None]
         for event in arrived:
             self._place(event.payload).travelling -= 1
@@ -177,12 +177,12 @@ class Mail:
 
     def _place(self, payload: str) -> Places:
         self.touched.add(payload)
-        found = self.places.get(payload)
-        if found is None:
-            found = self.places[payload] = Places()
+        places = self.places.get(payload)
+        if places is None:
+            places = self.places[payload] = Places()
             self.fresh.append(payload)
             self.marks[payload] = self._mark
-        return found
+        return places
 
     def _drop(self, serial: int) -> PendingEvent | None:
         event = self.pending.pop(serial, None)
@@ -205,28 +205,28 @@ class Mail:
             self.queues.setdefault((event.name, event.event_key, event.target), {})[event.serial] = event
 
     def _account(self, event: PendingEvent, now: int, has_ended: Callable[[PendingEvent], bool]) -> None:
-        """An event that is nowhere any more must have had a reason to go."""
+        """Count a removed event as gone if there is a reason: it expired, was discarded, or is an old broadcast."""
         places = self.places[event.payload]
         has_expired = event.expires_at is not None and event.expires_at <= now
         is_discarded = self.policy is DeadLetterPolicy.DISCARD and has_ended(event)
-        # It has come to somebody; the others were not there in time.
+        # A workflow took it. Those that did not wait in time have missed it.
         is_past = not event.consume and event.taken and self.is_old(event, now)
         if not places.count and (has_expired or is_discarded or is_past):
             places.gone += 1
 
     def _account_rounds(self, batch: Batch, targets: dict[str, int | None]) -> None:
-        """What a workflow took in the same commit in which it began its next round left no entry: it was taken."""
+        """Count events as taken that left no entry: their workflow took them and began a round in the same commit."""
         for payload in sorted(self.touched):
             target = targets.get(payload)
-            # It may have lost its target before.
+            # Under this policy it may have lost its target before.
             is_open = target is None or self.policy is DeadLetterPolicy.MOVE_TO_BROADCAST
-            # What nobody can read is taken by nobody.
+            # No workflow takes an unreadable event.
             is_lost = not self._place(payload).count and not is_unreadable(payload)
             if is_lost and (is_open or target in batch.restarted):
                 self.places[payload].taken.append(min(batch.restarted))
 
     def _account_discarded(self, batch: Batch) -> None:
-        """What came in in the same commit in which its workflow ended was never seen pending."""
+        """Count events as gone that were discarded in the commit in which they arrived: their workflow ended in it."""
         records = (*batch.workflows_new.values(), *batch.workflows_changed.values())
         is_retried = any(entry.kind is EntryKind.RETRIED for _, entry in batch.history)
         if is_retried or any(record.status.is_terminal for record in records):

@@ -1,4 +1,4 @@
-"""One shard of the store of a simulation, whoever owns it now, and what goes wrong with it."""
+"""One shard of the store: its rows, its faults, and the process that owns it at the moment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulation.checker import Checker
 from simulation.process import AnswerFaults, Process, WatchedBackend
 from simulation.troubles import Fault, Trouble
 
-# Commits in a row that fail before an engine gives up: its patience is half a minute.
+# So many commits in a row fail that an engine gives up: its patience is half a minute.
 _OUTAGE = 14
 _COMMIT_FAULTS = {
     Trouble.CRASH_BEFORE_COMMIT: CommitFault.CRASH_BEFORE,
@@ -32,34 +32,34 @@ class Contested(FaultyBackend):
     def __init__(self, store: MemoryStore, checker: Checker) -> None:
         super().__init__(WatchedBackend(store, checker))
         self._store = store
-        # By the count of commits.
+        # Before which commits that happens, by count.
         self.takeovers: set[int] = set()
 
     def commit(self, batch: Batch) -> None:
         if self.commits + 1 in self.takeovers:
-            # Whoever it is dies before it does anything: an unclean stop for the next one.
+            # The other process dies before it does anything: for the next engine that is an unclean stop.
             self._store.incarnation, self._store.batch = "somebody else", 0
         super().commit(batch)
 
 
 @attrs.define(eq=False)
 class Node:
-    """A shard."""
+    """A shard of the store. The world starts and ends its processes."""
 
     number: int
     store: MemoryStore
     checker: Checker
     backend: Contested = attrs.field(init=False)
     answers: AnswerFaults = attrs.field(init=False)
-    # How often a process was started for it, the one that has it now, and whether that has code, and the new one.
+    # How often a process was started for it; the present process; whether that has any code, and whether the new code.
     lives: int = 0
     process: Process | None = None
     has_code: bool = True
     has_new_code: bool = False
-    # Until when the engine is at work on its last commit, and until when it does nothing at all.
+    # Until when the engine is busy with its last commit, and until when it is stalled.
     free_at: int = 0
     stalled_until: int = 0
-    # How many commits there were when it was last seen idle.
+    # How many commits there were at its last check while idle.
     idle_at: int = -1
     # For how long the shard has no owner when its process dies next, in milliseconds.
     orphaned: int = 0
@@ -68,8 +68,8 @@ class Node:
         self.backend = Contested(self.store, self.checker)
 
     def plan(self, faults: Iterable[Fault]) -> list[Fault]:
-        """Hand the faults of the store and of the answers to those who make them; the others come back."""
-        others: list[Fault] = []
+        """Set up the faults of commits, calls, bodies and answers. Returns the others, which the world makes."""
+        for_world: list[Fault] = []
         answers: dict[Trouble, set[int]] = {Trouble.DUPLICATE_ANSWER: set(), Trouble.LATE_ANSWER: set()}
         for fault in faults:
             if fault.trouble in _COMMIT_FAULTS:
@@ -87,23 +87,23 @@ class Node:
             elif fault.trouble in answers:
                 answers[fault.trouble].add(fault.at)
             else:
-                others.append(fault)
+                for_world.append(fault)
         self.answers = AnswerFaults(answers[Trouble.DUPLICATE_ANSWER], answers[Trouble.LATE_ANSWER])
-        return others
+        return for_world
 
     def enter(self) -> None:
-        """What happens next happens in this shard, with its code."""
+        """Make this the present shard: the next step happens here, with its code."""
         ledger = self.checker.ledger
         NEW_CODE.set(self.has_new_code)
         MENDED.set(ledger.mended)
         ledger.shard, ledger.has_code, ledger.has_new_code = self.number, self.has_code, self.has_new_code
 
     def has_work(self, process: Process) -> bool:
-        """Whether its owner has something to do now."""
+        """Whether its process has something to do now: queued calls, due timers or letters."""
         return process.coordinator.has_work() or bool(self.store.letterbox.inbox(self.number))
 
     def happened(self) -> int:
-        """How much of what was planned for its store and its answers has happened."""
+        """How many of the planned faults of its store and its answers have happened."""
         planned = [number for number in self.backend.plan if number <= self.backend.commits]
         failed = sum(call <= self.backend.calls for call in self.backend.fail_calls)
         taken = sum(number <= self.backend.commits for number in self.backend.takeovers)

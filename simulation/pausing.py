@@ -1,6 +1,6 @@
-"""Invariants of pauses: what is recorded of one is what somebody wanted, and no pause expires before its time.
+"""Invariants of pauses: a recorded answer is one that a person gave, and no pause expires before its time.
 
-Asked like those of `rules`, while the ledger does not know the commit yet.
+Rules like those of `rules`, run before the commit is booked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CANCELLED = stored_name(PauseCancelled)
 
 
 def i12_an_answer_was_given(ledger: Ledger, batch: Batch, now: int) -> None:
-    """What a workflow learns of a pause is what a person has answered to it, or that one has taken it back."""
+    """The recorded end of a pause is an answer that a person tried to give, a cancel that one asked for, or expiry."""
     for key, entry in batch.history:
         if entry.kind is not EntryKind.PAUSE:
             continue
@@ -30,16 +30,16 @@ def i12_an_answer_was_given(ledger: Ledger, batch: Batch, now: int) -> None:
             kind, _ = error_summary(entry.outcome)
             is_wanted = kind == _EXPIRED or (kind == _CANCELLED and "" in wanted)
         if not is_wanted:
-            raise Violation("I12", f"workflow {key} learns {entry.outcome} at {entry.position}; wanted was {wanted}")
+            raise Violation("I12", f"workflow {key} records {entry.outcome} at {entry.position}; wanted was {wanted}")
 
 
 def i19_a_pause_expires_in_its_time(ledger: Ledger, batch: Batch, now: int) -> None:
-    """A pause expires at its deadline or later, and only if it has one."""
+    """A pause expires only if it has a deadline, and not before it."""
     for key, entry in batch.history:
         if entry.kind is EntryKind.PAUSE and entry.status is EntryStatus.ERROR:
             wait = ledger.lives[key].waits.get(entry.position) if key in ledger.lives else None
             if wait is not None and error_summary(entry.outcome)[0] == _EXPIRED and _is_early(wait, entry):
-                raise Violation("I19", f"workflow {key} learns at {entry.at_us} that {wait} has expired")
+                raise Violation("I19", f"workflow {key} records at {entry.at_us} that {wait} has expired")
 
 
 def _is_early(wait: EventWait, entry: HistoryEntry) -> bool:

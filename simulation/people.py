@@ -1,7 +1,7 @@
-"""People: each has its eye on one question, answers it or takes it back some time after it is put, perhaps twice.
+"""People: each waits for one question, and answers it or takes it back some time after it is asked, perhaps twice.
 
-A person who was not answered because the engine died asks again, and is then told what has become of it. What a person
-is told is checked at the moment of the telling, and so is the list of all questions.
+If the engine dies before it replies, the person makes the same call again, and the reply says what happened to the
+first one. Every reply is checked when it arrives, and so is the list of open questions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from simulation.violation import Violation
 
 
 class Person(Caller):
-    """One who answers."""
+    """A person who answers one question."""
 
     def __init__(self, act: Act, *, agenda: Agenda, dice: Dice, checker: Checker) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Person(Caller):
         self._agenda = agenda
         self._dice = dice
         self._checker = checker
-        # The question, once it was seen, and whether it was answered before.
+        # The question, once the person has seen it; and whether their first answer was accepted.
         self._asked: Asked | None = None
         self._is_again = False
         self._later(act.at)
@@ -53,14 +53,14 @@ class Person(Caller):
         return self._dice.below(2_000)
 
     def ask_again(self) -> None:
-        """The engine has died before it has answered."""
+        """Repeat the present call: the engine died before it replied."""
         self._later(self._soon())
 
     def _engine_of(self, asked: Asked) -> Process | None:
         return self.engine(key_home(asked[0], self._checker.ledger.shards))
 
     def unanswered(self) -> Act | None:
-        """The call whose answer is still to come."""
+        """The call that is still waiting for its reply, if there is one."""
         return None if self._process is None else self._act
 
     # --- asking -----------------------------------------------------------------------------------------------------
@@ -73,10 +73,10 @@ class Person(Caller):
         else:
             self._process = process
             self._note_intent(self._asked)
-            process.ask(self._operation(self._asked), self._told)
+            process.ask(self._operation(self._asked), self._replied)
 
     def _look(self) -> None:
-        """Wait for the question to be put, then let some time pass."""
+        """Wait for the question to be asked, list all questions, then let some time pass."""
         ledger = self._checker.ledger
         asked = ledger.asked(self._act.number)
         if asked is None:
@@ -105,9 +105,9 @@ class Person(Caller):
             return ResumePause(id, pause_id, answer_of(self._act.number, self._act.client))
         return CancelPause(id, pause_id, reason_of(self._act.number))
 
-    # --- being told -------------------------------------------------------------------------------------------------
+    # --- replies ----------------------------------------------------------------------------------------------------
 
-    def _told(self, envelope: Envelope) -> None:
+    def _replied(self, envelope: Envelope) -> None:
         asked, self._process = self._asked, None
         assert asked is not None
         refusal = envelope.error or envelope.reply
@@ -117,7 +117,7 @@ class Person(Caller):
         elif not self._is_right(asked, refusal):
             raise Violation("I2", f"{self._act.verb.value} of {asked} was refused: {refusal!r}")
         elif isinstance(refusal, WorkflowParked) and not self._checker.ledger.has_code:
-            # It goes on when the code is back.
+            # Parked for missing code: try again until the code is back.
             self._later(self._soon())
             return
         if self._act.is_repeated and not self._is_again:
@@ -127,15 +127,15 @@ class Person(Caller):
 
     def _check_done(self, asked: Asked) -> None:
         if self._is_again:
-            raise Violation("I8", f"{asked} was answered before, and once more")
+            raise Violation("I8", f"{asked} was answered before, and a second answer was accepted")
         recorded = self._checker.ledger.recorded.get(asked)
         mine = answer_of(self._act.number, self._act.client) if self._act.verb is Verb.ANSWER else ""
-        # What it learnt just before it went on as another round is not kept.
+        # An answer that arrived just before the workflow began another round has left no entry.
         if recorded != mine and not (recorded is None and self._is_over(asked)):
             raise Violation("I1", f"{asked} was acknowledged with {mine}, recorded is {recorded}")
 
     def _is_over(self, asked: Asked) -> bool:
-        """Whether nothing is known of a question any more: it was put in a round that is over, or was trimmed."""
+        """Whether the question has left no trace: it was asked in an earlier round, or its entry was trimmed."""
         key, round, position = asked
         life = self._checker.ledger.lives[key]
         return life.record.round > round or any(
@@ -143,7 +143,7 @@ class Person(Caller):
         )
 
     def _is_right(self, asked: Asked, refusal: BaseException | DurableError) -> bool:
-        """Whether a refusal is one that a person can meet, and true."""
+        """Whether a person can meet this refusal, and it is true."""
         key, _, position = asked
         life = self._checker.ledger.lives[key]
         if isinstance(refusal, WorkflowTerminated):
@@ -151,8 +151,8 @@ class Person(Caller):
                 asked not in self._checker.ledger.recorded or self._is_over(asked)
             )
         if isinstance(refusal, WorkflowParked):
-            # Or it was, until an operator retried it in the same commit; or its code is missing, which an answer only
-            # finds out: it does not park it.
+            # It may have been parked until an operator retried it in the same commit. Or its code is missing: an answer
+            # notices that, but does not park the workflow.
             ledger = self._checker.ledger
             return self._checker.is_parked(life.record.id) or life.record.id in ledger.mended or not ledger.has_code
         if isinstance(refusal, PauseNotFound):
@@ -165,10 +165,10 @@ class Person(Caller):
 
 
 def check_list(checker: Checker, asked: Asked, listed: list[Any]) -> None:
-    """I18: what people see is what is open, in order; of the shard in which they look."""
+    """I18: the list of questions is exactly the open ones of the shard that was asked, in order."""
     shards = checker.ledger.shards
     waiting = checker.ledger.waiting.get(("", ""), {})
     here = (wait for (key, _), wait in waiting.items() if key_home(key, shards) == key_home(asked[0], shards))
     open_now = sorted(wait.serial for wait in here)
-    if (shown := [one.number for one in listed]) != open_now:
+    if (shown := [pause.number for pause in listed]) != open_now:
         raise Violation("I18", f"questions {shown} are listed, open are {open_now}")

@@ -1,7 +1,7 @@
-"""The schedules of a scenario, from dice of their own: what is created, and what operators do with it.
+"""The schedules of a scenario, from separate dice: how they are created, and what operators do with them.
 
-Each has a client that creates it, meddles with it and deletes it in the end, so that a scenario comes to rest. Acts are
-made here as they are written down, as JSON; `scenario` reads them.
+Each schedule has a client that creates it, changes it and finally deletes it, so that the scenario comes to rest. Acts
+are made in their written form, as JSON values, and `scenario` reads them.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from simulation.dice import Dice
 from simulation.rows import ROWS, Maker
 from simulation.steps import Step, to_json
 
-# In how many scenarios there are schedules: their runs are many, and most promises are about other things.
+# The share of scenarios with schedules. Not more: their runs are many, and most invariants are about other things.
 _SHARE = 0.25
 _OVERLAPS = {Overlap.SKIP: 2, Overlap.QUEUE: 3, Overlap.ALLOW: 3}
 _FIRST_NUMBER = 100_000
 
 
 def dice_of(seed: int) -> Dice:
-    """Dice of their own: a scenario without schedules is as it would be without this file."""
+    """Separate dice for schedules: a scenario without any is the same as if this file did not exist."""
     return Dice(f"schedules {seed}")
 
 
 def make_schedules(dice: Dice) -> Iterator[dict[str, Any]]:
-    """What the clients of some schedules do, or nothing."""
+    """The acts of the clients of schedules; none in most scenarios."""
     if dice.chance(_SHARE):
         for index in range(dice.between(1, 2)):
             yield from _acts(dice, index)
 
 
 def grace(dice: Dice) -> dict[str, int]:
-    """After how many seconds a tick is missed: few, so that a restart or a step of the clock takes longer."""
+    """After how many seconds a tick counts as missed: few, so that a restart or a clock step takes longer."""
     return {"schedule_grace": dice.between(1, 12)}
 
 
 def clock_steps(dice: Dice) -> Iterator[tuple[int, int]]:
-    """At which steps the clock is set forward as well, and by how many milliseconds: ticks are missed by that."""
+    """The steps at which the clock is also set forward, and by how many milliseconds, so that ticks are missed."""
     for _ in range(dice.between(0, 2)):
         yield dice.between(40, 400), dice.between(5_000, 200_000)
 
 
 def _program(dice: Dice, number: int) -> Step:
-    """Something that comes to its end by itself: no two runs could be told apart by who sends an event to them."""
+    """A program that ends without events: all runs of a schedule share it, and an event could not name one of them."""
     maker = Maker(dice, number)
     rows = (dice.weighted({"work": 4, "sleep": 2, "constant": 1, "changed": 1}) for _ in range(dice.between(1, 2)))
     return maker.step("rounds", maker.step("sequence", *[ROWS[row].make(maker) for row in rows]))

@@ -1,6 +1,6 @@
-"""The letters between shards: what lies in which inbox, kept beside the store. Part of the ledger.
+"""The letters between shards: which inbox holds which letter, kept without asking the store. Part of the ledger.
 
-It books the letters of each commit, and what the last commit has written and handled; the rules judge.
+It books the letters of each commit, and keeps those that the last commit wrote and handled. The rules judge.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ class Posted:
 
 
 class Post:
-    """All letters that were written and are not handled, and the waits that are noted for other shards."""
+    """All letters that were written and not handled, and the waits of other shards that each shard has registered."""
 
     def __init__(self, shards: int) -> None:
-        # By receiver.
+        # By the number of the receiving shard.
         self.inboxes: list[dict[LetterId, Posted]] = [{} for _ in range(shards)]
-        # Of the last commit: what it has written, and what it has handled.
+        # Of the last commit: the letters that it wrote, and those that it handled.
         self.written: list[Posted] = []
         self.handled: list[Posted] = []
-        # Letters that a commit has handled and that were not there.
+        # The letters that it handled although they were not in the inbox.
         self.unknown: list[LetterId] = []
-        # The marks of the commits that have stored each workflow, by key, and registered each wait elsewhere.
+        # The marks of the commits that stored each workflow, by key, and that registered each wait elsewhere.
         self.created: dict[int, int] = {}
         self.registered: dict[WaitId, int] = {}
         self.mark = 0
         # Every kind of letter that was ever written.
         self.kinds: set[type[Message]] = set()
-        # By shard, and by workflow and position.
+        # Registered waits of other shards: by the shard where they are registered, then by workflow and position.
         self.guests: list[dict[tuple[int, str], EventWait]] = [{} for _ in range(shards)]
 
     def read(self, batch: Batch, shard: int, mark: int) -> None:
-        """Look at the letters of a commit before it is booked."""
+        """Read the letters of a commit, before the rules run and before it is booked."""
         self.mark = mark
         self.written = [
             Posted(LetterId(mark, ordinal), shard, letter.to, read_message(letter.text))
@@ -65,7 +65,7 @@ class Post:
         self.handled = [inbox[id] for id in sorted(batch.letters_handled) if id in inbox]
 
     def book(self, batch: Batch, shard: int) -> None:
-        """Add the letters of a commit that was looked at."""
+        """Book the letters of the commit that was read last."""
         self.created.update(dict.fromkeys(batch.workflows_new, self.mark))
         for letter in self.handled:
             del self.inboxes[shard][letter.id]
@@ -76,12 +76,12 @@ class Post:
                 self.registered.setdefault(letter.message.wait, self.mark)
 
     def on_its_way(self) -> list[Posted]:
-        """Every letter that is not handled."""
+        """Every letter that is not handled yet."""
         return [letter for inbox in self.inboxes for letter in inbox.values()]
 
 
 def event_in(message: Message) -> PendingEvent | None:
-    """The event that a letter holds and that is nowhere else meanwhile: one that a single workflow takes."""
+    """The event that is in this letter and nowhere else, or None. A broadcast stays at home, so it does not count."""
     if isinstance(message, EventOffered | EventReturned | EventMoved) and message.event.consume:
         return message.event
     return None

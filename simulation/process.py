@@ -1,7 +1,7 @@
-"""One life of an engine: the coordinator, the activities that run for it, the calls that wait. A crash takes it all.
+"""One life of an engine: the coordinator, its running activities, its waiting calls. A crash throws all of it away.
 
-Everything here happens in the thread of the simulation: the coordinator works when it is told to, and an activity is
-an item of the agenda that calls the plain function when its time has come.
+Everything happens in the thread of the simulation. The coordinator processes a batch when the world calls `work_off`.
+An activity is an item of the agenda that calls the plain function at its time.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from simulation.dice import Dice
 from simulation.rows import simulated
 from simulation.violation import Violation
 
-# One for all: making one costs more than a whole scenario.
+# One codec for all processes: making one costs more than running a scenario.
 CODEC = Codec()
 # How many milliseconds an activity takes.
 _TAKES = {0: 3, 20: 4, 300: 3, 2_000: 2, 9_000: 1}
 
 
 class WatchedBackend(MemoryBackend):
-    """A store in memory whose true commits the checker sees."""
+    """A store in memory that shows every commit to the checker, before the caller gets its result."""
 
     def __init__(self, store: MemoryStore, checker: Checker) -> None:
         super().__init__(store)
@@ -50,7 +50,7 @@ class WatchedBackend(MemoryBackend):
 
 
 def _error_text(error: Exception) -> str:
-    """The stored form of an error. It is remembered: formatting a traceback costs more than a whole step."""
+    """The stored form of an error. Cached, because formatting a traceback costs more than a step."""
     name = f"{type(error).__name__}{error.args}"
     if name not in _ERRORS:
         _ERRORS[name] = pack_error(error.with_traceback(None))
@@ -61,7 +61,7 @@ _ERRORS: dict[str, str] = {}
 
 
 class AnswerFaults:
-    """Which answers of activities arrive twice, and which arrive though nobody wants them; counted over all lives."""
+    """Which results of activities arrive twice, and which arrive after a stop; counted over all lives of a shard."""
 
     def __init__(self, duplicates: set[int], late: set[int]) -> None:
         self._duplicates = duplicates
@@ -71,20 +71,20 @@ class AnswerFaults:
         self.happened = 0
 
     def is_duplicate(self) -> bool:
-        """Whether the answer that was just given comes again."""
+        """Whether the result that was just delivered is delivered again."""
         self._answers += 1
         self.happened += self._answers in self._duplicates
         return self._answers in self._duplicates
 
     def is_late(self) -> bool:
-        """Whether the activity that was just stopped answers all the same."""
+        """Whether the activity that was just stopped still delivers a result."""
         self._stops += 1
         self.happened += self._stops in self._late
         return self._stops in self._late
 
 
 class Process:
-    """One incarnation. Raises a `StorageError` if it cannot take the store."""
+    """One incarnation of an engine. Making one raises a `StorageError` if it cannot open the store."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Process:
         self._faults = faults
         self._config = config
         self.is_alive = True
-        # Whether it knows the code of the workflows that are stored.
+        # Whether it has the code of the stored workflows.
         self.has_code = has_code
         self.running: dict[Name, RunActivity] = {}
         self.coordinator = WorkflowStateCoordinator(
@@ -121,15 +121,15 @@ class Process:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the recovery is over; only then callers are let in."""
+        """Whether the recovery is over. Callers may call only then."""
         return not self.coordinator.is_recovering
 
     # --- work -------------------------------------------------------------------------------------------------------
 
     def work_off(self) -> int:
-        """One batch; how many operations."""
+        """Process one batch; returns the number of operations. Checks the limits of batches and memory (I28)."""
         count = self.coordinator.work_off()
-        # Letters come on top of what callers and timers ask for.
+        # Letters come on top of the operations of callers and timers.
         most = 2 + (self.coordinator.state.shard.count > 1)
         if count > most * self._config.max_batch + 1:
             raise Violation("I28", f"{count} operations in one batch")
@@ -138,23 +138,23 @@ class Process:
         return count
 
     def ask(self, operation: Operation[Any], answered: Callable[[Envelope], None]) -> None:
-        """A call from outside; the answer comes after its commit, or never if there is a crash."""
+        """Make a call. `answered` gets the envelope after the commit, or is never called if the process crashes."""
         envelope = Envelope(operation, lambda: answered(envelope))
         self.coordinator.submit(envelope)
 
     def stop(self) -> None:
-        """Work off what is queued, say that the stop is clean, and leave."""
+        """An orderly stop: process everything queued, commit that the stop is clean, and close."""
         self.coordinator.stop()
         self._checker.is_stopping = True
         self.coordinator.run()
         self._checker.is_stopping = False
         if self._checker.broken is not None:
-            # The coordinator takes any error for its end, and this one must not be lost.
+            # The coordinator handles any error as its own end, so this one is raised here again.
             raise self._checker.broken
 
     def _receive(self, release: Release) -> None:
-        """The commit has happened."""
-        # Who is told by the last one that the engine has ended asks the next engine, as after a crash.
+        """Take the release of a commit."""
+        # The last release is ignored: its callers ask the next engine, as after a crash.
         if self.is_alive and not release.is_last:
             try:
                 self._leave(release)
@@ -164,7 +164,7 @@ class Process:
 
     def _leave(self, release: Release) -> None:
         if not self.coordinator.state.batch.is_empty():
-            raise Violation("I6", "something leaves while decisions are not committed")
+            raise Violation("I6", "a release leaves while decisions are not committed")
         begun: dict[Name, RunActivity] = {}
         for effect in release.activities:
             name = (effect.key, effect.round, effect.position)
@@ -197,7 +197,7 @@ class Process:
                 self._agenda.add(self._takes(), functools.partial(self._answer, stopped, counts=False))
 
     def _end(self, name: Name, effect: RunActivity) -> None:
-        # By identity: what was stopped, and what runs under this name by now, is not what ends here.
+        # By identity: this attempt may have been stopped, and another may run under the same name.
         if self.is_alive and self.running.get(name) is effect:
             del self.running[name]
             self._answer(effect)

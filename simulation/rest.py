@@ -1,4 +1,4 @@
-"""What must be true when the engine has nothing to do: at every idle moment, before every stop, and at the very end."""
+"""Invariants of an engine that has nothing to do: at idle moments, before every stop, and at the end of the world."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def check_idle(ledger: Ledger, process: Process) -> None:
-    """I22: whoever has work to do has it in hand, or durably waits for its time; there is no fourth state."""
+    """I22: every workflow has ended, is parked, has an activity running, or durably waits. No other state exists."""
     trials = process.coordinator.state.trials
     if trials.waiting:
         return
@@ -31,13 +31,13 @@ def check_idle(ledger: Ledger, process: Process) -> None:
         if ledger.has_code:
             check_healed(record)
         if record.status is WorkflowStatus.RUNNING and key not in running and record.wake_at is None:
-            raise Violation("I22", f"{record.id} has activities to run, and nobody runs them")
+            raise Violation("I22", f"{record.id} is RUNNING, and none of its activities runs")
 
 
 def check_memory(state: State, store: MemoryStore) -> None:
-    """I6: what the engine believes is what is stored."""
+    """I6: the engine's memory agrees with the store."""
     if not state.batch.is_empty():
-        raise Violation("I6", "decisions of a batch that is over are not committed")
+        raise Violation("I6", "a batch is over, and decisions of it are not committed")
     for key, loaded in state.loaded.items():
         record, session = loaded.record, loaded.session
         rows = store.waits.get(key, {})
@@ -51,13 +51,13 @@ def check_memory(state: State, store: MemoryStore) -> None:
             "mailbox": loaded.mail in (None, len(store.boxes.get(key, ()))),
             "activities": set(flights) <= work and all(flight[0] == record.round for flight in flights.values()),
         }
-        for what, is_true in facts.items():
+        for fact, is_true in facts.items():
             if not is_true:
-                raise Violation("I6", f"{record.id}: {what} in memory and in the store differ")
+                raise Violation("I6", f"{record.id}: {fact} in memory and in the store differ")
 
 
 def check_rest(ledger: Ledger, stores: tuple[MemoryStore, ...]) -> None:
-    """I29: nothing is left to happen, so every workflow has ended, or waits for something from outside."""
+    """I29: when nothing is left to happen, every workflow has ended or waits for something from outside."""
     if {key: life.record for key, life in ledger.lives.items()} != _all(store.workflows for store in stores):
         raise Violation("I1", "the store does not hold what was committed")
     if ledger.progress != _all(store.progress for store in stores):
@@ -68,18 +68,18 @@ def check_rest(ledger: Ledger, stores: tuple[MemoryStore, ...]) -> None:
             stores[0].home_of_key(key).history.get(key, {}).keys()
             != {*range(1, life.seq + 1)} - life.trimmed - life.absent
         ):
-            raise Violation("I3", f"the store does not hold what {life.record.id} has learnt")
+            raise Violation("I3", f"the store does not hold the recorded history of {life.record.id}")
         if not life.has_ended and not _waits_outside(ledger, life):
             raise Violation("I29", f"{life.record.id} has not ended and waits for nothing: {life.record}")
 
 
 def _all(parts: Iterable[Mapping[int, T]]) -> dict[int, T]:
-    """The rows of all shards."""
+    """The rows of all shards in one table."""
     return {key: row for part in parts for key, row in part.items()}
 
 
 def check_calls(ledger: Ledger, calls: Iterable[Act | None]) -> None:
-    """I29: every call was answered, but for those that wait for the end of a workflow that goes on."""
+    """I29: every call was answered, except those that wait for the end of a workflow that has not ended."""
     for act in calls:
         life = ledger.life(act.id) if act is not None and act.verb in (Verb.AWAIT, Verb.WATCH) else None
         if act is not None and (life is None or life.has_ended):
@@ -87,8 +87,8 @@ def check_calls(ledger: Ledger, calls: Iterable[Act | None]) -> None:
 
 
 def _waits_outside(ledger: Ledger, life: Life) -> bool:
-    """Whether a workflow waits for an event or an answer, is set aside, or waits for a child that does."""
-    # A question that expires is over by now: no time is left to pass.
+    """Whether a workflow waits for an event or an answer, is parked, or waits for a child of which that is true."""
+    # A question that can expire has expired: all time has passed.
     is_waiting = any(
         wait.asks is None
         and wait.kind is not EntryKind.RESULT
@@ -99,10 +99,10 @@ def _waits_outside(ledger: Ledger, life: Life) -> bool:
         return True
     children = [ledger.lives[key] for (parent, _), key in ledger.children.items() if parent == life.record.key]
     asked = {wait.event_key for wait in life.waits.values()}
-    waited = [one for one in children if one.record.on_parent_close is None or asked & _names(one)]
-    return any(not child.has_ended and _waits_outside(ledger, child) for child in waited)
+    awaited = [child for child in children if child.record.on_parent_close is None or asked & _names(child)]
+    return any(not child.has_ended and _waits_outside(ledger, child) for child in awaited)
 
 
 def _names(child: Life) -> set[str]:
-    """How waits for the end of a child name it, in its own shard and in others."""
+    """The names under which parents wait for the end of a child, in its own shard and in others."""
     return {str(child.record.key), f"@{child.record.id}"}
