@@ -1,4 +1,4 @@
-"""An error of an activity arrives in the workflow as it was raised, on the first run and on replay; retries fit its class."""
+"""An error of an activity arrives in the workflow as it was raised, also on replay; its class decides retries."""
 
 from __future__ import annotations
 
