@@ -114,9 +114,9 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_file_that_holds_no_history_is_refused(tmp_path: Path, name: str) -> None:
     """What is wrong is said with the name of the file."""
-    text, said = REFUSED[name]
+    text, reason = REFUSED[name]
     (tmp_path / "bad.json").write_text(text)
-    with pytest.raises(CodecError, match=said) as caught:
+    with pytest.raises(CodecError, match=reason) as caught:
         list(load_histories(tmp_path))
     assert "bad.json" in str(caught.value)
 

@@ -83,7 +83,7 @@ def test_first_schema_takes_pauses(tmp_path: Path) -> None:
     assert backend.find(OpenPauses(limit=9)) == []
     asked = wait(1, 4, "1", name="", question=Question('"sure?"', "bool"))
     backend.commit(Batch(number=1, waits_put=by_place(asked)))
-    assert [one.prompt for one in backend.find(OpenPauses(limit=9))] == ["sure?"]
+    assert [pause.prompt for pause in backend.find(OpenPauses(limit=9))] == ["sure?"]
     backend.close()
 
 

@@ -43,7 +43,7 @@ def backend(tmp_path: Path) -> Iterator[SqliteBackend]:
 
 def snapshot(folder: Path) -> dict[str, bytes]:
     """The names and contents of all files; SQLite's shared memory has locks in it, so only its name."""
-    return {one.name: b"" if one.name.endswith("-shm") else one.read_bytes() for one in folder.iterdir()}
+    return {path.name: b"" if path.name.endswith("-shm") else path.read_bytes() for path in folder.iterdir()}
 
 
 def alter(path: Path, sql: str) -> None:
@@ -60,9 +60,9 @@ def ids(path: Path, **options: Any) -> list[str]:
 
 def test_unfinished_workflows_are_read_beside_the_engine(backend: SqliteBackend, tmp_path: Path) -> None:
     """What an engine has committed is seen while it has the file open, in order, with histories."""
-    found = list(export_histories(tmp_path / "store.db"))
-    assert [history.record for history in found] == [suspended(1), suspended(3, name="other")]
-    assert [history.entries for history in found] == [(entry(1), entry(2)), ()]
+    histories = list(export_histories(tmp_path / "store.db"))
+    assert [history.record for history in histories] == [suspended(1), suspended(3, name="other")]
+    assert [history.entries for history in histories] == [(entry(1), entry(2)), ()]
     backend.commit(Batch(number=2, workflows_new={4: suspended(4)}))
     assert len(ids(tmp_path / "store.db")) == 3
 
@@ -125,9 +125,9 @@ def test_engine_that_opens_a_closed_store_is_noticed(backend: SqliteBackend, tmp
         assert reader.read(1) is not None
         backend.open("second")
         backend.commit(Batch(number=1, history=[(1, entry(3))]))
-        found = reader.read(1)
-        assert found is not None
-        assert len(found.entries) == 3
+        history = reader.read(1)
+        assert history is not None
+        assert len(history.entries) == 3
         assert list(reader.keys()) == [1, 3]
 
 
@@ -159,19 +159,19 @@ def test_many_workflows_come_page_by_page(backend: SqliteBackend, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"),
+    ("sql", "reason"),
     [
         ("UPDATE workflow SET tags = 'no list' WHERE key = 1", "workflow id"),
         ("UPDATE workflow SET id = CAST(X'ff' AS TEXT) WHERE key = 1", "not UTF-8"),
     ],
 )
 def test_workflow_that_cannot_be_read_is_an_error_of_its_own(
-    backend: SqliteBackend, tmp_path: Path, caplog: pytest.LogCaptureFixture, sql: str, said: str
+    backend: SqliteBackend, tmp_path: Path, caplog: pytest.LogCaptureFixture, sql: str, reason: str
 ) -> None:
     """A damaged workflow raises where it is read; an export logs it and goes on with the others."""
     backend.close()
     alter(tmp_path / "store.db", sql)
-    with StoreReader(tmp_path / "store.db") as reader, pytest.raises(CodecError, match=said):
+    with StoreReader(tmp_path / "store.db") as reader, pytest.raises(CodecError, match=reason):
         reader.read(1)
     assert ids(tmp_path / "store.db") == [suspended(3).id]
     assert "left out" in caplog.text
@@ -184,10 +184,10 @@ def test_entries_that_cannot_be_read_are_told(
     backend.close()
     alter(tmp_path / "store.db", "UPDATE history SET kind = 'dream' WHERE workflow = 1 AND seq = 2")
     with StoreReader(tmp_path / "store.db") as reader:
-        found = reader.read(1)
-    assert found is not None
-    assert (found.record.id, found.entries) == (suspended(1).id, ())
-    assert "'dream' is unknown" in (found.damage or "")
+        history = reader.read(1)
+    assert history is not None
+    assert (history.record.id, history.entries) == (suspended(1).id, ())
+    assert "'dream' is unknown" in (history.damage or "")
     assert ids(tmp_path / "store.db") == [suspended(3).id]
     assert "left out" in caplog.text
 
@@ -224,11 +224,11 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_file_that_is_no_store_of_this_version_is_refused(tmp_path: Path, name: str) -> None:
     """What cannot be read is refused in words that say what to do, and left as it is."""
-    make, error, said = REFUSED[name]
+    make, error, reason = REFUSED[name]
     path = tmp_path / "store.db"
     make(path)
     before = snapshot(tmp_path) if path.is_file() else {}
-    with pytest.raises(error, match=said), StoreReader(path):
+    with pytest.raises(error, match=reason), StoreReader(path):
         pass
     assert not path.is_file() or snapshot(tmp_path) == before
 

@@ -35,16 +35,16 @@ async def repeat(value: Any) -> Any:
 
 
 @activity(name="bad.give", retry=Retry(max_attempts=5, first_delay=0))
-async def give(what: str) -> Any:
+async def give(kind: str) -> Any:
     """Returns something that cannot be stored."""
-    runs.append(what)
-    return UNSTORABLE[what]()
+    runs.append(kind)
+    return UNSTORABLE[kind]()
 
 
 @workflow(name="bad.giver")
-def giver(what: str) -> Durable[Any]:
+def giver(kind: str) -> Durable[Any]:
     """Has an activity return something that cannot be stored."""
-    return (yield from give(what))
+    return (yield from give(kind))
 
 
 class Text(str):
@@ -90,22 +90,22 @@ class Unequal:
 
 def cyclic() -> list[Any]:
     """A list that contains itself."""
-    found: list[Any] = []
-    found.append(found)
-    return found
+    values: list[Any] = []
+    values.append(values)
+    return values
 
 
 def nested(depth: int) -> list[Any]:
     """Lists in lists."""
-    found: list[Any] = []
+    values: list[Any] = []
     for _ in range(depth):
-        found = [found]
-    return found
+        values = [values]
+    return values
 
 
 UNSTORABLE: dict[str, Any] = {
     "a lock": threading.Lock,
-    "a generator": lambda: (one for one in "a"),
+    "a generator": lambda: (letter for letter in "a"),
     "a function": lambda: nested,
     "an object": object,
     "a hostile object": Hostile,

@@ -127,7 +127,12 @@ CALLS: list[Case] = [
     *_of(3, InvalidValue, "workflow id|a\\x00b|NUL", _ids("a\0b")),
     *_of(4, InvalidValue, "workflow id|lone surrogate", _ids("a\ud800")),
     *_of(4, CodecError, _ECHO, {"argument": _start(lambda: "\ud800"), "inside": _start(lambda: ["\udfff"])}),
-    *_of(4, CodecError, "event bad.anything: payload", {"payload": lambda one: one.send_event(anything, "\ud800")}),
+    *_of(
+        4,
+        CodecError,
+        "event bad.anything: payload",
+        {"payload": lambda engine: engine.send_event(anything, "\ud800")},
+    ),
     *_of(7, WrongType, "workflow id|must be a str, not int", _ids(5)),
     *_of(7, WrongType, "workflow id|must be a str, not bytes", _ids(b"a")),
     *_of(7, WrongType, "must be a str, not list", _named([])),
@@ -195,22 +200,27 @@ CALLS: list[Case] = [
     }),
     *_of(48, WorkflowNotFound, "'nobody'", {"event": lambda engine: engine.send_event(go, 1, to="nobody")}),
     *_of(49, WorkflowTerminated, "'ended'|succeeded", {
-        "event": lambda one: one.send_event(go, 1, to="ended"),
-        "repair": lambda one: one.runs.repair("ended", "0", 1, "why"),
+        "event": lambda engine: engine.send_event(go, 1, to="ended"),
+        "repair": lambda engine: engine.runs.repair("ended", "0", 1, "why"),
     }),
     *_of(49, CannotRetry, "'ended'|only a failed or parked workflow|succeeded", {
-        "retry": lambda one: one.runs.retry("ended"),
+        "retry": lambda engine: engine.runs.retry("ended"),
     }),
-    *_of(49, CannotRetry, "'waits'|suspended", {"retry": lambda one: one.runs.retry("waits")}),
+    *_of(49, CannotRetry, "'waits'|suspended", {"retry": lambda engine: engine.runs.retry("waits")}),
     *_of(49, CannotFork, "'waits'|position 0|nothing is recorded yet", {
-        "fork": lambda one: one.runs.fork("waits", "0"),
+        "fork": lambda engine: engine.runs.fork("waits", "0"),
     }),
-    *_of(49, CannotFork, "'ended'|position u.0|recorded are 0", {"fork": lambda one: one.runs.fork("ended", "u.0")}),
+    *_of(
+        49,
+        CannotFork,
+        "'ended'|position u.0|recorded are 0",
+        {"fork": lambda engine: engine.runs.fork("ended", "u.0")},
+    ),
     *_of(49, WorkflowAlreadyExists, "'waits'", {
-        "taken": lambda one: one.runs.fork("ended", "0", new_id="waits"),
+        "taken": lambda engine: engine.runs.fork("ended", "0", new_id="waits"),
     }),
     *_of(49, CannotRepair, "'waits'|position 0|nothing is recorded", {
-        "repair": lambda one: one.runs.repair("waits", "0", 1, "why"),
+        "repair": lambda engine: engine.runs.repair("waits", "0", 1, "why"),
     }),
     *_of(50, EventConflict, "'used'|use a new id", {
         "payload": lambda engine: engine.send_event(go, 2, to="ended", event_id="used"),

@@ -50,7 +50,7 @@ async def test_f5_f8_f9_strange_ids_are_data(tmp_path: Path, number: int, id: st
         handle = await engine.start(waiter(number), id=id, tags=[id])
         assert await engine.send_event(go, 1, to=id, event_id=id) == Delivered((id,))
         assert await handle.result(timeout=SOON) == number + 1
-        assert [one.id for one in await engine.runs.list(tag=id)] == [id]
+        assert [run.id for run in await engine.runs.list(tag=id)] == [id]
         with pytest.raises(WorkflowNotFound) as caught:
             await engine.cancel(id + "\x1b\n")
         assert str(caught.value).isprintable()
@@ -116,10 +116,10 @@ async def test_f34_f35_values_are_not_shared(tmp_path: Path) -> None:
         yield from go.wait()
         return [seen, got]
 
-    given = [5]
+    numbers = [5]
     async with WorkflowEngine(tmp_path / "store.db", workflows=[changing]) as engine:
-        await engine.start(changing(given), id="a")
-        given.append(6)
+        await engine.start(changing(numbers), id="a")
+        numbers.append(6)
         await waiting(engine, "a", "event")
         returned.append(2)
     async with WorkflowEngine(tmp_path / "store.db", workflows=[changing]) as engine:

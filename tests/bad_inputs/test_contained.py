@@ -63,10 +63,10 @@ async def test_f11_unknown_code_parks(tmp_path: Path) -> None:
         await engine.start(waiter(), id="a")
     async with WorkflowEngine(file, workflows=[echo]) as engine:
         await engine.send_event(go, 1, to="a")
-        found = await engine.runs.describe("a")
-        assert found.park_reason is ParkReason.UNKNOWN_CODE
-        assert "'bad.waiter'" in (found.summary.parked or "")
-        assert "import the module" in (found.summary.parked or "")
+        description = await engine.runs.describe("a")
+        assert description.park_reason is ParkReason.UNKNOWN_CODE
+        assert "'bad.waiter'" in (description.summary.parked or "")
+        assert "import the module" in (description.summary.parked or "")
 
 
 async def test_f12_one_name_has_one_function(tmp_path: Path) -> None:
@@ -141,11 +141,11 @@ async def test_f19_body_that_is_not_deterministic_is_parked(tmp_path: Path) -> N
             pass
     async with WorkflowEngine(file, workflows=[gambling]) as engine:
         await engine.send_event(go, 1, to="a")
-        found = await engine.runs.describe("a")
-        assert found.park_reason is ParkReason.DIVERGED
-        assert "recorded: activity heads" in (found.summary.parked or "")
-        assert "activity tails" in (found.summary.parked or "")
-        assert found.history_length == 1
+        description = await engine.runs.describe("a")
+        assert description.park_reason is ParkReason.DIVERGED
+        assert "recorded: activity heads" in (description.summary.parked or "")
+        assert "activity tails" in (description.summary.parked or "")
+        assert description.history_length == 1
 
 
 async def test_f20_body_that_does_not_come_back_is_named(caplog: pytest.LogCaptureFixture) -> None:
@@ -245,15 +245,15 @@ async def test_f24_endless_message_is_cut() -> None:
         assert len(str(cause)) < 10_000
 
 
-@pytest.mark.parametrize("what", UNSTORABLE)
-async def test_f25_result_that_cannot_be_stored_is_permanent(what: str) -> None:
+@pytest.mark.parametrize("kind", UNSTORABLE)
+async def test_f25_result_that_cannot_be_stored_is_permanent(kind: str) -> None:
     """Such a result fails the activity at once with its name; another attempt could not help, so none is made."""
     runs.clear()
     async with WorkflowEngine("memory://") as engine:
-        cause = await _cause(engine, giver(what))
+        cause = await _cause(engine, giver(kind))
         assert isinstance(cause, CodecError)
         assert "activity bad.give: result" in str(cause)
-        assert runs == [what]
+        assert runs == [kind]
 
 
 async def test_f33_large_result_is_refused() -> None:
@@ -339,7 +339,7 @@ def _newer(path: Path) -> None:
 
 
 def _files(folder: Path) -> dict[Path, bytes]:
-    return {one: one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 UNUSABLE: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
@@ -350,10 +350,10 @@ UNUSABLE: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", UNUSABLE)
-async def test_f58_unusable_file_is_left_alone(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("kind", UNUSABLE)
+async def test_f58_unusable_file_is_left_alone(tmp_path: Path, kind: str) -> None:
     """A path that cannot be a store is refused with its name and the reason, and everything stays as it was."""
-    prepare, error, says = UNUSABLE[what]
+    prepare, error, says = UNUSABLE[kind]
     path = tmp_path / "store.db"
     prepare(path)
     before = _files(tmp_path)

@@ -22,9 +22,9 @@ LONGEST = 1_000
 def _check(error: BaseException, case: Case) -> None:
     assert type(error) is case.error
     assert isinstance(error, DurableError)
-    said = str(error)
-    assert [part for part in case.says if part not in said] == [], said
-    assert len(said) < LONGEST
+    message = str(error)
+    assert [part for part in case.says if part not in message] == [], message
+    assert len(message) < LONGEST
 
 
 @pytest.mark.anyio

@@ -143,7 +143,9 @@ async def finish(path: Path) -> dict[str, Any]:
         clock.advance(timedelta(days=2))
         ends = {id: await end_of(engine, id) for id in sorted(before) if not id.startswith("formats-daily@")}
         ends["unborn"] = await end_of(engine, (await engine.start(flows.branches(), id="unborn")).id, is_fed=False)
-        schedules = [(one.name, one.cron, one.overlap.name) for one in await engine.schedules.list()]
+        schedules = [
+            (schedule.name, schedule.cron, schedule.overlap.name) for schedule in await engine.schedules.list()
+        ]
         histories = {
             id: [(entry.seq, entry.kind.name, entry.name, entry.status.name) for entry in await engine.runs.history(id)]
             for id in ("mended-fork", "mended-repaired", "waiting", "owing-cancelled")

@@ -56,5 +56,5 @@ def test_cause_of_a_cancel_is_read_off_its_reason_once(tmp_path: Path, reason: s
     backend.open("migrating")
     backend.close()
     with closing(sqlite3.connect(copy)) as connection:
-        found = dict(connection.execute("SELECT id, cancel_cause FROM workflow"))
-    assert (found["family-awaited"], found["waiting"], found["cancelled"]) == (cause, None, "requested")
+        causes = dict(connection.execute("SELECT id, cancel_cause FROM workflow"))
+    assert (causes["family-awaited"], causes["waiting"], causes["cancelled"]) == (cause, None, "requested")

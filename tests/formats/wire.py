@@ -134,7 +134,7 @@ _SPECIAL: dict[type[BaseException], BaseException] = {
 def public_errors() -> list[type[BaseException]]:
     """Every class of errors that users see."""
     public = [getattr(durable, name) for name in durable.__all__]
-    return [one for one in public if isinstance(one, type) and issubclass(one, BaseException)]
+    return [name for name in public if isinstance(name, type) and issubclass(name, BaseException)]
 
 
 def example_of(kind: Any) -> BaseException:
@@ -142,7 +142,7 @@ def example_of(kind: Any) -> BaseException:
     if kind in _SPECIAL:
         return _SPECIAL[kind]
     types = [str(field.type) for field in attrs.fields(kind)] if attrs.has(kind) else []
-    values = [next(value for name, value in _SAMPLES if name in one) for one in types]
+    values = [next(value for name, value in _SAMPLES if name in kind) for kind in types]
     error: BaseException = kind(*values or ["why"])
     return error
 

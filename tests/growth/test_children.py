@@ -60,9 +60,9 @@ def test_end_of_a_child_leaves_its_parent_alone(counted: Counted) -> None:
 def test_progress_costs_a_row_and_no_commit(counted: Counted) -> None:
     """Progress is one statement in the commit of its step, however often it is published in it."""
     plain = counted.start([ten(1)], "plain-")
-    told = counted.start([teller(1)], "told-")
-    assert told.commits == plain.commits == 1
-    assert told.statements["INSERT REPLACE"] == 1
+    tellers = counted.start([teller(1)], "told-")
+    assert tellers.commits == plain.commits == 1
+    assert tellers.statements["INSERT REPLACE"] == 1
     counted.running = counted.running[1:]
     # The only row here that replaces another.
     for _ in range(9):
@@ -80,7 +80,7 @@ def test_watchers_cost_nothing_while_they_wait(counted: Counted) -> None:
     counted.do(*(AwaitChange(f"watched-{number}", seen) for number in range(CHILDREN)))
     after = counted.answer()
     assert after.statements == before.statements
-    told = counted.do(SendEvent(name=go.name, payload="1", to="watched-7"))
-    assert (told.commits, told.hand_overs) == (1, 1)
+    tellers = counted.do(SendEvent(name=go.name, payload="1", to="watched-7"))
+    assert (tellers.commits, tellers.hand_overs) == (1, 1)
     assert len(counted.coordinator._observers) == CHILDREN - 1
     counted.close()

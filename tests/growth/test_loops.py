@@ -79,7 +79,7 @@ def test_round_does_not_grow_with_the_rounds_before_it(counted: Counted) -> None
             counted.start([drainer(1)], f"other-{number}-")
             taken[number] = (plain, counted.answer())
     few, many = taken[10], taken[MANY]
-    assert [one.statements for one in few] == [one.statements for one in many]
+    assert [count.statements for count in few] == [count.statements for count in many]
     assert many[1].replays == 1
     assert many[0].vm_steps < 1.2 * few[0].vm_steps + 50
     assert many[1].vm_steps < 1.2 * few[1].vm_steps + 50

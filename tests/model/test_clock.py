@@ -55,7 +55,7 @@ def test_instants_are_microseconds(value: datetime, micros: int) -> None:
     assert to_datetime(micros).tzinfo is timezone.utc
 
 
-@given(st.datetimes(timezones=st.timezones()).filter(lambda one: 1 < one.year < 9999))
+@given(st.datetimes(timezones=st.timezones()).filter(lambda value: 1 < value.year < 9999))
 def test_instants_come_back(value: datetime) -> None:
     """A datetime comes back as the same instant, to the microsecond."""
     assert to_datetime(from_datetime("until", value)) == value.astimezone(timezone.utc)

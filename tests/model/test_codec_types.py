@@ -304,7 +304,7 @@ class Stubborn:
 def test_own_hooks_and_bad_equality() -> None:
     """A converter of the user's own is used as it is, and an `__eq__` that raises is contained."""
     converter = make_converter()
-    converter.register_unstructure_hook(Stubborn, lambda one: one.value)
+    converter.register_unstructure_hook(Stubborn, lambda stubborn: stubborn.value)
     converter.register_structure_hook(Stubborn, lambda data, _: Stubborn(data))
     coder = Codec(converter).coder(Stubborn, "here")
     with pytest.raises(CodecError, match=r"Rude: \?"):

@@ -26,8 +26,8 @@ SAMPLES: tuple[tuple[str, Any], ...] = (
 )  # fmt: skip
 OUTSIDE = (Cancelled, SessionClosed, InvariantViolated)
 NAMES = vars(errors) | vars(events) | vars(pauses) | vars(schedules)
-ALL = [one for one in NAMES.values() if isinstance(one, type) and issubclass(one, BaseException)]
-EVERY = pytest.mark.parametrize("cls", ALL, ids=lambda one: one.__name__)
+ALL = [cls for cls in NAMES.values() if isinstance(cls, type) and issubclass(cls, BaseException)]
+EVERY = pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
 
 
 def fields_of(cls: Any) -> tuple[Any, ...]:
@@ -40,7 +40,7 @@ def made(cls: type[BaseException]) -> BaseException:
     if cls is WorkflowTerminated:
         return cls("sample", "failed")
     types = [str(field.type) for field in fields_of(cls)]
-    return cls(*[next(value for kind, value in SAMPLES if kind in one) for one in types] or ["why"])
+    return cls(*[next(value for kind, value in SAMPLES if kind in name) for name in types] or ["why"])
 
 
 @EVERY
@@ -80,12 +80,12 @@ def test_error_is_raised_and_chained(cls: type[BaseException]) -> None:
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-@pytest.mark.parametrize("cls", [one for one in ALL if attrs.has(one)], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("cls", [cls for cls in ALL if attrs.has(cls)], ids=lambda cls: cls.__name__)
 def test_error_fields_do_not_change(cls: type[BaseException]) -> None:
     """The fields of an error are those that it was made with."""
     error = made(cls)
-    known: Any = cls
-    for field in attrs.fields(known):
+    typed: Any = cls
+    for field in attrs.fields(typed):
         with pytest.raises(attrs.exceptions.FrozenInstanceError):
             setattr(error, field.name, "other")
 
@@ -101,7 +101,7 @@ BUILT_IN: list[tuple[type[BaseException], type[Exception]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("cls", "base"), BUILT_IN, ids=lambda one: one.__name__)
+@pytest.mark.parametrize(("cls", "base"), BUILT_IN, ids=lambda cls: cls.__name__)
 def test_error_is_caught_as_what_a_user_expects(cls: type[BaseException], base: type[Exception]) -> None:
     """Errors that Python has a word for are also errors of that built-in class."""
     with pytest.raises(base):

@@ -84,5 +84,5 @@ def test_failed_undos_are_bounded() -> None:
     error = ValueError("no")
     report_undos(error, [undo(number, "x" * 10_000) for number in range(3 * UNDOS_MAX)])
     assert len(failed_undos(error)) == len(error.__notes__) == UNDOS_MAX
-    assert all(len(one.message) <= UNDO_LENGTH_MAX for one in failed_undos(error))
+    assert all(len(undo.message) <= UNDO_LENGTH_MAX for undo in failed_undos(error))
     assert len(pack_error(error)) < 2 * UNDOS_MAX * UNDO_LENGTH_MAX

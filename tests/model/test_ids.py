@@ -26,7 +26,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "kind", "problem"), REFUSED, ids=lambda one: repr(one)[:20])
+@pytest.mark.parametrize(("value", "kind", "problem"), REFUSED, ids=lambda value: repr(value)[:20])
 def test_check_text_refuses_what_no_store_can_hold(value: Any, kind: type[Exception], problem: str) -> None:
     """A bad id is refused with what it is for and what is wrong with it, in a message that can be printed."""
     with pytest.raises(kind) as caught:
@@ -62,7 +62,7 @@ def test_new_id_is_random() -> None:
     """New ids have 32 hexadecimal characters and do not repeat."""
     made = {new_id() for _ in range(1_000)}
     assert len(made) == 1_000
-    assert all(len(one) == 32 and int(one, 16) >= 0 for one in made)
+    assert all(len(id) == 32 and int(id, 16) >= 0 for id in made)
 
 
 @pytest.mark.parametrize(("round_number", "expected"), [(0, "4.1.0"), (1, "1:4.1.0"), (12, "12:4.1.0")])

@@ -46,7 +46,7 @@ def test_validation_error_keeps_its_class(fields: dict[str, Any]) -> None:
         assert isinstance(read, pydantic.ValidationError)
         back = read
         assert str(back) == str(error)
-        assert [one["loc"] for one in back.errors()] == [one["loc"] for one in error.errors()]
+        assert [mistake["loc"] for mistake in back.errors()] == [mistake["loc"] for mistake in error.errors()]
         assert back.__notes__[0] == "noted"
 
 
@@ -60,9 +60,9 @@ def test_validation_error_of_a_strange_value() -> None:
 @pytest.mark.parametrize("number", [100, 101, 1000])
 def test_great_group_stays_a_group(number: int) -> None:
     """The first hundred members are kept, and a note says that there were more."""
-    back = unpack_error(pack_error(ExceptionGroup("many", [ValueError(one) for one in range(number)])))
+    back = unpack_error(pack_error(ExceptionGroup("many", [ValueError(index) for index in range(number)])))
     assert isinstance(back, ExceptionGroup)
-    assert [one.args for one in back.exceptions] == [(one,) for one in range(100)]
+    assert [member.args for member in back.exceptions] == [(index,) for index in range(100)]
     assert any("members from 100 on" in note for note in getattr(back, "__notes__", ())) is (number > 100)
 
 
@@ -73,8 +73,8 @@ def test_deep_group_keeps_its_leaves() -> None:
         error = ExceptionGroup(str(depth), [error])
     back = unpack_error(pack_error(error))
     assert isinstance(back, ExceptionGroup)
-    found, rest = back.split(ValueError)
-    assert found is not None
-    assert rest is not None
-    assert rest.subgroup(KeyError) is not None
-    assert rest.subgroup(ActivityFailed) is None
+    matching, remaining = back.split(ValueError)
+    assert matching is not None
+    assert remaining is not None
+    assert remaining.subgroup(KeyError) is not None
+    assert remaining.subgroup(ActivityFailed) is None

@@ -123,7 +123,7 @@ NOT_REBUILT: list[tuple[BaseException, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("error", "name"), NOT_REBUILT, ids=lambda one: one if isinstance(one, str) else "")
+@pytest.mark.parametrize(("error", "name"), NOT_REBUILT, ids=lambda value: value if isinstance(value, str) else "")
 def test_not_rebuilt(error: BaseException, name: str) -> None:
     """An error whose class is not loaded, must not be raised or cannot be filled comes back as `ActivityFailed`."""
     text = pack_error(raised(error))
@@ -142,12 +142,12 @@ def test_traceback_tells_of_causes_contexts_and_groups() -> None:
         except KeyError as first:
             raise BaseExceptionGroup("several", [raised(ValueError("second")), first]) from first
     except BaseExceptionGroup as error:
-        told = json.loads(pack_error(error))["traceback"]
-    assert "KeyError: 'first'" in told
-    assert "direct cause" in told
-    assert "ValueError: second" in told
-    assert "raise BaseExceptionGroup(" in told
-    assert "^" not in told
+        shown = json.loads(pack_error(error))["traceback"]
+    assert "KeyError: 'first'" in shown
+    assert "direct cause" in shown
+    assert "ValueError: second" in shown
+    assert "raise BaseExceptionGroup(" in shown
+    assert "^" not in shown
 
 
 def test_bad_str_is_contained() -> None:
@@ -159,7 +159,7 @@ def test_bad_str_is_contained() -> None:
 
 def test_bad_traceback_is_contained(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error whose traceback cannot be shown is stored without it."""
-    monkeypatch.setattr(traceback.TracebackException, "format", lambda told: told.missing)
+    monkeypatch.setattr(traceback.TracebackException, "format", lambda self: self.missing)
     assert "<the traceback cannot be shown: AttributeError>" in pack_error(ValueError("a"))
 
 

@@ -121,7 +121,7 @@ def test_value_that_cannot_be_written(value: Any) -> None:
 def test_member_of_a_union_in_a_collection_is_given_as_it_is_stored() -> None:
     """A collection does not say of which class each of its items is, so only the stored form tells them apart."""
     annotation = list[Decision | Refusal]
-    given = [{"$type": "Refusal", "value": {"why": "no"}}]
-    assert travelled(given, annotation)[1] == [Refusal("no")]
+    stored = [{"$type": "Refusal", "value": {"why": "no"}}]
+    assert travelled(stored, annotation)[1] == [Refusal("no")]
     with pytest.raises(CodecError, match="there: the given"):
         travelled([Refusal("no")], annotation)

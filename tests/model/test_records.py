@@ -37,7 +37,7 @@ def a_record(status: WorkflowStatus) -> WorkflowRecord:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), list(itertools.product(WorkflowStatus, repeat=2)), ids=lambda one: one.value
+    ("before", "after"), list(itertools.product(WorkflowStatus, repeat=2)), ids=lambda status: status.value
 )
 def test_status_changes_only_by_the_table(before: WorkflowStatus, after: WorkflowStatus) -> None:
     """Of all pairs of statuses exactly those of the table are possible, and staying is no change."""
@@ -53,12 +53,12 @@ def test_status_changes_only_by_the_table(before: WorkflowStatus, after: Workflo
 
 def test_status_is_terminal_when_nothing_follows_by_itself() -> None:
     """Succeeded, failed and cancelled are the ends, which only a retry reopens; each can be reached from the others."""
-    assert {one for one in WorkflowStatus if one.is_terminal} == {SUCCEEDED, FAILED, CANCELLED}
+    assert {status for status in WorkflowStatus if status.is_terminal} == {SUCCEEDED, FAILED, CANCELLED}
     assert set(TRANSITIONS) == set(WorkflowStatus) - {SUCCEEDED}
     for status in TRANSITIONS:
         reached = {status}
         for _ in WorkflowStatus:
-            reached |= {after for one in reached for after in TRANSITIONS.get(one, ())}
+            reached |= {after for status in reached for after in TRANSITIONS.get(status, ())}
         assert reached == set(WorkflowStatus)
 
 
@@ -70,12 +70,12 @@ def test_record_never_changes() -> None:
 
 def test_stored_words_are_pinned() -> None:
     """These texts stand in stores that exist: renaming one would lose workflows."""
-    assert [one.value for one in WorkflowStatus] == [
+    assert [status.value for status in WorkflowStatus] == [
         "running", "suspended", "parked", "succeeded", "failed", "cancelled",
     ]  # fmt: skip
-    assert [one.value for one in EntryStatus] == ["ok", "error", "retry"]
-    assert {"activity", "timer", "event", "child", "cancel"} <= {one.value for one in EntryKind}
-    assert {"diverged", "unknown code", "unreadable", "crashed"} <= {one.value for one in ParkReason}
+    assert [status.value for status in EntryStatus] == ["ok", "error", "retry"]
+    assert {"activity", "timer", "event", "child", "cancel"} <= {kind.value for kind in EntryKind}
+    assert {"diverged", "unknown code", "unreadable", "crashed"} <= {reason.value for reason in ParkReason}
 
 
 def test_entry_shows_instants_as_datetimes() -> None:

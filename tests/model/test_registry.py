@@ -69,9 +69,9 @@ def test_registry_takes_a_reloaded_function() -> None:
 def test_registry_can_grow_while_it_is_walked() -> None:
     """Walking sees what was there when it began."""
     registry = Registry([Definition("a")])
-    for one in registry:
-        registry.add(Definition(one.name + "a"))
-    assert [one.name for one in registry] == ["a", "aa"]
+    for definition in registry:
+        registry.add(Definition(definition.name + "a"))
+    assert [definition.name for definition in registry] == ["a", "aa"]
 
 
 def test_registry_is_empty_at_first() -> None:

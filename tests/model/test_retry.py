@@ -29,8 +29,8 @@ class Busy(RetryAfter):
 
 def delays(policy: Retry, *attempts: int) -> list[float | None]:
     """The seconds after some failed attempts."""
-    found = [next_delay(policy, ERROR, attempt, "w-1 0") for attempt in attempts]
-    return [None if one is None else one / SECOND for one in found]
+    delays = [next_delay(policy, ERROR, attempt, "w-1 0") for attempt in attempts]
+    return [None if delay is None else delay / SECOND for delay in delays]
 
 
 def test_retry_has_the_documented_defaults() -> None:
@@ -58,8 +58,8 @@ def test_delay_may_stay_the_same_or_be_nothing() -> None:
 def test_max_attempts_counts_the_first(attempts: int) -> None:
     """After attempt number `max_attempts` the failure is final, and before it is not."""
     policy = Retry(max_attempts=attempts)
-    found = [next_delay(policy, ERROR, attempt, "w-1 0") is None for attempt in range(1, attempts + 3)]
-    assert found == [False] * (attempts - 1) + [True] * 3
+    delays = [next_delay(policy, ERROR, attempt, "w-1 0") is None for attempt in range(1, attempts + 3)]
+    assert delays == [False] * (attempts - 1) + [True] * 3
 
 
 def test_never_is_one_attempt() -> None:
@@ -81,26 +81,26 @@ def test_unlimited_attempts_do_not_overflow(factor: float, attempt: int) -> None
 
 def test_jitter_is_pinned() -> None:
     """Stored workflows rely on it: the jitter follows from place and attempt and is the same for everybody."""
-    found = [next_delay(Retry(max_attempts=None), ERROR, attempt, "w-1 0") for attempt in (1, 2, 3)]
-    assert found == [105_908, 194_335, 419_584]
+    delays = [next_delay(Retry(max_attempts=None), ERROR, attempt, "w-1 0") for attempt in (1, 2, 3)]
+    assert delays == [105_908, 194_335, 419_584]
 
 
 @given(st.floats(0, 1), st.integers(1, 2_000), st.text(max_size=20).filter(str.isprintable))
 def test_jitter_is_bounded(jitter: float, attempt: int, place: str) -> None:
     """Jitter moves a delay by at most its share, never beyond the longest, and is the same each time."""
     policy = attrs.evolve(PLAIN, jitter=jitter)
-    base, found = next_delay(PLAIN, ERROR, attempt, place), next_delay(policy, ERROR, attempt, place)
+    base, delay = next_delay(PLAIN, ERROR, attempt, place), next_delay(policy, ERROR, attempt, place)
     assert base is not None
-    assert found is not None
-    assert base * (1 - jitter) - 1 <= found <= min(base * (1 + jitter) + 1, 300 * SECOND)
-    assert found == next_delay(policy, KeyError("another error"), attempt, place)
+    assert delay is not None
+    assert base * (1 - jitter) - 1 <= delay <= min(base * (1 + jitter) + 1, 300 * SECOND)
+    assert delay == next_delay(policy, KeyError("another error"), attempt, place)
 
 
 def test_jitter_differs_between_places_and_attempts() -> None:
     """Two workflows, and two attempts of one, do not come back at the same moment."""
     policy = Retry(max_attempts=None, factor=1.0)
-    found = {next_delay(policy, ERROR, attempt, place) for attempt in range(1, 20) for place in "abc"}
-    assert len(found) > 50
+    delays = {next_delay(policy, ERROR, attempt, place) for attempt in range(1, 20) for place in "abc"}
+    assert len(delays) > 50
 
 
 @pytest.mark.parametrize(("delay", "expected"), [(5, 5.0), (timedelta(hours=1), 3600.0), (0, 0.0), (0.5, 0.5)])
@@ -129,7 +129,7 @@ def test_retry_on_says_which_errors_are_tried_again() -> None:
     """Only the named classes and their subclasses are tried again, and never what is no Exception."""
     policy = Retry(retry_on=(LookupError, OSError))
     tried = [KeyError(), IndexError(), TimeoutError(), ValueError(), SystemExit(), KeyboardInterrupt()]
-    assert [next_delay(policy, one, 1, "w-1 0") is not None for one in tried] == [True] * 3 + [False] * 3
+    assert [next_delay(policy, error, 1, "w-1 0") is not None for error in tried] == [True] * 3 + [False] * 3
     assert next_delay(Retry(), SystemExit(), 1, "w-1 0") is None
 
 

@@ -23,8 +23,8 @@ BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 
 def instant(text: str) -> int:
     """The instant of a text; UTC unless it says otherwise."""
-    found = datetime.fromisoformat(text)
-    return from_datetime("instant", found if found.tzinfo else found.replace(tzinfo=timezone.utc))
+    value = datetime.fromisoformat(text)
+    return from_datetime("instant", value if value.tzinfo else value.replace(tzinfo=timezone.utc))
 
 
 def local(plan: Plan, after: str, count: int) -> list[str]:
@@ -190,10 +190,10 @@ def test_last_tick_is_the_last(plan: Plan, after: int, span: int) -> None:
 def test_plan_has_no_memory(plan: Plan, after: int) -> None:
     """Whether ticks are asked for one by one, as an engine does, or in one go, they are the same and they ascend."""
     expected = list(islice(plan.ticks(after, after - 1), 60))
-    found: list[int] = []
+    instants: list[int] = []
     for _ in expected:
-        found.append(plan.next(found[-1] if found else after, after - 1) or 0)
-    assert found == expected
+        instants.append(plan.next(instants[-1] if instants else after, after - 1) or 0)
+    assert instants == expected
     assert expected == sorted(set(expected))
 
 
@@ -231,12 +231,12 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "error", "said"), REFUSED, ids=lambda value: str(value)[:40])
-def test_bad_plans(asked: dict[str, Any], error: type[Exception], said: str) -> None:
+@pytest.mark.parametrize(("asked", "error", "message"), REFUSED, ids=lambda value: str(value)[:40])
+def test_bad_plans(asked: dict[str, Any], error: type[Exception], message: str) -> None:
     """A plan that cannot be is refused by an error of ours that says what is wrong with it."""
     with pytest.raises(error) as caught:
         Plan.of(**asked)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @settings(max_examples=500)

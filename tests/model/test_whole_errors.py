@@ -163,8 +163,8 @@ def test_error_that_holds_errors_keeps_them() -> None:
     assert (type(back), back.message, back.exceptions[0].code) == (ExceptionGroup, "two", 1)
     assert back.exceptions[1].exceptions[0].code == 2
     assert repr(back.extra) == "KeyError('x')"
-    caught, rest = back.split(Declined)
-    assert (len(caught.exceptions), len(rest.exceptions)) == (1, 1)
+    caught, remaining = back.split(Declined)
+    assert (len(caught.exceptions), len(remaining.exceptions)) == (1, 1)
 
 
 def test_error_keeps_its_notes() -> None:
@@ -291,7 +291,7 @@ def test_error_of_any_size_is_bounded() -> None:
     error.__cause__ = ExceptionGroup("many", [ValueError("y" * 1_000)] * 5_000)
     itself = KeyError("x")
     itself.args = (itself, [itself])
-    for one in (error, itself):
-        text = pack_error(one)
+    for each in (error, itself):
+        text = pack_error(each)
         assert len(text) < 200_000
-        assert type(unpack_error(text)) is type(one)
+        assert type(unpack_error(text)) is type(each)

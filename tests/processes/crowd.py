@@ -58,7 +58,7 @@ async def serve(store: str, count: int, culprit: int) -> None:
             async with anyio.create_task_group() as tasks:
                 for number in range(count):
                     tasks.start_soon(start_member, engine, number, culprit)
-        parked = [one.id for one in await engine.runs.list(status=WorkflowStatus.PARKED)]
+        parked = [run.id for run in await engine.runs.list(status=WorkflowStatus.PARKED)]
         while len(_running) + len(parked) < count:
             await _changed.wait()
         answer({"parked": parked, "seconds": anyio.current_time() - began, "report": str(engine.recovery)})
@@ -78,7 +78,7 @@ async def light(store: str) -> None:
         status = await engine.query_status("bomb")
         if status is not WorkflowStatus.PARKED:
             await engine.send_event(fuse, 1, to="bomb")
-        parked = [one.id for one in await engine.runs.list(status=WorkflowStatus.PARKED)]
+        parked = [run.id for run in await engine.runs.list(status=WorkflowStatus.PARKED)]
         answer({"parked": parked, "reason": str((await engine.runs.describe("bomb")).park_reason)})
         os._exit(0)
 

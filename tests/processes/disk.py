@@ -73,8 +73,8 @@ async def fill(store: str, patience: float, *, gets_room: bool) -> None:
         except StorageUnavailable as problem:
             error = str(problem)
     limit_files(resource.RLIM_INFINITY)
-    told = {"before": before, "started": started, "levels": lines.levels, "error": error}
-    sys.stdout.write(json.dumps(told) + "\n")
+    report = {"before": before, "started": started, "levels": lines.levels, "error": error}
+    sys.stdout.write(json.dumps(report) + "\n")
 
 
 if __name__ == "__main__":

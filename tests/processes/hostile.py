@@ -89,7 +89,8 @@ def honest(number: int) -> Durable[int]:
 
 
 ATTACKS: dict[str, Callable[[], Op[Any]]] = {
-    one.name: one for one in (segfault, eat_memory, eat_memory_on_the_loop, hold_the_gil, hold_the_loop, interrupt)
+    activity.name: activity
+    for activity in (segfault, eat_memory, eat_memory_on_the_loop, hold_the_gil, hold_the_loop, interrupt)
 }
 
 
@@ -100,7 +101,7 @@ async def main(name: str, store: str) -> None:
     async with WorkflowEngine(store) as engine:
         before = [await engine.start(honest(number), id=f"before-{number}") for number in range(3)]
         handle = await engine.start(attack(name), id="attack")
-        others = [await one.result() for one in before]
+        results = [await handle.result() for handle in before]
         while (await engine.query_status("attack")) in (WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED):
             pass
         end = str((await engine.runs.describe("attack")).park_reason)
@@ -110,7 +111,7 @@ async def main(name: str, store: str) -> None:
             except WorkflowFailed as error:
                 end = error.error_type
         after = await (await engine.start(honest(10))).result()
-    sys.stdout.write(json.dumps([end, others, after]) + "\n")
+    sys.stdout.write(json.dumps([end, results, after]) + "\n")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class Figures:
     cancels: int = 0
 
     def __add__(self, other: Figures) -> Figures:
-        return Figures(**{one: getattr(self, one) + getattr(other, one) for one in attrs.asdict(self)})
+        return Figures(**{name: getattr(self, name) + getattr(other, name) for name in attrs.asdict(self)})
 
 
 @attrs.define
@@ -64,7 +64,7 @@ class Witness:
         self.executions += len(executed)
         assert not self.recorded.intersection(executed), "a recorded activity ran again"
         assert len(set(executed)) == len(executed), "an activity ran twice in one life"
-        late = [one for one in executed if int(one[1].rpartition(":")[0] or 0) < self.rounds.get(one[0], 0)]
+        late = [run for run in executed if int(run[1].rpartition(":")[0] or 0) < self.rounds.get(run[0], 0)]
         assert not late, "an activity of a round that was over ran again"
         rows = {id: rest for id, *rest in self.rows("SELECT id, round, status, cancel_requested FROM workflow")}
         sent = {id.removeprefix("nudge ") for (id,) in self.rows("SELECT event_id FROM sent_event")}

@@ -63,7 +63,7 @@ async def none_left_while_running(store: str) -> list[object]:
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         use_up_descriptors(0)
         handles = [await engine.start(work(3)) for _ in range(20)]
-        seen: list[object] = [await one.result() for one in handles]
+        seen: list[object] = [await handle.result() for handle in handles]
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     return seen
 

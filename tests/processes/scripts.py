@@ -87,14 +87,14 @@ def answer(value: Any) -> None:
 async def serve_poison(store: str) -> None:
     """Start one workflow that kills the process and others that do not; say how all of them stand."""
     async with WorkflowEngine(store) as engine:
-        others = [await engine.start(honest(number), id=f"honest-{number}") for number in range(5)]
+        handles = [await engine.start(honest(number), id=f"honest-{number}") for number in range(5)]
         await engine.start(patient(), id="patient")
         await engine.start(poison(), id="poison")
         await engine.start(slow_poison(), id="slow-poison")
-        results = [await handle.result() for handle in others]
+        results = [await handle.result() for handle in handles]
         parked: list[str] = []
         while len(parked) < 2:
-            parked = sorted(f"{one.id}: {one.parked}" for one in await engine.runs.list() if one.parked)
+            parked = sorted(f"{run.id}: {run.parked}" for run in await engine.runs.list() if run.parked)
         await engine.send_event(go_on, 1, to="patient")
         results.append(await engine.handle("patient").result())
         reasons = [str((await engine.runs.describe(id)).park_reason) for id in ("poison", "slow-poison")]

@@ -33,29 +33,29 @@ def test_kills_park_no_bystander(tmp_path: Path) -> None:
     nobody is parked. An idle machine takes 0.9 seconds; the quickest start but the two without trials tells."""
     seconds: list[float] = []
     for _ in range(11):
-        _, said = _serve(tmp_path / "store.db", COUNT, -1)
-        assert said["parked"] == []
-        seconds.append(said["seconds"])
+        _, report = _serve(tmp_path / "store.db", COUNT, -1)
+        assert report["parked"] == []
+        seconds.append(report["seconds"])
     assert min(seconds[2:]) < 1.5
 
 
 @pytest.mark.timeout(120)
 def test_one_culprit_among_a_thousand_is_parked(tmp_path: Path) -> None:
     """Exactly the activity that kills the process is set aside, within 16 crashes."""
-    said: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     for _ in range(17):
-        _, said = _serve(tmp_path / "store.db", COUNT, 617)
-        if said:
+        _, report = _serve(tmp_path / "store.db", COUNT, 617)
+        if report:
             break
-    assert said["parked"] == ["m617"]
+    assert report["parked"] == ["m617"]
 
 
 @pytest.mark.timeout(60)
 def test_body_that_dies_of_its_event_is_parked(tmp_path: Path) -> None:
     """The sender repeats the event after each crash; the third crash parks the workflow, and nobody else."""
     codes: list[int] = []
-    said: dict[str, Any] = {}
-    while not said and len(codes) < 6:
-        code, said = _serve(tmp_path / "store.db")
+    report: dict[str, Any] = {}
+    while not report and len(codes) < 6:
+        code, report = _serve(tmp_path / "store.db")
         codes.append(code)
-    assert (len(codes), said) == (4, {"parked": ["bomb"], "reason": "ParkReason.CRASHED"})
+    assert (len(codes), report) == (4, {"parked": ["bomb"], "reason": "ParkReason.CRASHED"})

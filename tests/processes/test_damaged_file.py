@@ -76,8 +76,10 @@ async def test_damaged_page_stops_the_engine(tmp_path: Path, caplog: pytest.LogC
     with pytest.raises(StoreUnusable, match=r"store\.db.*damaged"):
         await send_to_all(file)
     # A busy machine may be told of a slow body besides.
-    told = [one.levelno for one in caplog.records if one.name == "durable" and one.levelno >= logging.ERROR]
-    assert told == [logging.CRITICAL]
+    levels = [
+        record.levelno for record in caplog.records if record.name == "durable" and record.levelno >= logging.ERROR
+    ]
+    assert levels == [logging.CRITICAL]
     damaged = file.read_bytes()
     with pytest.raises(StoreUnusable):
         async with WorkflowEngine(file) as engine:
@@ -123,7 +125,7 @@ async def test_wal_that_was_cut_off_is_a_shorter_past(tmp_path: Path, cut: str) 
     async with WorkflowEngine(file) as engine:
         left = await engine.runs.count()
         assert left < COUNT
-        assert sorted(one.id for one in await engine.runs.list(limit=1000)) == sorted(f"w{n}" for n in range(left))
+        assert sorted(run.id for run in await engine.runs.list(limit=1000)) == sorted(f"w{n}" for n in range(left))
         for number in range(left):
             await engine.send_event(answer, 1, to=f"w{number}")
             assert await engine.handle(f"w{number}").result(timeout=SOON) == 1001

@@ -50,7 +50,7 @@ def big(text: str) -> Durable[int]:
 
 def levels(caplog: pytest.LogCaptureFixture) -> list[int]:
     """How loud the engine was; but for a body that it found slow, which says something of the machine only."""
-    return [one.levelno for one in caplog.records if one.name == "durable" and one.module != "watchdog"]
+    return [record.levelno for record in caplog.records if record.name == "durable" and record.module != "watchdog"]
 
 
 def size(file: Path) -> int:
@@ -107,7 +107,7 @@ async def test_lock_that_stays_stops_the_engine(tmp_path: Path, caplog: pytest.L
                 await engine.start(wait_for_answer(), id="during")
     assert levels(caplog) == [logging.WARNING, logging.CRITICAL]
     async with WorkflowEngine(file) as engine:
-        assert [one.id for one in await engine.runs.list()] == ["before"]
+        assert [run.id for run in await engine.runs.list()] == ["before"]
         await engine.send_event(answer, 1, to="before")
         assert await engine.handle("before").result(timeout=SOON) == 2
 

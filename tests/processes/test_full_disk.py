@@ -20,18 +20,18 @@ pytestmark = pytest.mark.anyio
 DISK = Path(__file__).with_name("disk.py")
 
 
-async def run(what: str, file: Path) -> dict[str, Any]:
+async def run(scene: str, file: Path) -> dict[str, Any]:
     """What a service on a small disk says of its life."""
-    ended = await anyio.run_process([sys.executable, str(DISK), what, str(file)], stderr=None)
-    told: dict[str, Any] = json.loads(ended.stdout)
-    return told
+    ended = await anyio.run_process([sys.executable, str(DISK), scene, str(file)], stderr=None)
+    report: dict[str, Any] = json.loads(ended.stdout)
+    return report
 
 
 async def check_store(file: Path, started: list[str]) -> None:
     """All that was acknowledged is there and goes on."""
     assert query(file, "PRAGMA integrity_check") == [("ok",)]
     async with WorkflowEngine(file) as engine:
-        assert {one.id for one in await engine.runs.list()} == set(started)
+        assert {run.id for run in await engine.runs.list()} == set(started)
         for id in started:
             await engine.send_event(answer, 1, to=id)
             assert await engine.handle(id).result(timeout=SOON) == 100_001
@@ -40,21 +40,21 @@ async def check_store(file: Path, started: list[str]) -> None:
 async def test_room_again(tmp_path: Path) -> None:
     """Callers wait while files cannot grow and are answered when they can; it is said once, and when it is over."""
     file = tmp_path / "store.db"
-    told = await run("room again", file)
-    assert told["error"] == ""
-    assert 0 < told["before"] < 30 == len(told["started"])
-    assert told["levels"] == ["WARNING", "WARNING"]
-    await check_store(file, told["started"])
+    report = await run("room again", file)
+    assert report["error"] == ""
+    assert 0 < report["before"] < 30 == len(report["started"])
+    assert report["levels"] == ["WARNING", "WARNING"]
+    await check_store(file, report["started"])
 
 
 async def test_no_room(tmp_path: Path) -> None:
     """A disk that stays full stops the engine with the file's name; a restart has everything that was acknowledged."""
     file = tmp_path / "store.db"
-    told = await run("no room", file)
-    assert str(file) in told["error"]
-    assert 0 < len(told["started"]) < 30
-    assert told["levels"] == ["WARNING", "CRITICAL"]
-    await check_store(file, told["started"])
+    report = await run("no room", file)
+    assert str(file) in report["error"]
+    assert 0 < len(report["started"]) < 30
+    assert report["levels"] == ["WARNING", "CRITICAL"]
+    await check_store(file, report["started"])
 
 
 @pytest.mark.parametrize("gets_room", [True, False])
@@ -85,6 +85,6 @@ async def test_full_database(tmp_path: Path, caplog: pytest.LogCaptureFixture, g
             with pytest.raises(StorageUnavailable, match=r"store\.db: database or disk is full"):
                 await start("second")
     last = logging.WARNING if gets_room else logging.CRITICAL
-    assert [one.levelno for one in caplog.records if one.name == "durable"] == [logging.WARNING, last]
+    assert [record.levelno for record in caplog.records if record.name == "durable"] == [logging.WARNING, last]
     assert started == ["first", "second"][: 1 + gets_room]
     await check_store(file, started)

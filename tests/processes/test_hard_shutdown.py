@@ -59,7 +59,7 @@ async def open_when_free(file: Path) -> dict[str, WorkflowStatus]:
     while True:
         try:
             async with WorkflowEngine(file) as engine:
-                return {one.id: one.status for one in await engine.runs.list(limit=1000)}
+                return {run.id: run.status for run in await engine.runs.list(limit=1000)}
         except StoreInUse:
             await anyio.lowlevel.checkpoint()
 
@@ -67,14 +67,14 @@ async def open_when_free(file: Path) -> dict[str, WorkflowStatus]:
 async def test_shutdown_while_the_store_is_locked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """`shutdown` returns although the store does not; who waits is answered later, and what was acknowledged stays."""
     file = tmp_path / "store.db"
-    told: list[str] = []
+    outcomes: list[str] = []
 
     async def start() -> None:
         try:
             await engine.start(wait_for_answer(), id="during")
-            told.append("started")
+            outcomes.append("started")
         except EngineClosed:
-            told.append("refused")
+            outcomes.append("refused")
 
     async with WorkflowEngine(SqliteBackend(file, busy_timeout=0.01)) as engine, anyio.create_task_group() as tasks:
         await engine.start(wait_for_answer(), id="before")
@@ -87,12 +87,12 @@ async def test_shutdown_while_the_store_is_locked(tmp_path: Path, caplog: pytest
                 both.start_soon(engine.shutdown, 0)
             with pytest.raises(EngineClosed):
                 await engine.query_status("before")
-            assert told == []
+            assert outcomes == []
             holder.let_go()
-    found = await open_when_free(file)
-    assert len(told) == 1
-    assert set(found) == {"before", *(["during"] if told == ["started"] else [])}
-    assert any("did not come back in time" in one.message for one in caplog.records)
+    statuses = await open_when_free(file)
+    assert len(outcomes) == 1
+    assert set(statuses) == {"before", *(["during"] if outcomes == ["started"] else [])}
+    assert any("did not come back in time" in record.message for record in caplog.records)
 
 
 async def test_shutdown_during_recovery(tmp_path: Path) -> None:
@@ -124,18 +124,18 @@ def in_child(pipe: Connection, engine: WorkflowEngine, file: Path) -> None:
     """What a forked child can do: nothing with this engine, nothing with its file; then it ends like any program."""
 
     async def use() -> list[str]:
-        told = []
+        outcomes = []
         for call in (engine.query_status("a"), engine.start(wait_for_answer()), engine.runs.list()):
             try:
                 await call
             except EngineForked as error:
-                told.append(f"forked from {error.opened_in}")
+                outcomes.append(f"forked from {error.opened_in}")
         try:
             async with WorkflowEngine(file):
-                told.append("opened")
+                outcomes.append("opened")
         except StoreInUse:
-            told.append("in use")
-        return told
+            outcomes.append("in use")
+        return outcomes
 
     # In a thread of its own: in this one the parent's loop is still said to be running.
     thread = threading.Thread(target=lambda: pipe.send(anyio.run(use, backend="asyncio")))

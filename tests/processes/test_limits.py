@@ -26,10 +26,10 @@ def test_engine_without_descriptors_does_not_open(tmp_path: Path) -> None:
     """Each try with too few of them is refused with the name of the file, and costs nothing; with enough it opens."""
     store = tmp_path / "store.db"
     first, *refused, last, result = run("no_descriptors", store)
-    refused = [one for one in refused if one != "open"]
+    refused = [error for error in refused if error != "open"]
     assert (first, last, result) == ("open", "open", 6)
     assert len(refused) >= 2
-    assert all(str(store) in one and "unavailable" in one for one in refused)
+    assert all(str(store) in error and "unavailable" in error for error in refused)
     assert "Too many open files" in refused[0]
 
 

@@ -89,8 +89,8 @@ def test_restart_between_deadline_and_answer(clean: bool) -> None:
 def test_two_answers(together: bool, second: str) -> None:
     """The first of two answers stands, whatever the second says."""
     desk = _desk()
-    told, late = desk.two(ANSWER, ResumePause("w", "0", second), together=together)
-    assert (told, refusal(late)) == (None, (PauseAlreadyAnswered, "w", "0"))
+    answered, late = desk.two(ANSWER, ResumePause("w", "0", second), together=together)
+    assert (answered, refusal(late)) == (None, (PauseAlreadyAnswered, "w", "0"))
     assert _second(desk) == "5"
 
 
@@ -100,9 +100,9 @@ def test_answer_against_taking_it_back(together: bool, is_answer_first: bool) ->
     """Whichever comes first is what the body learns; the other is told so."""
     desk = _desk()
     both = (ANSWER, CancelPause("w", "0"))
-    told, late = desk.two(*(both if is_answer_first else both[::-1]), together=together)
+    answered, late = desk.two(*(both if is_answer_first else both[::-1]), together=together)
     expected = (PauseAlreadyAnswered, "w", "0") if is_answer_first else (PauseCancelled, "w", "0", None)
-    assert (told, refusal(late)) == (None, expected)
+    assert (answered, refusal(late)) == (None, expected)
     assert _second(desk) == ("5" if is_answer_first else str(PauseCancelled("w", "0")))
 
 
@@ -116,8 +116,8 @@ def test_answer_against_the_end(together: bool, end: CancelWorkflow | TerminateW
     other = _desk()
     told, late = other.two(end, ANSWER, together=together)
     assert (told, refusal(late)) == (True, (WorkflowTerminated, "w", "cancelled"))
-    for one in (desk, other):
-        assert (one.status(), ids(one)) == (WorkflowStatus.CANCELLED, [])
+    for each in (desk, other):
+        assert (each.status(), ids(each)) == (WorkflowStatus.CANCELLED, [])
 
 
 @workflow(name="races.limited")
@@ -153,6 +153,6 @@ def test_answer_against_its_own_question(together: bool) -> None:
     assert desk.two(ANSWER, ResumePause("w", "1", "6"), together=together) == [None, None]
     assert desk.result() == [5, 6]
     early = _desk()
-    refused, told = early.two(ResumePause("w", "1", "6"), ANSWER, together=together)
-    assert (refusal(refused), told) == ((PauseNotFound, "w", "1"), None)
+    refused, answered = early.two(ResumePause("w", "1", "6"), ANSWER, together=together)
+    assert (refusal(refused), answered) == ((PauseNotFound, "w", "1"), None)
     assert ids(early) == ["1"]

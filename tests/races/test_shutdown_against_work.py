@@ -73,7 +73,7 @@ def test_next_round_is_left_to_the_next_engine() -> None:
 def test_those_who_wait_for_an_end_are_told_of_the_stop() -> None:
     """A caller that waits for the end of a workflow is told when the engine stops before it."""
     office = Office()
-    watcher, found = office.letter(AwaitEnd("w")), office.letter(FindWorkflow("w"))
-    office.run(office.letter(call_of(waiter(), "w")), watcher, found)
+    watcher, query = office.letter(AwaitEnd("w")), office.letter(FindWorkflow("w"))
+    office.run(office.letter(call_of(waiter(), "w")), watcher, query)
     assert isinstance(watcher.error, EngineClosed)
-    assert found.reply.status is WorkflowStatus.SUSPENDED
+    assert query.reply.status is WorkflowStatus.SUSPENDED

@@ -46,8 +46,8 @@ def test_start_against_end(together: bool) -> None:
     """The same call after the end finds the ended workflow and does not begin it again."""
     desk = Desk(*EVERY)
     desk.start(worker())
-    _, found = desk.two(TerminateWorkflow("w"), call_of(worker(), "w"), together=together)
-    assert found.status is WorkflowStatus.CANCELLED
+    _, started = desk.two(TerminateWorkflow("w"), call_of(worker(), "w"), together=together)
+    assert started.status is WorkflowStatus.CANCELLED
     assert desk.activities == []
 
 

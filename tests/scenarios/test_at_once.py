@@ -74,7 +74,10 @@ async def test_settle_tells_how_each_branch_ended(store: Store) -> None:
     async def settles() -> list[Any]:
         outcomes = await settle(quick(-1), two_steps(1), answer.wait(), ask(), sleep(0.001), two_steps(-2))
         assert isinstance(outcomes[4], Returned)
-        return [one.value if isinstance(one, Returned) else list(one.error.args) for one in outcomes[:4] + outcomes[5:]]
+        return [
+            outcome.value if isinstance(outcome, Returned) else list(outcome.error.args)
+            for outcome in outcomes[:4] + outcomes[5:]
+        ]
 
     async with WorkflowEngine(store, workflows=[settles, ask]) as engine:
         await engine.start(settles(), id="w")
@@ -91,8 +94,8 @@ async def test_first_success_stops_everything_else(store: Store) -> None:
 
     @workflow(name="first")
     def first() -> Durable[list[Any]]:
-        rest = gather(endless("loser"), answer.wait(), ask(), sleep(3600))
-        won = yield from first_success(bad=quick(-1), rest=rest, good=answer.wait("good"))
+        slow = gather(endless("loser"), answer.wait(), ask(), sleep(3600))
+        won = yield from first_success(bad=quick(-1), rest=slow, good=answer.wait("good"))
         return [won.key, won.value, (yield from answer.wait())]
 
     async with WorkflowEngine(store, workflows=[first]) as engine:

@@ -80,9 +80,9 @@ async def test_async_activity_that_blocks_past_its_timeout_has_timed_out(caplog:
             with pytest.raises(WorkflowFailed, match="blocks") as caught:
                 await (await engine.start(runs(False))).result(timeout=SOON)
     assert isinstance(caught.value.__cause__, ActivityTimedOut)
-    (said,) = [record for record in caplog.records if "held up the event loop" in record.getMessage()]
-    assert "activity 'blocks'" in said.getMessage()
-    assert (said.workflow_name, said.position) == ("blocked-loops-blocks", "0")  # type: ignore[attr-defined]
+    (line,) = [record for record in caplog.records if "held up the event loop" in record.getMessage()]
+    assert "activity 'blocks'" in line.getMessage()
+    assert (line.workflow_name, line.position) == ("blocked-loops-blocks", "0")  # type: ignore[attr-defined]
 
 
 async def test_activity_in_a_thread_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:

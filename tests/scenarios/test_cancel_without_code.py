@@ -80,9 +80,9 @@ async def test_cancel_without_code_waits_for_the_code(store: Store) -> None:
     await _paid(store, "a")
     async with WorkflowEngine(store, workflows=[]) as script:
         assert await script.cancel("a", "out of stock") is True
-        found = await script.runs.describe("a")
-        assert (found.cancel_requested, found.summary.status) == (True, WorkflowStatus.PARKED)
-        assert found.park_reason is ParkReason.UNKNOWN_CODE
+        description = await script.runs.describe("a")
+        assert (description.cancel_requested, description.summary.status) == (True, WorkflowStatus.PARKED)
+        assert description.park_reason is ParkReason.UNKNOWN_CODE
         (summary,) = await script.runs.list(status=WorkflowStatus.PARKED)
         assert (summary.id, summary.cancel_requested) == ("a", True)
         with pytest.raises(TimeoutError):
@@ -118,8 +118,8 @@ async def test_child_without_code_is_cancelled_when_the_code_is_back(store: Stor
     async with WorkflowEngine(store, workflows=[family]) as engine:
         await engine.send_event(delivered, True, to="parent")
         await engine.handle("parent").result(timeout=SOON)
-        found = await engine.runs.describe("child")
-        assert (found.cancel_requested, found.summary.status) == (True, WorkflowStatus.PARKED)
+        description = await engine.runs.describe("child")
+        assert (description.cancel_requested, description.summary.status) == (True, WorkflowStatus.PARKED)
     async with WorkflowEngine(store, workflows=[order]) as engine:
         with pytest.raises(WorkflowCancelled, match="parent 'parent' has ended"):
             await engine.handle("child").result(timeout=SOON)

@@ -69,7 +69,7 @@ async def test_patched_and_removed_across_a_restart(store: Store) -> None:
         assert await engine.handle("waits").result(timeout=SOON) == "post"
         new = await engine.start(checkout("new")(7), id="new")
         assert await new.result(timeout=SOON) == "courier"
-        kinds = [(one.kind.value, one.name, one.outcome) for one in await engine.runs.history("waits")]
+        kinds = [(entry.kind.value, entry.name, entry.outcome) for entry in await engine.runs.history("waits")]
         assert kinds[1] == ("patch", "courier", "false")
     assert ran == ["charge 5", "ship post", "charge 7", "ship courier"]
     async with WorkflowEngine(store, workflows=[checkout("without")]) as engine:
@@ -128,9 +128,9 @@ async def test_parked_with_its_diff_and_on_again(store: Store) -> None:
 
     async with WorkflowEngine(store, workflows=[wrong]) as engine:
         await engine.send_event(approval, "yes", to="v")
-        found = await engine.runs.describe("v")
-        assert (found.summary.status, found.park_reason) == (WorkflowStatus.PARKED, ParkReason.DIVERGED)
-        parked = found.summary.parked or ""
+        description = await engine.runs.describe("v")
+        assert (description.summary.status, description.park_reason) == (WorkflowStatus.PARKED, ParkReason.DIVERGED)
+        parked = description.summary.parked or ""
         assert "- recorded: activity changes-charge" in parked
         assert "+ code asks: activity changes-ship" in parked
         assert len(await engine.runs.history("v")) == 1

@@ -42,9 +42,9 @@ async def test_unreadable_workflow_is_in_the_lists_of_its_shown_status(file: Pat
         everything = await engine.runs.list()
         assert len(everything) == len(DAMAGES) + 2
         for status in WorkflowStatus:
-            shown = [one.id for one in everything if one.status is status]
+            shown = [run.id for run in everything if run.status is status]
             listed = parked if status is WorkflowStatus.PARKED else await engine.runs.list(status=status)
-            assert [one.id for one in listed] == shown
+            assert [run.id for run in listed] == shown
             assert await engine.runs.count(status=status) == len(shown)
 
 

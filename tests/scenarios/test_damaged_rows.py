@@ -171,10 +171,10 @@ def do_damage(file: Path, table: str, all: list[Damage]) -> None:
     ]
     set_schema(file, loose)
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        for one in all:
+        for damage in all:
             # Not every value fits under a unique index.
             with contextlib.suppress(sqlite3.IntegrityError):
-                connection.execute(f"UPDATE {table} SET {one.column} = {one.value} WHERE {one.where}")
+                connection.execute(f"UPDATE {table} SET {damage.column} = {damage.value} WHERE {damage.where}")
     set_schema(file, schema)
 
 
@@ -216,7 +216,7 @@ async def build(file: Path, kind: str, count: int) -> None:
         await engine.start(parent(), id="good parent")
         await engine.start(working(), id="good working")
         await engine.start(done(), id="good done")
-        while not [one for one in (await engine.runs.describe("good working")).waits if one.name.endswith("work")]:
+        while not [wait for wait in (await engine.runs.describe("good working")).waits if wait.name.endswith("work")]:
             pass
 
 
@@ -249,15 +249,15 @@ QUESTIONS: dict[str, Callable[[WorkflowEngine, str], Awaitable[object]]] = {
 async def ask_everything(engine: WorkflowEngine, all: list[Damage]) -> None:
     """Whatever is asked about a damaged row is answered, or refused in our own words; the engine goes on."""
     for name, question in QUESTIONS.items():
-        for one in all:
+        for damage in all:
             try:
-                await question(engine, one.id)
+                await question(engine, damage.id)
             except StorageError as error:
-                pytest.fail(f"{name} stopped the engine: {one}: {error}")
+                pytest.fail(f"{name} stopped the engine: {damage}: {error}")
             except (DurableError, TimeoutError):
                 pass
             except Exception as error:
-                pytest.fail(f"{name}: {one}: {error!r}")
+                pytest.fail(f"{name}: {damage}: {error!r}")
 
 
 async def read_lists(engine: WorkflowEngine) -> None:
@@ -267,7 +267,7 @@ async def read_lists(engine: WorkflowEngine) -> None:
         after = page[-1].id
     last = 0
     while pauses := await engine.pauses.list(limit=1000, after=last):
-        assert all(one.since <= (one.expires_at or one.since) or one.pause_id for one in pauses)
+        assert all(pause.since <= (pause.expires_at or pause.since) or pause.pause_id for pause in pauses)
         last = pauses[-1].number
     last = 0
     while letters := await engine.dead_letters.list(limit=1000, after=last):
@@ -297,7 +297,7 @@ async def test_damaged_rows_hurt_nobody_else(tmp_path: Path, place: str, is_clea
             if life == 0:
                 await engine.send_event(answer, 5, to="good done")
                 good = [engine.handle(f"good {kind}") for kind in ("parent", "working", "done")]
-                assert [await one.result(timeout=SOON) for one in good] == [20, 3, 5]
+                assert [await handle.result(timeout=SOON) for handle in good] == [20, 3, 5]
             await read_lists(engine)
             await ask_everything(engine, all)
             await engine.runs.purge(0)

@@ -46,8 +46,8 @@ async def test_damaged_schedules_hurt_nobody_else(tmp_path: Path) -> None:
         pass
     all = damages(file, "schedule", "bad", "name = '{}'")
     async with WorkflowEngine(file, clock=clock) as engine:
-        for one in all:
-            await engine.schedules.create(one.id, tick(), cron="@hourly", overlap=Overlap.QUEUE)
+        for damage in all:
+            await engine.schedules.create(damage.id, tick(), cron="@hourly", overlap=Overlap.QUEUE)
         await engine.schedules.create("good", tick(), cron="@hourly")
     do_damage(file, "schedule", all)
     for hour in (1, 2):
@@ -56,13 +56,13 @@ async def test_damaged_schedules_hurt_nobody_else(tmp_path: Path) -> None:
             for _ in range(6):
                 await engine.query_status("nobody")
             assert await engine.query_status(f"good@2031-05-17T1{2 + hour}:00:00+00:00") is not None
-            assert "good" in [one.name for one in await engine.schedules.list(limit=1000, upcoming=5)]
-            for one in all:
-                await ask_everything(engine, one.id)
+            assert "good" in [schedule.name for schedule in await engine.schedules.list(limit=1000, upcoming=5)]
+            for damage in all:
+                await ask_everything(engine, damage.id)
     async with WorkflowEngine(file, clock=clock) as engine:
-        for one in all:
-            await engine.schedules.create(one.id, tick(), cron="@hourly", replace=True)
-        assert {one.id for one in all} <= {one.name for one in await engine.schedules.list(limit=1000)}
+        for damage in all:
+            await engine.schedules.create(damage.id, tick(), cron="@hourly", replace=True)
+        assert {damage.id for damage in all} <= {schedule.name for schedule in await engine.schedules.list(limit=1000)}
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -48,8 +48,8 @@ async def test_event_with_a_typing_error_is_named_once(
     name: str, to: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The warning says which name was probably meant."""
-    said = f"no workflow here waits for event {name!r}; did you mean 'typos-approval'?"
-    assert await sent(name, caplog, to=to) == [said]
+    warning = f"no workflow here waits for event {name!r}; did you mean 'typos-approval'?"
+    assert await sent(name, caplog, to=to) == [warning]
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ async def test_event_is_known_wherever_it_is_named(
     name: str, meant: str, by_body: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whether it stands in a class, in another module or in the body, and whether a client or a workflow sends it."""
-    said = f"no workflow here waits for event {name!r}; did you mean {meant!r}?"
-    assert await said_of(name, caplog, by_body=by_body) == [said]
+    warning = f"no workflow here waits for event {name!r}; did you mean {meant!r}?"
+    assert await said_of(name, caplog, by_body=by_body) == [warning]
 
 
 @pytest.mark.parametrize("name", ["typos-hanna-smith", "typos-anna-smith"])
@@ -132,4 +132,4 @@ async def test_name_that_is_made_up_is_nobodys_typing_error(name: str, caplog: p
 async def test_warning_about_mail_says_whose_it_is(caplog: pytest.LogCaptureFixture) -> None:
     """It carries the id and the name of the workflow that the event was sent to."""
     await sent("typos-aproval", caplog, to="w", times=1)
-    assert [vars(one).get("workflow_id") for one in caplog.records] == ["w"]
+    assert [vars(record).get("workflow_id") for record in caplog.records] == ["w"]

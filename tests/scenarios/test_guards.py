@@ -183,7 +183,7 @@ async def test_strange_ids_are_just_ids(file: Path, id: str) -> None:
         handle = await engine.start(wait_for(1), id=id, tags=[id])
         await engine.send_event(answer, 2, to=id)
         assert await handle.result(timeout=SOON) == 3
-        assert [one.id for one in await engine.runs.list(tag=id)] == [id]
+        assert [run.id for run in await engine.runs.list(tag=id)] == [id]
 
 
 BAD_CALLS: dict[str, tuple[Callable[[WorkflowEngine], Awaitable[object]], type[Exception]]] = {

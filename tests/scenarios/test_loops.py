@@ -47,16 +47,16 @@ def _nothing_done() -> None:
 
 
 @activity(name="loops-book")
-async def book(what: str) -> str:
+async def book(item: str) -> str:
     """A step."""
-    done.append(f"book {what}")
-    return what
+    done.append(f"book {item}")
+    return item
 
 
 @activity(name="loops-release")
-async def release(what: str) -> None:
+async def release(item: str) -> None:
     """Its undo."""
-    done.append(f"release {what}")
+    done.append(f"release {item}")
 
 
 @activity(name="loops-refuse", retry=Retry.never())

@@ -74,7 +74,7 @@ LOSSES = [delete, rename, replace, delete_log]
 
 def critical(caplog: pytest.LogCaptureFixture) -> int:
     """How often the log said that the engine has stopped."""
-    return sum(one.levelno == logging.CRITICAL for one in caplog.records if one.name == "durable")
+    return sum(record.levelno == logging.CRITICAL for record in caplog.records if record.name == "durable")
 
 
 async def started_until_refused(engine: WorkflowEngine) -> int:
@@ -195,7 +195,7 @@ async def test_overwritten_file_is_noticed_and_its_log_kept_apart(file: Path) ->
             pass
     remove_log(file)
     async with WorkflowEngine(file) as engine:
-        assert [one.id for one in await engine.runs.list()] == ["before"]
+        assert [run.id for run in await engine.runs.list()] == ["before"]
 
 
 async def test_emptied_log_is_noticed_and_not_written_back(file: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -71,10 +71,10 @@ class SlowToOpen(SqliteBackend):
 
 async def test_call_after_the_coordinators_end_is_answered() -> None:
     """A call that is made when the thread has died and the loop has not learnt of it yet gets the reason."""
-    others = coordinators()
+    before = coordinators()
     backend = FaultyBackend(MemoryBackend())
     async with WorkflowEngine(backend) as engine:
-        (thread,) = coordinators() - others
+        (thread,) = coordinators() - before
 
         async def start() -> None:
             with pytest.raises(StorageUnavailable):
@@ -95,7 +95,7 @@ async def test_call_after_the_coordinators_end_is_answered() -> None:
 @on_asyncio
 async def test_native_cancel_while_opening_frees_the_store(file: Path) -> None:
     """asyncio's own cancel() around the opening, as of asyncio.timeout, leaves no thread that holds the store."""
-    others = coordinators()
+    before = coordinators()
     backend = SlowToOpen(file)
 
     async def serve() -> None:
@@ -104,7 +104,7 @@ async def test_native_cancel_while_opening_frees_the_store(file: Path) -> None:
 
     task = asyncio.create_task(serve())
     assert await anyio.to_thread.run_sync(backend.begun.wait, SOON)
-    threads = coordinators() - others
+    threads = coordinators() - before
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -117,7 +117,7 @@ async def test_native_cancel_while_opening_frees_the_store(file: Path) -> None:
 @on_asyncio
 async def test_native_cancel_while_draining_frees_the_store(file: Path) -> None:
     """A second cancel() while activities may finish leaves no thread that holds the store."""
-    others = coordinators()
+    before = coordinators()
     begun = anyio.Event()
 
     @activity
@@ -138,7 +138,7 @@ async def test_native_cancel_while_draining_frees_the_store(file: Path) -> None:
     task = asyncio.create_task(serve(engine))
     with anyio.fail_after(SOON):
         await begun.wait()
-        threads = coordinators() - others
+        threads = coordinators() - before
         task.cancel()
         await refusing(engine)
         task.cancel()
@@ -153,23 +153,23 @@ async def test_two_tasks_that_enter_one_engine(store: Store) -> None:
     """Of two tasks that enter one engine at once one is refused, and the other works and leaves."""
     engine = WorkflowEngine(store)
     refused = anyio.Event()
-    told: list[str] = []
+    outcomes: list[str] = []
 
     async def enter() -> None:
         try:
             async with engine:
                 await refused.wait()
                 assert await engine.query_status("x") is None
-                told.append("worked")
+                outcomes.append("worked")
         except OperationMisused:
-            told.append("refused")
+            outcomes.append("refused")
             refused.set()
 
     with anyio.fail_after(SOON):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(enter)
             tasks.start_soon(enter)
-    assert told == ["refused", "worked"]
+    assert outcomes == ["refused", "worked"]
 
 
 async def test_engine_without_a_watchdog_does_not_open(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ async def test_engine_without_a_watchdog_does_not_open(store: Store, monkeypatch
 
 async def test_stuck_body_does_not_hold_up_the_leaving() -> None:
     """An engine whose body does not come back is left as soon as the shutdown has given up on it."""
-    others = coordinators()
+    before = coordinators()
     entered, left = threading.Event(), threading.Event()
     was_left: list[bool] = []
 
@@ -202,7 +202,7 @@ async def test_stuck_body_does_not_hold_up_the_leaving() -> None:
         yield from sleep(0)
 
     async with WorkflowEngine("memory://") as engine, anyio.create_task_group() as tasks:
-        threads = coordinators() - others
+        threads = coordinators() - before
         tasks.start_soon(engine.start, body())
         assert await anyio.to_thread.run_sync(entered.wait, SOON)
         await engine.shutdown(drain=0)
@@ -231,14 +231,14 @@ async def test_workflow_that_is_defined_after_the_engine_is_known(file: Path, an
 
 async def test_callers_without_room_are_told_at_a_shutdown() -> None:
     """A caller that waits for room in the inbox gets `EngineClosed` when the engine closes meanwhile."""
-    told: list[str] = []
+    outcomes: list[str] = []
 
     async def start(engine: WorkflowEngine, number: int) -> None:
         try:
             await engine.start(wait_for_answer(), id=f"w{number}")
-            told.append("done")
+            outcomes.append("done")
         except EngineClosed:
-            told.append("closed")
+            outcomes.append("closed")
 
     with anyio.fail_after(SOON):
         config = EngineConfig(max_inbox=1)
@@ -247,7 +247,7 @@ async def test_callers_without_room_are_told_at_a_shutdown() -> None:
                 tasks.start_soon(start, engine, number)
             await anyio.lowlevel.checkpoint()
             await engine.shutdown()
-    assert len(told) == 20
+    assert len(outcomes) == 20
 
 
 async def test_engine_that_may_not_open_leaves_the_first_one_alone(file: Path) -> None:

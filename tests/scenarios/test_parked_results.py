@@ -85,28 +85,28 @@ async def test_result_of_a_parked_workflow_says_why_it_is_parked(store: Store) -
             await engine.handle("w").result(timeout=SOON)
 
 
-@pytest.mark.parametrize("others", [0, 1])
-async def test_result_is_told_when_the_workflow_becomes_parked(store: Store, others: int) -> None:
+@pytest.mark.parametrize("other_count", [0, 1])
+async def test_result_is_told_when_the_workflow_becomes_parked(store: Store, other_count: int) -> None:
     """A caller that waits already is told as well; one that wants to wait on is not."""
     await begin(store)
-    told: list[str] = []
+    reasons: list[str] = []
 
     async def ask(wait_if_parked: bool) -> None:
         try:
             await engine.handle("w").result(wait_if_parked=wait_if_parked)
         except WorkflowParked as error:
-            told.append(error.detail)
+            reasons.append(error.detail)
 
     with anyio.fail_after(SOON):
         async with WorkflowEngine(store, workflows=[wrong]) as engine, anyio.create_task_group() as tasks:
-            for wait_if_parked in (*[True] * others, False):
+            for wait_if_parked in (*[True] * other_count, False):
                 tasks.start_soon(ask, wait_if_parked)
             await anyio.wait_all_tasks_blocked()
             await engine.send_event(go, 5, to="w")
-            while not told:
+            while not reasons:
                 await engine.query_status("w")
             await engine.query_status("w")
-            assert len(told) == 1
+            assert len(reasons) == 1
             tasks.cancel_scope.cancel()
 
 

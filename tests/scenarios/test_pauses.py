@@ -56,9 +56,9 @@ async def notify(text: str) -> str:
 def second_opinion(first: Decision) -> Durable[list[str]]:
     """A helper that asks twice, with an activity in between."""
     word = yield from pause(returns=str, prompt={"after": first.by})
-    told = yield from notify(word)
-    last = yield from pause(returns=str, prompt=told)
-    return [told, last]
+    notified = yield from notify(word)
+    last = yield from pause(returns=str, prompt=notified)
+    return [notified, last]
 
 
 @workflow(name="pauses-approval")
@@ -89,16 +89,16 @@ def panel() -> Durable[list[Any]]:
 
 async def prompts(engine: WorkflowEngine, **filters: Any) -> list[Any]:
     """What people see."""
-    return [one.prompt for one in await engine.pauses.list(**filters)]
+    return [question.prompt for question in await engine.pauses.list(**filters)]
 
 
 async def asked(engine: WorkflowEngine, prompt: Any) -> OpenPause:
     """The pause with this prompt, once there is one."""
     await waiting(engine, "w", "pause")
     while True:
-        for one in await engine.pauses.list():
-            if one.prompt == prompt:
-                return one
+        for question in await engine.pauses.list():
+            if question.prompt == prompt:
+                return question
 
 
 @pytest.mark.anyio
@@ -131,7 +131,7 @@ async def test_a_panel_answers_in_any_order(store: Store, order: tuple[int, ...]
         await asked(engine, "slow")
         while len(open_ones := await engine.pauses.list()) < 4:
             pass
-        by_place = {one.pause_id: one for one in open_ones}
+        by_place = {question.pause_id: question for question in open_ones}
         places = ["0.0.0", "0.1.1", "0.2.0.0.0"]
         assert [by_place[place].prompt for place in places] == ["plain", "slow", "raced"]
         for index in order:
@@ -209,8 +209,13 @@ async def test_describe_and_history_know_pauses(store: Store) -> None:
     async with WorkflowEngine(store) as engine:
         await engine.start(approval(5), id="w")
         (wait,) = (await engine.runs.describe("w")).waits
-        (one,) = await engine.pauses.list()
-        assert (wait.kind, wait.since, wait.until, wait.position) == ("pause", one.since, one.expires_at, one.pause_id)
+        (question,) = await engine.pauses.list()
+        assert (wait.kind, wait.since, wait.until, wait.position) == (
+            "pause",
+            question.since,
+            question.expires_at,
+            question.pause_id,
+        )
         await engine.pauses.resume("w", "0", Decision(True, "ann"))
         (entry,) = await engine.runs.history("w")
         assert (entry.kind.value, entry.position, entry.outcome) == ("pause", "0", '{"ok":true,"by":"ann"}')
@@ -227,7 +232,7 @@ async def test_a_damaged_question_costs_itself(file: Path) -> None:
             "UPDATE event_wait SET prompt = 'broken' WHERE serial = (SELECT min(serial) FROM event_wait)"
         )
     async with WorkflowEngine(file) as engine:
-        assert [one.workflow_id for one in await engine.pauses.list()] == ["b"]
+        assert [question.workflow_id for question in await engine.pauses.list()] == ["b"]
         await engine.pauses.resume("a", "0", Decision(True, "ann"))
         assert await engine.query_status("a") is WorkflowStatus.SUSPENDED
 
@@ -237,13 +242,13 @@ def test_pauses_without_an_event_loop(store: Store) -> None:
     with SyncWorkflowEngine(store) as engine:
         handle = engine.start(approval(5), id="w")
         engine.start(approval(6), id="v")
-        assert [one.workflow_id for one in engine.pauses.list(name="pauses-approval", limit=1)] == ["w"]
+        assert [question.workflow_id for question in engine.pauses.list(name="pauses-approval", limit=1)] == ["w"]
         engine.pauses.cancel("v", "0")
         with pytest.raises(CodecError):
             engine.pauses.resume("w", "0", "yes")
         engine.pauses.resume("w", "0", Decision(True, "ann"))
         engine.pauses.resume("w", "1", "fine")
-        while not (found := engine.pauses.list(workflow_id="w")):
+        while not (pauses := engine.pauses.list(workflow_id="w")):
             pass
-        engine.pauses.resume("w", found[0].pause_id, "done")
+        engine.pauses.resume("w", pauses[0].pause_id, "done")
         assert handle.result(timeout=SOON) == [True, "FINE", "done"]

@@ -111,7 +111,7 @@ async def test_unreadable_event_is_logged(store: Store, caplog: pytest.LogCaptur
         await engine.send_event(texts, "poison")
         with caplog.at_level(logging.WARNING, "durable"):
             await engine.start(payee(), id="p")
-    (record,) = [one for one in caplog.records if one.levelno == logging.WARNING]
+    (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     fields = [getattr(record, name) for name in ("workflow_id", "workflow_name", "position")]
     assert fields == ["p", "poison.payee", "0"]
     assert "poison.paid" in record.getMessage()

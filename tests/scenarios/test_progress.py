@@ -133,9 +133,9 @@ async def test_slow_watcher_never_misses_the_end(store: Store) -> None:
             await engine.send_event(step, number, to="w")
         second = await anext(watch)
         await engine.send_event(step, 3, to="w")
-        rest = [update async for update in watch]
+        updates = [update async for update in watch]
         assert [first.progress, second.progress] == [{"name": "begun", "done": 0}, {"name": "at work", "done": 2}]
-        assert [update.status for update in rest] == [SUCCEEDED]
+        assert [update.status for update in updates] == [SUCCEEDED]
         assert [update.status async for update in handle.watch()] == [SUCCEEDED]
 
 
@@ -150,7 +150,7 @@ async def test_watcher_that_leaves(store: Store) -> None:
         await anext(watch)
         with anyio.move_on_after(0):
             await anext(watch)
-        assert all(one.is_abandoned for one in engine._core.check_open().coordinator._observers)
+        assert all(observer.is_abandoned for observer in engine._core.check_open().coordinator._observers)
         await engine.send_event(step, 1, to="w")
         assert (await anext(watch)).status is SUCCEEDED
 
@@ -194,8 +194,8 @@ async def test_services_alone_may_look(store: Store) -> None:
     async with WorkflowEngine(store, workflows=[nosy]) as engine:
         handles.append(engine.handle("w"))
         for which in ("progress", "watch"):
-            told = await (await engine.start(nosy(which))).result(timeout=SOON)
-            assert told.startswith(f"WorkflowHandle.{which}() was called inside a workflow body")
+            refusal = await (await engine.start(nosy(which))).result(timeout=SOON)
+            assert refusal.startswith(f"WorkflowHandle.{which}() was called inside a workflow body")
 
 
 def test_sync_engine(store: Store) -> None:

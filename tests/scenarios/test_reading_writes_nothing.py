@@ -95,9 +95,13 @@ async def test_describe_says_that_the_code_is_missing(file: Path) -> None:
         await engine.start(asks(), id="a")
         assert (await engine.runs.describe("a")).problem is None
     async with WorkflowEngine(file, workflows=[]) as engine:
-        found = await engine.runs.describe("a")
-        assert (found.summary.status, found.park_reason, found.waits) == (WorkflowStatus.SUSPENDED, None, ())
-        assert "'reading-asks'" in (found.problem or "")
+        description = await engine.runs.describe("a")
+        assert (description.summary.status, description.park_reason, description.waits) == (
+            WorkflowStatus.SUSPENDED,
+            None,
+            (),
+        )
+        assert "'reading-asks'" in (description.problem or "")
         with pytest.raises(WorkflowParked, match="reading-asks"):
             await engine.pauses.resume("a", "0.0.0", 1)
         # An engine that has to run it parks it.
@@ -113,8 +117,8 @@ async def test_describe_shows_what_new_code_would_wait_for(file: Path) -> None:
     async with WorkflowEngine(file, workflows=[asks, child]) as engine:
         await engine.start(asks(), id="a")
     async with WorkflowEngine(file, workflows=CODES["diverged"]) as engine:
-        found = await engine.runs.describe("a")
-        assert [wait.kind for wait in found.waits] == ["timer"]
+        description = await engine.runs.describe("a")
+        assert [wait.kind for wait in description.waits] == ["timer"]
         with pytest.raises(PauseNotFound):
             await engine.pauses.resume("a", "0.0.0", 1)
         assert len(await engine.pauses.list()) == 1

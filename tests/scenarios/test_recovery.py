@@ -118,9 +118,9 @@ async def test_parked_workflow_goes_on_when_the_code_fits_again(store: Store) ->
     def define(first_step: str) -> WorkflowEngine:
         @workflow(name="changing")
         def body() -> Durable[list[int]]:
-            one = yield from call(int, "1", name=first_step)
-            two = yield from answer.wait()
-            return [one, two]
+            first = yield from call(int, "1", name=first_step)
+            second = yield from answer.wait()
+            return [first, second]
 
         bodies.append(body)
         return WorkflowEngine(store, workflows=[body])
@@ -131,10 +131,10 @@ async def test_parked_workflow_goes_on_when_the_code_fits_again(store: Store) ->
         await waiting(engine, "a", "event")
     async with define("renamed") as engine:
         assert await engine.send_event(answer, 2, to="a") == Queued()
-        found = await engine.runs.describe("a")
-        assert (found.summary.status, found.park_reason) == (WorkflowStatus.PARKED, ParkReason.DIVERGED)
-        assert "first" in (found.summary.parked or "")
-        assert "renamed" in (found.summary.parked or "")
+        description = await engine.runs.describe("a")
+        assert (description.summary.status, description.park_reason) == (WorkflowStatus.PARKED, ParkReason.DIVERGED)
+        assert "first" in (description.summary.parked or "")
+        assert "renamed" in (description.summary.parked or "")
         assert len(await engine.runs.history("a")) == 1
     async with define("first") as engine:
         assert await engine.handle("a").result(timeout=SOON) == [1, 2]
@@ -180,8 +180,8 @@ async def test_damaged_workflow_is_parked_and_the_others_go_on(file: Path, damag
 
         @workflow(name="damaged")
         def body() -> Durable[int]:
-            one = yield from call(int, "1")
-            return one + (yield from answer.wait())
+            number = yield from call(int, "1")
+            return number + (yield from answer.wait())
 
         await engine.start(body(), id="a")
         await engine.start(wait_for_answer(), id="b")

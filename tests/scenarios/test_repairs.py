@@ -78,9 +78,9 @@ async def charge(amount: int, key: str) -> str:
 @workflow(name="repairs-order")
 def order(item: str) -> Durable[str]:
     """Look up, charge, wait for an answer."""
-    found = yield from price(item)
-    key = yield from charge(found.amount, str(uuid("key")))
-    return f"{found.amount} {key} {yield from answer.wait()}"
+    cost = yield from price(item)
+    key = yield from charge(cost.amount, str(uuid("key")))
+    return f"{cost.amount} {key} {yield from answer.wait()}"
 
 
 @workflow(name="repairs-parent")
@@ -143,9 +143,9 @@ async def test_fork(store: Store) -> None:
         await engine.start(order("book"), id="w")
         await waiting(engine, "w", "event")
         before = await engine.runs.history("w")
-        one = await engine.runs.fork("w", "1")
+        fork = await engine.runs.fork("w", "1")
         two = await engine.runs.fork("w", "1", new_id="two")
-        for id in (one.id, two.id):
+        for id in (fork.id, two.id):
             await waiting(engine, id, "event")
         with pytest.raises(WorkflowAlreadyExists):
             await engine.runs.fork("w", "1", new_id="two")
@@ -153,7 +153,7 @@ async def test_fork(store: Store) -> None:
             await engine.runs.fork("w", "2")
     async with WorkflowEngine(store) as engine:
         keys = set()
-        for id in ("w", one.id, "two"):
+        for id in ("w", fork.id, "two"):
             await engine.send_event(answer, 1, to=id)
             keys.add(await engine.handle(id).result(timeout=SOON))
         assert len(keys) == 3
@@ -181,8 +181,8 @@ async def test_repair_of_a_failed_run(store: Store) -> None:
         await engine.send_event(answer, 1, to="w")
         assert (await engine.handle("w").result(timeout=SOON)).startswith("20 ")
         history = await engine.runs.history("w")
-        assert next(one.outcome for one in history if one.position == "0") == '{"amount":10,"currency":"EUR"}'
-        assert any(one.kind.value == "repaired" and "the list was old" in one.outcome for one in history)
+        assert next(entry.outcome for entry in history if entry.position == "0") == '{"amount":10,"currency":"EUR"}'
+        assert any(entry.kind.value == "repaired" and "the list was old" in entry.outcome for entry in history)
         with pytest.raises(WorkflowTerminated):
             await engine.runs.repair("w", "0", Price(1, "EUR"), "too late")
 
@@ -204,15 +204,15 @@ async def test_repair_of_a_waiting_run(store: Store) -> None:
 
     @workflow(name="repairs-asks")
     def asks() -> Durable[str]:
-        found = yield from price("house")
-        is_fine = yield from pause(returns=bool, prompt=f"{found.amount} {found.currency}?")
-        return f"{found.amount} {is_fine}"
+        cost = yield from price("house")
+        is_fine = yield from pause(returns=bool, prompt=f"{cost.amount} {cost.currency}?")
+        return f"{cost.amount} {is_fine}"
 
     async with WorkflowEngine(store, workflows=[asks]) as engine:
         handle = await engine.start(asks(), id="w")
         await waiting(engine, "w", "pause")
         await engine.runs.repair("w", "0", Price(99, "CHF"), "a typo")
-        assert [one.prompt for one in await engine.pauses.list()] == ["99 CHF?"]
+        assert [pause.prompt for pause in await engine.pauses.list()] == ["99 CHF?"]
         await engine.pauses.resume("w", "1", True)
         assert await handle.result(timeout=SOON) == "99 True"
 

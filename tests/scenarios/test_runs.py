@@ -67,7 +67,7 @@ async def test_list_pages_through_everything_newest_first(store: Store) -> None:
             await engine.start(at_once(number), id=f"w{number}")
         seen: list[str] = []
         while page := await engine.runs.list(limit=10, after=seen[-1] if seen else None):
-            seen += [one.id for one in page]
+            seen += [run.id for run in page]
             assert len(page) <= 10
         assert seen == [f"w{number}" for number in reversed(range(25))]
 
@@ -94,7 +94,7 @@ async def test_list_and_count_filter(store: Store) -> None:
             ({"since": NOON + timedelta(minutes=1)}, ["ended", "open"]),
         ]
         for filters, ids in cases:
-            assert [one.id for one in await engine.runs.list(**filters)] == ids
+            assert [run.id for run in await engine.runs.list(**filters)] == ids
             assert await engine.runs.count(**filters) == len(ids)
         (old,) = await engine.runs.list(tag="blue")
         assert (old.tags, old.created_at, old.finished_at) == (("red", "blue"), NOON, NOON)
@@ -130,8 +130,10 @@ async def test_history_tells_what_was_learnt(store: Store) -> None:
         await engine.send_event(answer, 5, to="a")
         assert await handle.result(timeout=SOON) == 6
         entries = await engine.runs.history("a")
-    told = [(one.seq, one.position, one.kind, one.name, one.status, one.outcome, one.at) for one in entries]
-    assert told == [
+    rows = [
+        (entry.seq, entry.position, entry.kind, entry.name, entry.status, entry.outcome, entry.at) for entry in entries
+    ]
+    assert rows == [
         (1, "0", EntryKind.EVENT, "runs-answer", EntryStatus.OK, "5", NOON),
         (2, "1", EntryKind.ACTIVITY, "add_one", EntryStatus.OK, "6", NOON),
     ]
@@ -150,13 +152,22 @@ async def test_describe_tells_what_a_workflow_waits_for(store: Store) -> None:
         await engine.send_event(extra, "x", to="a")
     clock.advance(1)
     async with WorkflowEngine(store, workflows=[body], clock=clock) as engine:
-        found = await engine.runs.describe("a")
-    timer, event = sorted(found.waits, key=lambda wait: wait.position)
+        description = await engine.runs.describe("a")
+    timer, event = sorted(description.waits, key=lambda wait: wait.position)
     assert (timer.kind, timer.position, timer.until) == ("timer", "0.0.0", NOON + timedelta(seconds=60))
     assert (event.kind, event.name, event.since, event.until) == ("event", "runs-answer[k]", NOON, None)
     assert "test_runs.py" in (event.source or "")
-    assert (found.pending_events, found.summary.tags, found.summary.status) == (1, ("t",), WorkflowStatus.SUSPENDED)
-    assert (found.history_length, found.round, found.park_reason, found.cancel_requested) == (0, 0, None, False)
+    assert (description.pending_events, description.summary.tags, description.summary.status) == (
+        1,
+        ("t",),
+        WorkflowStatus.SUSPENDED,
+    )
+    assert (description.history_length, description.round, description.park_reason, description.cancel_requested) == (
+        0,
+        0,
+        None,
+        False,
+    )
 
 
 async def test_purge_removes_what_ended_long_ago(store: Store) -> None:
@@ -169,7 +180,7 @@ async def test_purge_removes_what_ended_long_ago(store: Store) -> None:
         await move(engine, clock, timedelta(hours=2))
         await engine.start(at_once(9), id="young")
         assert await engine.runs.purge(timedelta(hours=1)) == 3
-        assert [one.id for one in await engine.runs.list()] == ["young", "open"]
+        assert [run.id for run in await engine.runs.list()] == ["young", "open"]
         assert await engine.query_status("old0") is None
         with pytest.raises(WorkflowNotFound):
             await engine.handle("old0").result(timeout=SOON)
@@ -217,8 +228,8 @@ async def test_dead_letters_can_be_sent_again_or_removed(store: Store) -> None:
             assert await engine.send_event(answer, number, to="dead", key="k") == Queued()
         await engine.terminate("dead")
         first = await engine.dead_letters.list(limit=3)
-        rest = await engine.dead_letters.list(limit=3, after=first[-1].id)
-        letters = first + rest
+        second = await engine.dead_letters.list(limit=3, after=first[-1].id)
+        letters = first + second
         assert [letter.payload for letter in letters] == [0, 1, 2, 3, 4]
         assert {(letter.workflow_id, letter.name, letter.event_key) for letter in letters} == {
             ("dead", "runs-answer", "k")

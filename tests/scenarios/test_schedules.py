@@ -67,7 +67,7 @@ async def move(engine: WorkflowEngine, clock: ManualClock, duration: timedelta) 
 
 async def runs(engine: WorkflowEngine, name: str) -> list[str]:
     """The ticks that have a run, the oldest first."""
-    return [one.id.partition("@")[2] for one in reversed(await engine.runs.list(tag=f"schedule:{name}"))]
+    return [run.id.partition("@")[2] for run in reversed(await engine.runs.list(tag=f"schedule:{name}"))]
 
 
 async def ended(engine: WorkflowEngine, id: str) -> object:
@@ -199,7 +199,7 @@ async def test_life_of_a_schedule(store: Store) -> None:
             await schedules.create("s", waiter(), every=61)
         assert (await schedules.create("s", waiter(), cron="@hourly", replace=True)).cron == "@hourly"
         await schedules.pause("s")
-        assert [(one.is_paused, one.next_runs) for one in await schedules.list()] == [(True, ())]
+        assert [(schedule.is_paused, schedule.next_runs) for schedule in await schedules.list()] == [(True, ())]
         await move(engine, clock, HOUR)
         run = await schedules.trigger("s")
         assert run.id.startswith("s@trigger-")
@@ -226,9 +226,9 @@ async def test_pages(store: Store) -> None:
         for name in "cab":
             await engine.schedules.create(name, waiter(), cron="@daily")
         first = await engine.schedules.list(limit=2, upcoming=1)
-        assert [(one.name, len(one.next_runs)) for one in first] == [("a", 1), ("b", 1)]
-        rest = await engine.schedules.list(after="b", upcoming=0)
-        assert [(one.name, one.next_runs) for one in rest] == [("c", ())]
+        assert [(schedule.name, len(schedule.next_runs)) for schedule in first] == [("a", 1), ("b", 1)]
+        second = await engine.schedules.list(after="b", upcoming=0)
+        assert [(schedule.name, schedule.next_runs) for schedule in second] == [("c", ())]
         with pytest.raises(InvalidValue, match="1 to 1000"):
             await engine.schedules.list(limit=0)
         with pytest.raises(InvalidValue, match="0 to 100"):
@@ -273,7 +273,7 @@ def test_without_a_loop(tmp_path: Path) -> None:
         made = engine.schedules.create("s", waiter(), cron="@daily", timezone="Europe/Berlin")
         assert made.next_runs[0] == datetime(2031, 5, 18, tzinfo=ZoneInfo("Europe/Berlin"))
         engine.schedules.pause("s")
-        assert [one.is_paused for one in engine.schedules.list(limit=5)] == [True]
+        assert [schedule.is_paused for schedule in engine.schedules.list(limit=5)] == [True]
         engine.schedules.resume("s")
         run = engine.schedules.trigger("s", id="now")
         engine.send_event(go, 3, to="now")

@@ -190,12 +190,12 @@ async def test_shutdown_twice_is_harmless(store: Store) -> None:
 
 async def test_those_who_wait_for_a_result_are_told(store: Store) -> None:
     """Everybody who waits for a result when the engine closes gets `EngineClosed`."""
-    told: list[int] = []
+    refused: list[int] = []
 
     async def wait(engine: WorkflowEngine) -> None:
         with pytest.raises(EngineClosed):
             await engine.handle("a").result(timeout=SOON)
-        told.append(1)
+        refused.append(1)
 
     async with WorkflowEngine(store) as engine:
         await engine.start(wait_for_answer(), id="a")
@@ -204,7 +204,7 @@ async def test_those_who_wait_for_a_result_are_told(store: Store) -> None:
                 tasks.start_soon(wait, engine)
             await anyio.wait_all_tasks_blocked()
             await engine.shutdown()
-    assert told == [1] * 10
+    assert refused == [1] * 10
 
 
 async def test_queued_operations_are_done_or_refused(store: Store) -> None:
@@ -275,7 +275,7 @@ async def test_store_that_stays_broken_stops_the_engine(caplog: pytest.LogCaptur
             with pytest.raises(StorageUnavailable):
                 await call(engine)
     assert waited == [1]
-    assert any(one.levelno == logging.CRITICAL for one in caplog.records)
+    assert any(record.levelno == logging.CRITICAL for record in caplog.records)
     async with WorkflowEngine(backend.inner) as engine:
         assert await engine.query_status("b") is None
         await engine.send_event(answer, 3, to="a")

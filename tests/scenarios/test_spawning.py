@@ -128,21 +128,21 @@ async def test_failures_and_cancellations_of_spawned_children(store: Store) -> N
         bad = yield from spawn(failing())
         slow = yield from spawn(ask(1))
         yield from carry_on.wait()
-        told = [f"{(yield from slow.cancel('no need'))}"]
+        answers = [f"{(yield from slow.cancel('no need'))}"]
         for handle in (bad, slow):
             try:
                 yield from handle.result()
             except ChildWorkflowFailed as error:
-                told.append(f"{error.workflow_id} {error.__cause__!r}")
+                answers.append(f"{error.workflow_id} {error.__cause__!r}")
             except ChildWorkflowCancelled as error:
-                told.append(f"{error.workflow_id} {error.reason}")
-        return told
+                answers.append(f"{error.workflow_id} {error.reason}")
+        return answers
 
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(catches(), id="p")
         await engine.send_event(carry_on, "", to="p")
-        told = await handle.result(timeout=SOON)
-        assert told == ["True", 'p/0 ValueError("child\'s fault")', "p/1 no need"]
+        answers = await handle.result(timeout=SOON)
+        assert answers == ["True", 'p/0 ValueError("child\'s fault")', "p/1 no need"]
 
 
 async def test_race_of_spawned_children(store: Store) -> None:

@@ -79,11 +79,11 @@ async def test_activity_that_is_slow_to_stop_may_have_a_successor() -> None:
     def run(attempt: int) -> RunActivity:
         return RunActivity(1, "w", 0, "0", attempt, work, (), {})
 
-    told: list[RecordActivity | BeginAttempt] = []
+    messages: list[RecordActivity | BeginAttempt] = []
     with anyio.fail_after(SOON):
         async with anyio.create_task_group() as tasks:
             pool = ActivityPool(
-                tasks, told.append, Codec(), EngineConfig(), waiter=LoopBridge().waiter, is_cancelled=bool
+                tasks, messages.append, Codec(), EngineConfig(), waiter=LoopBridge().waiter, is_cancelled=bool
             )
             pool.start()
             pool.apply([run(1)])
@@ -96,7 +96,7 @@ async def test_activity_that_is_slow_to_stop_may_have_a_successor() -> None:
             await anyio.lowlevel.checkpoint()
             slow.may_end.set()
             await pool.drain(SOON)
-    assert [(one.attempt, one.value) for one in told if isinstance(one, RecordActivity)] == [(2, 2)]
+    assert [(message.attempt, message.value) for message in messages if isinstance(message, RecordActivity)] == [(2, 2)]
 
 
 async def test_parked_workflow_goes_on_while_its_activity_stops() -> None:

@@ -85,7 +85,7 @@ def test_sync_engine_has_the_groups(store: Store) -> None:
     with SyncWorkflowEngine(store) as engine:
         engine.start(nap(), id="a", tags=["t"])
         assert engine.send_event(answer, 5, to="a") == Queued()
-        assert [one.id for one in engine.runs.list(tag="t", limit=1)] == ["a"]
+        assert [run.id for run in engine.runs.list(tag="t", limit=1)] == ["a"]
         assert engine.runs.count(status=WorkflowStatus.SUSPENDED) == 1
         assert engine.runs.history("a") == []
         assert [wait.kind for wait in engine.runs.describe("a").waits] == ["timer"]
@@ -114,8 +114,8 @@ def test_sync_engine_may_be_used_from_many_threads(store: Store) -> None:
         return results
 
     with SyncWorkflowEngine(store) as engine, ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(client, range(8)))
-    assert found == [[2 * number + 12 + 1000 * name for number in range(10)] for name in range(8)]
+        by_client = list(pool.map(client, range(8)))
+    assert by_client == [[2 * number + 12 + 1000 * name for number in range(10)] for name in range(8)]
 
 
 def test_sync_engine_is_usable_only_while_it_is_open(store: Store) -> None:

@@ -41,16 +41,16 @@ def _nothing_done() -> None:
 
 
 @activity(name="undo-book")
-async def book(what: str) -> str:
+async def book(item: str) -> str:
     """A step."""
-    done.append(f"book {what}")
-    return what
+    done.append(f"book {item}")
+    return item
 
 
 @activity(name="undo-release")
-def release(what: str) -> None:
+def release(item: str) -> None:
     """Its undo, in a thread."""
-    done.append(f"release {what}")
+    done.append(f"release {item}")
 
 
 @activity(name="undo-decline", retry=Retry.never())
@@ -60,10 +60,10 @@ async def decline() -> None:
 
 
 @activity(name="undo-refuse", retry=Retry(max_attempts=2, first_delay=60, jitter=0))
-async def refuse(what: str) -> None:
+async def refuse(item: str) -> None:
     """An undo that fails."""
-    done.append(f"refuse {what}")
-    raise OSError(5, f"{what} is gone")
+    done.append(f"refuse {item}")
+    raise OSError(5, f"{item} is gone")
 
 
 def hotel(name: str) -> Durable[str]:
@@ -87,10 +87,10 @@ def trip() -> Durable[str]:
 async def stay() -> None:
     """A coroutine that books and then waits for ever; one undo has several steps, one fails."""
 
-    async def goodbye(what: str) -> None:
-        await release(what)
+    async def goodbye(item: str) -> None:
+        await release(item)
         await sleep(3600)
-        await release(f"{what} for good")
+        await release(f"{item} for good")
 
     await book("room").undo(goodbye)
     await book("car").undo(refuse)
@@ -126,7 +126,7 @@ async def test_cancelled_stay_is_undone_over_restarts(store: Store) -> None:
         await engine.start(stay(), id="s")
         await waiting(engine, "s", "event")
         owed = (await engine.runs.describe("s")).owed_undos
-        assert [one.undo for one in owed] == ["undo-refuse", "goodbye"]
+        assert [undo.undo for undo in owed] == ["undo-refuse", "goodbye"]
         assert await engine.cancel("s", "rain")
         assert (await waiting(engine, "s", "activity", attempt=2)).position == "u.0.0"
         # It is cancelled already; nothing interrupts the undos.
@@ -135,7 +135,7 @@ async def test_cancelled_stay_is_undone_over_restarts(store: Store) -> None:
     async with WorkflowEngine(store, clock=clock) as engine:
         assert (await waiting(engine, "s", "timer")).position == "u.1.1"
         assert await engine.query_status("s") is WorkflowStatus.SUSPENDED
-        assert [one.message for one in (await engine.runs.describe("s")).failed_undos] == ["[Errno 5] car is gone"]
+        assert [undo.message for undo in (await engine.runs.describe("s")).failed_undos] == ["[Errno 5] car is gone"]
         await move(engine, clock, 3600)
         with pytest.raises(WorkflowCancelled) as caught:
             await engine.handle("s").result(timeout=SOON)
@@ -165,8 +165,8 @@ async def test_terminate_undoes_nothing(store: Store) -> None:
 @workflow(name="undo-short")
 def short() -> Durable[None]:
     """Two bookings and a bank that declines."""
-    for what in ("flight", "car"):
-        yield from book(what).undo(release)
+    for item in ("flight", "car"):
+        yield from book(item).undo(release)
     yield from decline()
 
 

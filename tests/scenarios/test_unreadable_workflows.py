@@ -72,7 +72,7 @@ async def test_unreadable_workflow_is_listed_as_parked(file: Path) -> None:
     """Lists show as many as are counted; a damaged one is parked, and its detail names the column."""
     ids = await build(file, *DAMAGES)
     async with WorkflowEngine(file) as engine:
-        listed = {one.id: one for one in await engine.runs.list()}
+        listed = {run.id: run for run in await engine.runs.list()}
         assert len(listed) == await engine.runs.count() == len(ids) + 1
         assert await engine.runs.list(after="bad-1", limit=3)
         for id, (column, _) in zip(ids, DAMAGES, strict=True):

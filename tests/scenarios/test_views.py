@@ -55,7 +55,7 @@ async def test_summaries_tell_error_parent_and_progress(store: Store) -> None:
             await engine.start(failing(message), id=id)
             with pytest.raises(WorkflowFailed):
                 await engine.handle(id).result(timeout=SOON)
-        listed = {one.id: one for one in await engine.runs.list()}
+        listed = {run.id: run for run in await engine.runs.list()}
         assert listed["bad"].error == "builtins.LookupError: no such order"
         assert len(listed["long"].error or "") == 200
         assert (listed["p"].error, listed["p"].parent, listed["p"].progress) == (None, None, None)
@@ -100,13 +100,13 @@ async def test_description_tells_running_from_queued(store: Store) -> None:
     async with WorkflowEngine(store, workflows=[busy], config=EngineConfig(max_running_activities=1)) as engine:
         handle = await engine.start(busy(False), id="a")
         await began.wait()
-        assert sorted(one.is_running for one in (await engine.runs.describe("a")).waits) == [False, True]
+        assert sorted(wait.is_running for wait in (await engine.runs.describe("a")).waits) == [False, True]
         finish.set()
         await handle.result(timeout=SOON)
     async with WorkflowEngine(store, workflows=[busy], config=EngineConfig(max_threads=1)) as engine:
         handle = await engine.start(busy(True), id="b")
         await anyio.to_thread.run_sync(blocked.wait, SOON)
-        running = [(one.position, one.is_running) for one in (await engine.runs.describe("b")).waits]
+        running = [(wait.position, wait.is_running) for wait in (await engine.runs.describe("b")).waits]
         assert sorted(is_running for _, is_running in running) == [False, True]
         release.set()
         await handle.result(timeout=SOON)

@@ -27,8 +27,8 @@ async def test_slow_body_is_logged_with_its_name(caplog: pytest.LogCaptureFixtur
     async with WorkflowEngine("memory://", clock=clock, config=EngineConfig(slow_body_after=0.5)) as engine:
         for id, seconds in (("quick", 0.4), ("slow", 0.6)):
             await (await engine.start(body(seconds), id=id)).result(timeout=SOON)
-    (said,) = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
-    assert "workflow slow (slow-thinker) took 0.60 s" in said
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "workflow slow (slow-thinker) took 0.60 s" in line
 
 
 def test_stuck_body_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -43,8 +43,8 @@ def test_stuck_body_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
     clock.advance(1)
     watchdog.check()
     watchdog.check()
-    (said,) = [one.getMessage() for one in caplog.records]
-    assert "workflow stuck" in said
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "workflow stuck" in line
     watchdog.leave()
     watchdog.check()
     assert len(caplog.records) == 2

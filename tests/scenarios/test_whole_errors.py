@@ -1,4 +1,4 @@
-"""An activity's error arrives in the workflow as it was raised, live and on replay; retries depend on its class."""
+"""An error of an activity arrives in the workflow as it was raised, also on replay; its class decides retries."""
 
 from __future__ import annotations
 
