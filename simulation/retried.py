@@ -1,6 +1,6 @@
-"""Invariants of retries: who has failed goes on only if an operator wants it, and only its last failure is void.
+"""Invariants of retries: a failed workflow continues only if an operator wants it, and only its last failure is void.
 
-What has ended stays as it is; here is what an accepted retry changes. Asked like the rules of `rules`.
+A workflow that has ended never changes, except as described here. Rules like those of `rules`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from durable.runner.past import Retried
 from simulation.ledger import NOTES, Ledger, Life
 from simulation.violation import Violation
 
-# The part of a position that says that it stands in an undo.
+# The part of a position that marks an undo.
 _UNDO = "u"
 
 
 def is_reopened(ledger: Ledger, batch: Batch, key: int) -> bool:
-    """Whether a workflow that has ended may go on in this commit: it was retried, or its parent was."""
+    """Whether a workflow that has ended may continue in this commit: it was retried, or its parent was."""
     record = ledger.lives[key].record
-    # Who goes on as another round in the same commit has left no note.
+    # A workflow that began another round in the same commit has left no note of the retry.
     is_noted = key in batch.restarted or any(
         owner == key and entry.kind is EntryKind.RETRIED for owner, entry in batch.history
     )
@@ -29,7 +29,7 @@ def is_reopened(ledger: Ledger, batch: Batch, key: int) -> bool:
 
 
 def is_restarted(ledger: Ledger, batch: Batch, key: int) -> bool:
-    """Whether a child that was cancelled with its parent begins anew, because that was retried."""
+    """Whether a child that was cancelled with its parent is restarted, because the parent was retried."""
     record = ledger.lives[key].record
     parent = record.parent_key
     if parent is None or key not in batch.restarted or record.id in ledger.axed:
@@ -40,7 +40,7 @@ def is_restarted(ledger: Ledger, batch: Batch, key: int) -> bool:
 
 
 def _is_wanted(ledger: Ledger, key: int | None) -> bool:
-    """Whether an operator has asked for the retry of a workflow, or of one above it."""
+    """Whether an operator asked for the retry of a workflow, or of one of its ancestors."""
     while key is not None:
         record = ledger.lives[key].record
         if record.id in ledger.mended:
@@ -50,30 +50,31 @@ def _is_wanted(ledger: Ledger, key: int | None) -> bool:
 
 
 def i35_a_retry_voids_the_last_failure(ledger: Ledger, batch: Batch, now: int) -> None:
-    """The step whose error ended the workflow begins anew, with all its attempts; everything else stands."""
+    """A retry voids all attempts of the step whose error ended the workflow, and nothing else."""
     for key, note in batch.history:
         if note.kind is not EntryKind.RETRIED:
             continue
         life = ledger.lives[key]
         void = set(Retried.of(note).entries)
-        learnt = _learnt_before(life, note)
-        if void != _failure(learnt):
+        recorded = _recorded_before(life, note)
+        if void != _failure(recorded):
             raise Violation("I35", f"{life.record.id} is retried, and entries {void} are void: {life.entries}")
-        if learnt and _UNDO in learnt[-1].position.split("."):
-            raise Violation("I35", f"{life.record.id} is retried, and what it had done was undone: {life.released}")
+        if recorded and _UNDO in recorded[-1].position.split("."):
+            raise Violation("I35", f"{life.record.id} is retried after it had undone steps: {life.released}")
 
 
-def _learnt_before(life: Life, note: HistoryEntry) -> list[HistoryEntry]:
-    """What a workflow had learnt before it was retried, without what was void by then."""
-    gone: set[int] = set()
+def _recorded_before(life: Life, note: HistoryEntry) -> list[HistoryEntry]:
+    """The entries of a workflow before it was retried, without those that earlier retries made void."""
+    void: set[int] = set()
     for entry in life.entries:
         if entry.kind is EntryKind.RETRIED and entry.seq < note.seq:
-            gone.update(Retried.of(entry).entries)
-    return [one for one in life.entries if one.seq < note.seq and one.kind not in NOTES and one.seq not in gone]
+            void.update(Retried.of(entry).entries)
+    earlier = (entry for entry in life.entries if entry.seq < note.seq and entry.kind not in NOTES)
+    return [entry for entry in earlier if entry.seq not in void]
 
 
-def _failure(learnt: list[HistoryEntry]) -> set[int]:
-    """The entries of the step that failed last, if the last thing learnt was its failure."""
-    if not learnt or learnt[-1].status is not EntryStatus.ERROR:
+def _failure(recorded: list[HistoryEntry]) -> set[int]:
+    """The entries of the step that failed last, if its failure is the last entry."""
+    if not recorded or recorded[-1].status is not EntryStatus.ERROR:
         return set()
-    return {one.seq for one in learnt if one.position == learnt[-1].position}
+    return {entry.seq for entry in recorded if entry.position == recorded[-1].position}

@@ -1,7 +1,7 @@
-"""The table of what programs are made of: one row per op, and one more op is one more row.
+"""The table of what programs are made of: one row for each op. A new op is a new row.
 
 A row says how a step of its kind is made from dice, how a workflow body runs it, and which results and errors are
-right. Whatever the rows know of an outcome beforehand is exact; only a genuine race has several right results.
+right. This is the oracle: only a genuine race has several right results, otherwise the row knows the exact one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ DEPTH_MAX = 3
 
 @attrs.define
 class Maker:
-    """Makes steps from dice: numbers them, and says where they stand: how deep, in a workflow whose id is known outside
-    or not, and whether somebody catches what they raise or cleans up when they are cancelled."""
+    """Makes steps from dice. It numbers them, and keeps track of where the next one is.
+
+    `is_known`: in a workflow whose id clients know. `is_caught`: its errors are caught. `is_guarded`: in a guard, which
+    cleans up after a cancellation.
+    """
 
     dice: Dice
     number: int = 0
@@ -46,19 +49,19 @@ class Maker:
         return Step(op, self.number, settings, steps)
 
     def some(self) -> Step:
-        """Any step; only leaves where it is deep enough."""
+        """A step of any kind; from `DEPTH_MAX` on only leaves."""
         ops = _LEAVES if self.depth >= DEPTH_MAX else _ALL
         return ROWS[self.dice.weighted(ops)].make(self)
 
     def inside(self, least: int, most: int) -> tuple[Step, ...]:
-        """Some steps one level deeper."""
+        """From `least` to `most` steps, one level deeper."""
         self.depth += 1
         steps = tuple(self.some() for _ in range(self.dice.between(least, most)))
         self.depth -= 1
         return steps
 
     def limit(self, share: float) -> dict[str, Any]:
-        """Perhaps a limit in milliseconds, and whether there is a default or an error when it is over."""
+        """Settings for a limit in milliseconds, in this share of cases, and for a default or an error when it ends."""
         limit = self.dice.between(0, 8_000) if self.dice.chance(share) else None
         return {"limit": limit, "default": self.dice.chance(0.5)}
 
@@ -70,7 +73,7 @@ class Row:
     weight: int
     make: Callable[[Maker], Step]
     run: Callable[[Step], Durable[Any]]
-    # Whether a value is right, and which errors are.
+    # Whether a value is right, and which errors are right, as `tag` writes them.
     fits: Callable[[Step, Any], bool]
     errors: Callable[[Step], frozenset[str]] = lambda _: frozenset()
     # Whether the step never suspends.
@@ -99,12 +102,12 @@ def at_once(step: Step) -> bool:
 
 
 def tag(error_type: str, message: object) -> str:
-    """An error as a text that can be compared."""
+    """An error as a text that can be compared: its class without the module, and its message."""
     return f"{error_type.rpartition('.')[2]}({message})"
 
 
 def limited(step: Step, op: Op[Any]) -> Durable[Any]:
-    """Run an operation within the limit of its step, if it has one."""
+    """Run an operation within the limit of its step, if that has one."""
     limit, late = step["limit"], ["late", step.n]
     if limit is None:
         return (yield from op)
@@ -117,7 +120,7 @@ def limited(step: Step, op: Op[Any]) -> Durable[Any]:
 
 
 def is_late(step: Step, value: Any) -> bool:
-    """Whether a value says that the limit of a step was over."""
+    """Whether a value says that the limit of a step ended it, and the step has one."""
     return step["limit"] is not None and value == ["late", step.n]
 
 
@@ -131,7 +134,7 @@ def _run_constant(step: Step) -> Durable[Any]:
 
 def _make_work(maker: Maker) -> Step:
     dice = maker.dice
-    # Mostly where it is caught: a program that fails at its second step tests nothing behind it.
+    # Failures are rare where nothing catches them: a program that fails at its second step tests nothing after it.
     bad = 4 if maker.is_caught else 1
     ends = dice.weighted({WELL: 30, BADLY: bad, STUBBORNLY: bad})
     fails = dice.weighted({0: 8, 1: 2, 2: 1, 3: 1})
@@ -143,7 +146,7 @@ def _run_work(step: Step) -> Durable[Any]:
 
 
 def _fits_work(step: Step, value: Any) -> bool:
-    # A crash repeats an attempt under its number: which attempt has made it is known beforehand.
+    # A crash repeats an attempt with the same number, so the number of the attempt that succeeds is known beforehand.
     done = step["ends"] == WELL and value == ["done", step.n, step["fails"] + 1]
     mended = step["ends"] != WELL and value == ["mended", step.n]
     return done or mended or is_late(step, value)
@@ -162,7 +165,7 @@ def _run_draw(step: Step) -> Durable[Any]:
 
 
 def _fits_draw(step: Step, value: Any) -> bool:
-    # The body draws again on every replay; what it gave to the activity is recorded once.
+    # The body draws again on every replay. The values that it first gave to the activity are recorded.
     drawn, echoed, differ = value
     return bool(drawn == echoed and differ)
 
@@ -196,7 +199,7 @@ def _run_event(step: Step) -> Durable[Any]:
 
 
 def _fits_event(step: Step, value: Any) -> bool:
-    # The payload of an event is its id, which begins with its name and key. Which one it is, the mail rules decide.
+    # The payload of an event is its id, which begins with its name and key. The rules of mail decide which is right.
     return is_late(step, value) or (isinstance(value, str) and value.startswith(f"{step['event']}/{step['key']}/"))
 
 
@@ -205,8 +208,8 @@ def _fits_event(step: Step, value: Any) -> bool:
 
 def _run_sequence(step: Step) -> Durable[Any]:
     values = []
-    for one in step.steps:
-        values.append((yield from run(one)))
+    for inner in step.steps:
+        values.append((yield from run(inner)))
     return values
 
 
@@ -232,7 +235,7 @@ def _run_race(step: Step) -> Durable[Any]:
 
 
 def _runners(step: Step) -> tuple[Step, ...]:
-    """The branches that can win: where some never suspend, it is one of them."""
+    """The branches that can win: those that never suspend, or all if every branch suspends."""
     return tuple(filter(at_once, step.steps)) or step.steps
 
 
@@ -263,10 +266,10 @@ def _run_attempt(step: Step) -> Durable[Any]:
 
 
 def _fits_attempt(step: Step, value: Any) -> bool:
-    how, what = value
+    how, result = value
     if how == "fine":
-        return fits(step.steps[0], what)
-    return bool(how == "caught" and what in errors(step.steps[0]))
+        return fits(step.steps[0], result)
+    return bool(how == "caught" and result in errors(step.steps[0]))
 
 
 def _make_guard(maker: Maker) -> Step:
@@ -285,12 +288,12 @@ def _run_guard(step: Step) -> Durable[Any]:
 
 
 def few_rounds(maker: Maker) -> int:
-    """In how many rounds a program runs."""
+    """How many rounds a program has."""
     return maker.dice.weighted({1: 6, 2: 2, 3: 1})
 
 
 def make_program(dice: Dice, number: int, size: int) -> Step:
-    """A whole workflow: rounds of steps. Numbers begin after this one."""
+    """The program of a workflow: rounds of steps, about `size` in all. Their numbers begin after `number`."""
     maker = Maker(dice, number)
     count = few_rounds(maker)
     least = max(1, size // count)
@@ -300,7 +303,7 @@ def make_program(dice: Dice, number: int, size: int) -> Step:
 
 @workflow(name="durable.simulated")
 def simulated(program: str, carried: list[Any]) -> Durable[list[Any]]:
-    """Runs a program: one round after the other, each continued as the next with the results so far."""
+    """Run a program: one round after the other, each continued as the next with the results so far."""
     whole = read(program)
     if whole.settings.get("publishes"):
         tell(BEGIN)
@@ -313,7 +316,7 @@ def simulated(program: str, carried: list[Any]) -> Durable[list[Any]]:
 
 
 def _not_run(step: Step) -> Durable[Any]:
-    raise AssertionError(f"{step.op} stands only at the top")
+    raise AssertionError(f"{step.op} is only allowed at the top of a program")
 
 
 def _make_one(op: str) -> Callable[[Maker], Step]:
@@ -373,13 +376,13 @@ ROWS = {
         weight=0, make=_make_around("rounds", 1, 1), run=_not_run, fits=_fits_all, errors=_errors_inside, is_leaf=False,
     ),
 }  # fmt: skip
-# How often each is drawn.
+# The weights with which ops are drawn: all of them, and only leaves.
 _ALL: dict[str, int] = {}
 _LEAVES: dict[str, int] = {}
 
 
 def add(rows: dict[str, Row]) -> None:
-    """Enter rows into the table; those of other files come in here too."""
+    """Enter rows in the table. Files with more rows call this, and what a seed means depends on the order."""
     ROWS.update(rows)
     _ALL.update({op: row.weight for op, row in rows.items()})
     _LEAVES.update({op: row.weight for op, row in rows.items() if row.is_leaf})

@@ -1,4 +1,4 @@
-"""Many seeds: one after the other, or spread over processes; what they came to, and which of them failed."""
+"""Many seeds, one after the other or spread over processes: their figures, and the seeds that failed."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from simulation.shrink import failure
 from simulation.violation import Violation
 from simulation.world import simulate
 
-# How many seeds a process takes at once, and after how many it looks for garbage: half a megabyte each.
+# How many seeds a process takes at once, and after how many it collects garbage. A seed leaves half a megabyte.
 CHUNK = 50
 COLLECT_EVERY = 500
 
 
 @attrs.define
 class Runs:
-    """What some seeds came to."""
+    """The results of many seeds."""
 
     figures: Figures = attrs.field(factory=Figures)
-    # Seeds that broke an invariant, and how.
+    # The seeds that broke an invariant, with the violation.
     failures: dict[int, Violation] = attrs.field(factory=dict)
 
     def add(self, other: Runs) -> None:
-        """Sum up."""
+        """Add the results of other seeds."""
         self.figures += other.figures
         self.failures |= other.failures
 
 
 def run_seeds(seeds: Iterable[int]) -> Runs:
-    """Run some seeds in this process."""
+    """Run these seeds in this process."""
     runs = Runs()
     with _without_collector():
         for count, seed in enumerate(seeds):
@@ -46,14 +46,17 @@ def run_seeds(seeds: Iterable[int]) -> Runs:
                 runs.figures += simulate(make_scenario(seed), is_traced=False).figures
             except Violation as violation:
                 runs.figures += Figures(seeds=1)
-                # Once more, with the trace that tells how it came to it.
+                # Again, with the trace that shows what led to it.
                 runs.failures[seed] = failure(make_scenario(seed)) or violation
     return runs
 
 
 @contextlib.contextmanager
 def _without_collector() -> Iterator[None]:
-    """A world is a heap of cycles that lives for milliseconds: looking for garbage all the time costs a fifth."""
+    """Without automatic garbage collection: a world is a heap of cycles that lives for milliseconds.
+
+    Collecting all the time takes a fifth of the run.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     gc.freeze()
@@ -66,7 +69,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def run_spread(first: int, last: int | None, *, jobs: int, clock: Clock, seconds: float | None = None) -> Runs:
-    """Run the seeds from `first` on in several processes: up to `last`, or until the time is over."""
+    """Run the seeds from `first` on in several processes: up to `last`, which is not run, or until the time is over."""
     runs = Runs()
     end = None if seconds is None else clock.monotonic() + seconds
     with ProcessPoolExecutor(jobs) as pool:
@@ -79,12 +82,12 @@ def run_spread(first: int, last: int | None, *, jobs: int, clock: Clock, seconds
             if not working:
                 return runs
             done, working = wait(working, return_when=FIRST_COMPLETED)
-            for one in done:
-                runs.add(one.result())
+            for chunk in done:
+                runs.add(chunk.result())
 
 
 def _run_chunk(seeds: range) -> Runs:
-    """For a process that lives on."""
+    """Run seeds in a worker process, and clean up for its next chunk."""
     runs = run_seeds(seeds)
     gc.collect()
     return runs

@@ -1,6 +1,6 @@
-"""Workflows that send events themselves: the row of the table, who sends what, and I37.
+"""Workflows that send events themselves: the row, the workflows that a scenario adds for it, and I37.
 
-They come on top of a scenario, from dice of their own, and send what clients send as well.
+They are added to a scenario from separate dice, and send the same kinds of events as its clients.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from simulation.rows import ROWS, Maker, Row, add
 from simulation.steps import Step, to_json
 from simulation.violation import Violation
 
-# In how many scenarios workflows send.
+# The share of scenarios in which workflows send.
 _SHARE = 0.3
-# Of the steps of these programs: no other program has such numbers.
+# The first number of the steps of these programs. No other program has such numbers.
 _FIRST_NUMBER = 5_000_000
-# How the last part of the id of an event begins that a workflow has sent.
+# The last part of the id of an event that a workflow sent begins with this.
 _BY_BODY = "body"
 
 
@@ -49,12 +49,12 @@ def _fits_send(step: Step, value: Any) -> bool:
     return value in (["sent", step.n], ["unsent", step.n])
 
 
-# Weightless: no other program has one, and all of them are as they would be without this file.
+# Without weight: no other program gets such a step, so all of them are the same as if this file did not exist.
 add({"send": Row(weight=0, make=_make_send, run=_run_send, fits=_fits_send)})
 
 
 def make_senders(seed: int, sends: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Workflows that send what clients send too, with steps in between; or nothing."""
+    """Acts that start workflows which send the same as some of the given sends, with steps in between; or none."""
     dice = Dice(f"senders {seed}")
     if not dice.chance(_SHARE):
         return
@@ -81,11 +81,10 @@ def _sending(maker: Maker, send: dict[str, Any]) -> Iterator[Step]:
 
 
 def i37_what_a_body_sends_is_there(ledger: Ledger, batch: Batch, now: int) -> None:
-    """An event that a body has sent turns up in the commit in which the body has learnt that it is sent, and only then.
-    It expires when its kind says.
+    """An event that a body sends appears in the commit that records the send, and only then, with the right expiry.
 
-    The former is not asked where a workflow begins another round or is forked, which leaves no trace of the one or a
-    second of the other; nor where events are thrown away with their workflow.
+    The first part is not checked if a workflow begins another round in the commit (the entry is gone) or is forked (the
+    entry is copied), nor if the policy discards events with their workflow.
     """
     for event in batch.events_put.values():
         lasts = event_of(event.name).expire_after_us
@@ -94,19 +93,19 @@ def i37_what_a_body_sends_is_there(ledger: Ledger, batch: Batch, now: int) -> No
         if is_sent and event.expires_at != expires_at:
             raise Violation("I37", f"event {event.payload} expires at {event.expires_at}, and not at {expires_at}")
     if ledger.shards > 1:
-        # It may turn up in another shard, and its sender learns of that later. Lost, it never learns (I29).
+        # It may appear in another shard, and its sender gets the answer later. A lost event leaves it waiting (I29).
         return
     is_forked = any(entry.kind is EntryKind.FORKED for _, entry in batch.history)
     if batch.restarted or is_forked or ledger.mail.policy is DeadLetterPolicy.DISCARD:
         return
     entries = (entry for _, entry in batch.history if entry.kind is EntryKind.SEND)
-    learnt = Counter(entry.name for entry in entries if entry.status is EntryStatus.OK)
+    recorded = Counter(entry.name for entry in entries if entry.status is EntryStatus.OK)
     sent = Counter(filter(None, map(_name, ledger.mail.fresh)))
-    if learnt != sent:
-        raise Violation("I37", f"bodies have learnt that they have sent {learnt}, and {sent} turns up")
+    if recorded != sent:
+        raise Violation("I37", f"bodies have recorded that they sent {recorded}, and {sent} appears")
 
 
 def _name(payload: str) -> str | None:
-    """The name of an event that a workflow has sent, as histories call it."""
+    """The name that histories give to an event that a workflow sent; None for an event from a client."""
     name, key, id = json.loads(payload.strip("[]")).split("/")
     return event_step(name, "" if key == "None" else key) if id.startswith(_BY_BODY) else None

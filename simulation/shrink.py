@@ -1,6 +1,6 @@
 """Makes a failing scenario smaller while the same invariant fails: fewer acts and faults, simpler programs.
 
-Greedy: large cuts first, and again from the start after each that keeps the failure.
+Greedy: it tries large cuts first, and starts again after each cut that keeps the failure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def failure(scenario: Scenario) -> Violation | None:
-    """How a scenario fails, if it does."""
+    """The violation with which a scenario fails, or None."""
     try:
         simulate(scenario)
     except Violation as violation:
@@ -29,12 +29,12 @@ def failure(scenario: Scenario) -> Violation | None:
 
 
 def shrink(scenario: Scenario, invariant: str, *, tries: int = 3_000) -> Scenario:
-    """A smaller scenario that breaks the same invariant; the same one if there is none."""
+    """A smaller scenario that breaks the same invariant, or the same scenario if `tries` runs find none."""
     while tries > 0:
         for smaller in smaller_scenarios(scenario):
             tries -= 1
-            found = failure(smaller)
-            if found is not None and found.invariant == invariant:
+            violation = failure(smaller)
+            if violation is not None and violation.invariant == invariant:
                 scenario = smaller
                 break
             if tries <= 0:
@@ -45,15 +45,15 @@ def shrink(scenario: Scenario, invariant: str, *, tries: int = 3_000) -> Scenari
 
 
 def smaller_scenarios(scenario: Scenario) -> Iterator[Scenario]:
-    """What a scenario can be cut down to, the largest cuts first."""
+    """Every scenario with one cut, the largest cuts first."""
     for id in dict.fromkeys(act.id for act in scenario.acts if act.verb is Verb.START):
         acts = tuple(act for act in scenario.acts if act.id is None or not f"{act.id}.".startswith(f"{id}."))
         yield attrs.evolve(scenario, acts=acts)
     yield from (attrs.evolve(scenario, faults=faults) for faults in _cuts(scenario.faults))
     yield from (attrs.evolve(scenario, acts=acts) for acts in _cuts(scenario.acts))
     for name in scenario.config:
-        rest = {one: value for one, value in scenario.config.items() if one != name}
-        yield attrs.evolve(scenario, config=rest)
+        remaining = {option: value for option, value in scenario.config.items() if option != name}
+        yield attrs.evolve(scenario, config=remaining)
     if scenario.shards > 1:
         yield attrs.evolve(scenario, shards=scenario.shards - 1)
     if scenario.commit_ms:
@@ -85,7 +85,7 @@ def _with_smaller_programs(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def smaller_steps(step: Step) -> Iterator[Step]:
-    """What a step can be cut down to: one of those inside it, one less of them, or simpler settings."""
+    """Every step with one cut: one of its inner steps instead of it, one inner step less, or a simpler setting."""
     for index, inner in enumerate(step.steps):
         if step.op not in ("rounds", *STARTS) and inner.op != "rounds":
             yield inner

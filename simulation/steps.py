@@ -1,6 +1,6 @@
 """A random workflow program as a value: a tree of steps, and its form as text.
 
-Knows nothing of what a step does (that is `rows`); it can be written down, read back and made smaller.
+Programs can be written, read back and made smaller. What a step does is in `rows`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import attrs
 class Step:
     """One step of a program: which row runs it, its number, its settings, and the steps inside it.
 
-    The number is part of what the step results in, so that no two results of a scenario can be mistaken for each other.
+    The number is part of the result of the step, so that no two results of a scenario can be confused.
     """
 
     op: str
@@ -34,7 +34,7 @@ class Step:
             yield from step.walk()
 
 
-# A body is rebuilt many times, reads the same text each time and may write the same child each time.
+# Caches: a body is rebuilt many times, reads the same text each time, and may write the same child each time.
 _PROGRAMS: dict[str, Step] = {}
 _TEXTS: dict[Step, str] = {}
 _REMEMBERED = 4096
@@ -68,11 +68,11 @@ def _remember(text: str, step: Step) -> None:
 
 def to_json(step: Step) -> dict[str, Any]:
     """A program as a JSON value."""
-    inner = {"steps": [to_json(one) for one in step.steps]} if step.steps else {}
+    inner = {"steps": [to_json(inner) for inner in step.steps]} if step.steps else {}
     return {"op": step.op, "n": step.n} | step.settings | inner
 
 
 def from_json(value: dict[str, Any]) -> Step:
     """The program of a JSON value."""
-    settings = {name: one for name, one in value.items() if name not in ("op", "n", "steps")}
-    return Step(value["op"], value["n"], settings, tuple(from_json(one) for one in value.get("steps", ())))
+    settings = {name: setting for name, setting in value.items() if name not in ("op", "n", "steps")}
+    return Step(value["op"], value["n"], settings, tuple(map(from_json, value.get("steps", ()))))
