@@ -16,7 +16,6 @@ from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.coordinator.inbox import Envelope
-from durable.engine.decide.router import home_of_operation
 from durable.engine.operations.letters import read_message, write_message
 from durable.engine.operations.messages import Message
 from durable.errors import NonRetryable
@@ -120,7 +119,7 @@ class Cluster:
 
     def ask(self, operation: ops.Operation[A]) -> A:
         """Have an operation done by the shard that decides it, and by no other; its reply, or its error raised."""
-        home = home_of_operation(operation, self.count) or 0
+        home = operation.home(self.count) or 0
         answered: list[Envelope] = []
         envelope = Envelope(operation, lambda: answered.append(envelope))
         self.coordinators[home].submit(envelope)

@@ -13,7 +13,7 @@ import pytest
 
 import durable.engine
 from durable import AllFailed, Cancelled, InvariantViolated, PauseExpired, RemoteError
-from durable.engine.operations import Operation, SendEvent
+from durable.engine.operations import OfSchedule, OfWorkflow, Operation, SendEvent
 from durable.engine.remote import wire
 from tests.formats.wire import EXAMPLES, GOLDEN, example_of, forms, public_errors
 
@@ -26,7 +26,9 @@ def all_operations() -> set[type[Operation[Any]]]:
     """Every operation that any module of the engine defines."""
     for module in pkgutil.walk_packages(durable.engine.__path__, "durable.engine."):
         importlib.import_module(module.name)
-    return {kind for kind in Operation.__subclasses__() if kind.__module__.startswith("durable.")}
+    bases = (Operation, OfWorkflow, OfSchedule)
+    kinds = {kind for base in bases for kind in base.__subclasses__()}
+    return {kind for kind in kinds.difference(bases) if kind.__module__.startswith("durable.")}
 
 
 def over_the_wire(form: dict[str, Any]) -> dict[str, Any]:

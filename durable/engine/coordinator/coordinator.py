@@ -161,8 +161,10 @@ class WorkflowStateCoordinator:
         limit = min(_LETTERS, self._config.max_batch)
         while len(letters := self._letters(limit)) == limit:
             self.process(letters)
-        count = len(taken) + len(letters)
-        self.process([*letters, *taken])
+        # In place: a second list would keep every answer alive until the end of the batch.
+        taken[:0] = letters
+        count = len(taken)
+        self.process(taken)
         self._upkeep.tidy(is_idle=not count)
         return count
 

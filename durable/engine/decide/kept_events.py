@@ -52,7 +52,7 @@ def decide_replay_letter(turn: Turn, op: ReplayLetter) -> Delivered | Queued:
         consume=not letter.is_broadcast,
     )
     shard = turn.state.shard
-    if shard.count > 1 and router.home_of_send(again, shard.count) != shard.number:
+    if shard.count > 1 and again.home(shard.count) != shard.number:
         turn.state.archive.drop_letter(letter.id)
         router.send(turn, LetterReplayed(letter, again))
         return Queued()

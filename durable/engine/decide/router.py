@@ -11,14 +11,6 @@ from typing import Any
 
 from durable.engine import operations as ops
 from durable.engine.decide.turn import Turn
-from durable.engine.operations import (
-    ForkWorkflow,
-    RemoveEvent,
-    RemoveLetter,
-    RepairWorkflow,
-    ReplayLetter,
-    RetryWorkflow,
-)
 from durable.engine.operations.letters import write_message
 from durable.engine.operations.messages import (
     AwaitChild,
@@ -40,7 +32,7 @@ from durable.engine.operations.messages import (
     WaitRegistered,
 )
 from durable.errors import InvariantViolated, WrongShard
-from durable.model.homes import Shard, event_home, key_home, schedule_home, workflow_home
+from durable.model.homes import Shard, event_home, key_home, workflow_home
 
 
 def send(turn: Turn, message: Message) -> None:
@@ -70,7 +62,7 @@ def home_of(message: Message, shards: int) -> int:
         case WaitRegistered():
             return event_home(message.name, message.event_key, shards)
         case EventSubmitted() | LetterReplayed():
-            return home_of_send(message.operation, shards)
+            return message.operation.home(shards)
         case LetterRefused():
             return key_home(message.letter.id, shards)
         case ChildStarted() | ChildRefused() | ChildEnded() | CancelAnswered() | SendAnswered() | EventOffered():
@@ -79,47 +71,11 @@ def home_of(message: Message, shards: int) -> int:
             raise InvariantViolated(f"{type(message).__name__} does not show its home; use send_to")
 
 
-def home_of_send(operation: ops.SendEvent, shards: int) -> int:
-    """The shard that decides about an event: the shard of its target, or else of its name and key."""
-    if operation.to is not None:
-        return workflow_home(operation.to, shards)
-    return event_home(operation.name, operation.event_key, shards)
-
-
 # --- what callers ask for -------------------------------------------------------------------------------------------
-
-_BY_ID = (
-    ops.StartWorkflow, ops.CancelWorkflow, ops.TerminateWorkflow, ops.FindWorkflow, ops.AwaitEnd, ops.ReadProgress,
-    ops.AwaitChange, ops.ReadHistory, ops.DescribeWorkflow, RetryWorkflow, RepairWorkflow,
-)  # fmt: skip
-_BY_WORKFLOW_ID = (ops.ResumePause, ops.CancelPause)
-_BY_SCHEDULE = (
-    ops.CreateSchedule, ops.PauseSchedule, ops.ResumeSchedule, ops.TriggerSchedule, ops.DeleteSchedule,
-)  # fmt: skip
-
-
-def home_of_operation(operation: ops.Operation[Any], shards: int) -> int | None:
-    """The shard that decides an operation; None if every shard answers for itself, as with lists and sweeps."""
-    match operation:
-        case ops.SendEvent():
-            return home_of_send(operation, shards)
-        case ForkWorkflow():
-            return workflow_home(operation.new_id, shards)
-        case RemoveEvent():
-            return key_home(operation.event_id, shards)
-        case ReplayLetter() | RemoveLetter():
-            return key_home(operation.letter_id, shards)
-        case _:
-            pass
-    if isinstance(operation, _BY_ID):
-        return workflow_home(operation.id, shards)
-    if isinstance(operation, _BY_WORKFLOW_ID):
-        return workflow_home(operation.workflow_id, shards)
-    return schedule_home(operation.name, shards) if isinstance(operation, _BY_SCHEDULE) else None
 
 
 def check_home(shard: Shard, operation: ops.Operation[Any]) -> None:
     """Raise `WrongShard` for an operation that another shard must decide."""
-    home = home_of_operation(operation, shard.count)
+    home = operation.home(shard.count)
     if home is not None and home != shard.number:
         raise WrongShard(type(operation).__name__, home, shard.number)

@@ -49,7 +49,7 @@ def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     assert wait.input is not None, "the runner has packed the payload"
     operation = operation_of(op, wait.input)
     shard = turn.state.shard
-    if shard.count > 1 and router.home_of_send(operation, shard.count) != shard.number:
+    if shard.count > 1 and operation.home(shard.count) != shard.number:
         if not is_answered(turn, loaded, wait):
             router.send(turn, EventSubmitted(note_question(turn, loaded, wait, ""), operation))
         return

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Generic, TypeVar
 
+from durable.model.homes import schedule_home, workflow_home
+
 A_co = TypeVar("A_co", covariant=True)
 
 
@@ -16,3 +18,25 @@ class Operation(Generic[A_co]):
     # Whether it reads many rows from the store itself. Such a question is answered after the commit of its batch, so
     # it sees everything decided before it, such as a timer of the same batch that fired.
     is_list: ClassVar[bool] = False
+
+    def home(self, shards: int) -> int | None:
+        """The shard that decides it; None if every shard answers for itself, as with lists and sweeps."""
+        return None
+
+
+class OfWorkflow(Operation[A_co]):
+    """An operation on the workflow with this `id`."""
+
+    id: str
+
+    def home(self, shards: int) -> int | None:
+        return workflow_home(self.id, shards)
+
+
+class OfSchedule(Operation[A_co]):
+    """An operation on the schedule with this `name`."""
+
+    name: str
+
+    def home(self, shards: int) -> int | None:
+        return schedule_home(self.name, shards)

@@ -8,6 +8,7 @@ import attrs
 
 from durable.engine.operations.base import Operation
 from durable.model.dead_letters import DeadLetter, PendingEventInfo
+from durable.model.homes import event_home, key_home, workflow_home
 
 
 @attrs.frozen
@@ -42,6 +43,10 @@ class SendEvent(Operation[Delivered | Queued]):
     # The type that the sender packed it as; None if unknown. Only its name travels.
     payload_type: Any = attrs.field(default=None, eq=False)
 
+    def home(self, shards: int) -> int:
+        """The shard of the target, or else of the name and key."""
+        return event_home(self.name, self.event_key, shards) if self.to is None else workflow_home(self.to, shards)
+
 
 @attrs.frozen(kw_only=True)
 class ListEvents(Operation[list[PendingEventInfo]]):
@@ -61,6 +66,9 @@ class RemoveEvent(Operation[None]):
 
     event_id: int
 
+    def home(self, shards: int) -> int | None:
+        return key_home(self.event_id, shards)
+
 
 @attrs.frozen
 class ListLetters(Operation[list[DeadLetter]]):
@@ -79,9 +87,15 @@ class ReplayLetter(Operation[Delivered | Queued]):
     letter_id: int
     to: str | None = None
 
+    def home(self, shards: int) -> int | None:
+        return key_home(self.letter_id, shards)
+
 
 @attrs.frozen
 class RemoveLetter(Operation[None]):
     """Delete a dead letter."""
 
     letter_id: int
+
+    def home(self, shards: int) -> int | None:
+        return key_home(self.letter_id, shards)

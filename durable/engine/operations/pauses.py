@@ -6,6 +6,7 @@ import attrs
 
 from durable.engine.operations.base import Operation
 from durable.errors import DurableError
+from durable.model.homes import workflow_home
 from durable.model.records import OpenPause
 
 
@@ -33,6 +34,9 @@ class ResumePause(Operation[DurableError | None]):
     # The class that the answer was written as, see `own_types`; None for plain JSON.
     written_as: str | None = None
 
+    def home(self, shards: int) -> int | None:
+        return workflow_home(self.workflow_id, shards)
+
 
 @attrs.frozen
 class CancelPause(Operation[DurableError | None]):
@@ -41,3 +45,6 @@ class CancelPause(Operation[DurableError | None]):
     workflow_id: str
     pause_id: str
     reason: str | None = None
+
+    def home(self, shards: int) -> int | None:
+        return workflow_home(self.workflow_id, shards)

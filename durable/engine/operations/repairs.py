@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import attrs
 
-from durable.engine.operations.base import Operation
+from durable.engine.operations.base import OfWorkflow, Operation
 from durable.errors import DurableError
+from durable.model.homes import workflow_home
 
 
 @attrs.frozen
-class RetryWorkflow(Operation[DurableError | None]):
+class RetryWorkflow(OfWorkflow[DurableError | None]):
     """Continue a failed or parked workflow from where it stopped."""
 
     id: str
@@ -27,9 +28,12 @@ class ForkWorkflow(Operation[DurableError | None]):
     position: str
     new_id: str
 
+    def home(self, shards: int) -> int | None:
+        return workflow_home(self.new_id, shards)
+
 
 @attrs.frozen
-class RepairWorkflow(Operation[DurableError | None]):
+class RepairWorkflow(OfWorkflow[DurableError | None]):
     """Replace a recorded result by a value, as JSON. The decision reads it as the type of that result."""
 
     id: str

@@ -6,14 +6,14 @@ from typing import Any
 
 import attrs
 
-from durable.engine.operations.base import Operation
+from durable.engine.operations.base import OfSchedule, Operation
 from durable.model.records import WorkflowRecord
 from durable.model.schedule import Job, ScheduleRecord
 from durable.runner.definitions import WorkflowDef
 
 
 @attrs.frozen(kw_only=True)
-class CreateSchedule(Operation[ScheduleRecord]):
+class CreateSchedule(OfSchedule[ScheduleRecord]):
     """Create a schedule, or find the one that was created for the same job.
 
     A schedule of this name with another job is an error, unless `replace` is set.
@@ -27,21 +27,21 @@ class CreateSchedule(Operation[ScheduleRecord]):
 
 
 @attrs.frozen
-class PauseSchedule(Operation[None]):
+class PauseSchedule(OfSchedule[None]):
     """Stop a schedule from starting runs. Runs that have started continue."""
 
     name: str
 
 
 @attrs.frozen
-class ResumeSchedule(Operation[None]):
+class ResumeSchedule(OfSchedule[None]):
     """Continue a paused schedule with its next tick."""
 
     name: str
 
 
 @attrs.frozen
-class TriggerSchedule(Operation[WorkflowRecord]):
+class TriggerSchedule(OfSchedule[WorkflowRecord]):
     """Start a run of a schedule now, or find the run that was started with this id."""
 
     name: str
@@ -49,7 +49,7 @@ class TriggerSchedule(Operation[WorkflowRecord]):
 
 
 @attrs.frozen
-class DeleteSchedule(Operation[None]):
+class DeleteSchedule(OfSchedule[None]):
     """Delete a schedule; its runs continue."""
 
     name: str

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from durable.backends.base import Background, Workflows
-from durable.engine.operations.base import Operation
+from durable.engine.operations.base import OfWorkflow, Operation
 from durable.engine.operations.views import Description
 from durable.model.codec import Arguments
 from durable.model.records import HistoryEntry, Progress, WorkflowRecord, WorkflowStatus
@@ -16,7 +16,7 @@ from durable.runner.definitions import WorkflowDef
 
 # Callers make these by the thousand. Like `SendEvent`, it is not frozen: that would double the cost of making one.
 @attrs.define(kw_only=True)
-class StartWorkflow(Operation[WorkflowRecord]):
+class StartWorkflow(OfWorkflow[WorkflowRecord]):
     """Start a workflow, or find the one that the same call started.
 
     An id that belongs to a workflow with another name or other arguments is refused with `WorkflowAlreadyExists`.
@@ -35,7 +35,7 @@ class StartWorkflow(Operation[WorkflowRecord]):
 
 
 @attrs.frozen
-class CancelWorkflow(Operation[bool]):
+class CancelWorkflow(OfWorkflow[bool]):
     """Raise `Cancelled` in a workflow. The answer is False if it had ended."""
 
     id: str
@@ -43,7 +43,7 @@ class CancelWorkflow(Operation[bool]):
 
 
 @attrs.frozen
-class TerminateWorkflow(Operation[bool]):
+class TerminateWorkflow(OfWorkflow[bool]):
     """End a workflow at once, without its cleanup. The answer is False if it had ended."""
 
     id: str
@@ -51,14 +51,14 @@ class TerminateWorkflow(Operation[bool]):
 
 
 @attrs.frozen
-class FindWorkflow(Operation[WorkflowRecord | None]):
+class FindWorkflow(OfWorkflow[WorkflowRecord | None]):
     """The record of a workflow, or None."""
 
     id: str
 
 
 @attrs.frozen
-class AwaitEnd(Operation[WorkflowRecord]):
+class AwaitEnd(OfWorkflow[WorkflowRecord]):
     """Wait for the record of a workflow at its end; the answer may take months."""
 
     id: str
@@ -67,7 +67,7 @@ class AwaitEnd(Operation[WorkflowRecord]):
 
 
 @attrs.frozen
-class ReadProgress(Operation[Progress | None]):
+class ReadProgress(OfWorkflow[Progress | None]):
     """The progress that a workflow published last."""
 
     id: str
@@ -84,7 +84,7 @@ class Sight:
 
 
 @attrs.frozen
-class AwaitChange(Operation[Sight]):
+class AwaitChange(OfWorkflow[Sight]):
     """Wait until a workflow differs from the last sight of it; the answer may take months.
 
     It comes at once if the workflow differs already, or has ended.
@@ -126,14 +126,14 @@ class CountWorkflows(Operation[int]):
 
 
 @attrs.frozen
-class ReadHistory(Operation[list[HistoryEntry]]):
+class ReadHistory(OfWorkflow[list[HistoryEntry]]):
     """All history entries of a workflow's present round, in order."""
 
     id: str
 
 
 @attrs.frozen
-class DescribeWorkflow(Operation[Description]):
+class DescribeWorkflow(OfWorkflow[Description]):
     """A workflow's waits, with their start and the place in its source, and what else operators need to know."""
 
     id: str
