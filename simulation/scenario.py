@@ -229,6 +229,7 @@ def _config(dice: Dice) -> dict[str, int]:
 
 
 def _acts(dice: Dice) -> Iterator[Act]:
+    """The acts of clients and people: starts, an event for each wait, answers for each pause, and some meddling."""
     number = 0
     ids: list[str] = []
     demands: list[tuple[str | None, Step]] = []
@@ -255,6 +256,7 @@ def _acts(dice: Dice) -> Iterator[Act]:
 
 
 def _starts(dice: Dice, id: str, programs: list[Step]) -> Iterator[Act]:
+    """A workflow's start, perhaps twice, and perhaps clients that wait for its end or watch it."""
     at = dice.below(4_000)
     delay = dice.between(1, 6_000) if dice.chance(0.2) else 0
     start = Act(client=_starter(dice), at=at, verb=Verb.START, id=id, program=write(programs[0]), delay=delay)
@@ -318,6 +320,7 @@ def _answers(dice: Dice, client: int, step: Step) -> Iterator[Act]:
 
 
 def _meddling(dice: Dice, ids: list[str]) -> Iterator[Act]:
+    """Cancels, terminations, questions and replays at random times."""
     verbs = {Verb.CANCEL: 3, Verb.TERMINATE: 1, Verb.FIND: 3, Verb.DESCRIBE: 3, Verb.HISTORY: 1, Verb.REPLAY: 1}
     for _ in range(dice.between(0, 5)):
         verb = dice.weighted(verbs)

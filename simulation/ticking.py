@@ -64,6 +64,7 @@ class Step:
 
 
 def _step(batch: Batch, old: ScheduleRecord, new: ScheduleRecord) -> Step:
+    """What a commit does to a schedule; its runs are found by their tag, and their ticks by their ids."""
     started: dict[int, WorkflowRecord] = {}
     triggered: list[WorkflowRecord] = []
     for run in batch.workflows_new.values():
@@ -89,6 +90,7 @@ def i23_a_tick_is_decided_once(ledger: Ledger, batch: Batch, now: int) -> None:
 
 
 def _check_owners(ledger: Ledger, batch: Batch) -> None:
+    """A run starts only in a commit that advances or deletes its schedule."""
     # A schedule that is deleted in the same commit need not advance.
     deleted = [ledger.schedules[key] for key in batch.schedules_dropped if key in ledger.schedules]
     names = {run_tag(schedule.name) for schedule in (*batch.schedules_put.values(), *deleted)}
@@ -98,15 +100,16 @@ def _check_owners(ledger: Ledger, batch: Batch) -> None:
 
 
 def _check_advance(step: Step) -> None:
+    """A schedule advances, and starts only runs for ticks that it decides, not before their time."""
     old, new = step.old, step.new
     if new.done_until < old.done_until:
         raise Violation("I23", f"{new.name}: done until {old.done_until}, then until {new.done_until}")
     for tick, run in step.started.items():
         if tick == old.queued:
-            # It has come before; the clock may have been set back since.
+            # The queued tick was decided before, and the clock may have been set back since.
             continue
         if tick not in step.decided:
-            raise Violation("I23", f"{run.id} is started, and that tick is not decided now: {old} {new}")
+            raise Violation("I23", f"{run.id} is started, and this commit does not decide its tick: {old} {new}")
         if run.created_at < tick:
             raise Violation("I23", f"{run.id} is started before its time, at {run.created_at}")
     if len(step.started) > _RUNS_MAX:

@@ -76,6 +76,7 @@ def _places(input: str) -> Places:
 
 
 def _state(entry: HistoryEntry) -> list[Any]:
+    """The state that an entry of a loop records; it begins with the loop's number and the rounds to keep."""
     state: list[Any] = json.loads(entry.outcome)["state"]
     return state
 
@@ -134,6 +135,7 @@ def _is_state(entry: HistoryEntry, loop: str) -> bool:
 
 
 def _round(entry: HistoryEntry) -> int:
+    """The round in whose position an entry of a loop is."""
     return int(entry.position.rsplit(".", 2)[1])
 
 

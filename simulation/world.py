@@ -103,6 +103,7 @@ class World:
         return process is not None and is_free and node.has_work(process)
 
     def _work_off(self, node: Node) -> None:
+        """Let an engine process one batch; it may crash, be fenced or give up."""
         assert node.process is not None, "only a process has work"
         node.enter()
         try:
@@ -160,6 +161,7 @@ class World:
     # --- life and death ---------------------------------------------------------------------------------------------
 
     def _boot(self, node: Node) -> None:
+        """Start a process for a shard. If it cannot open the store, another try follows."""
         node.lives += 1
         node.has_new_code = 0 < self.scenario.new_code <= node.lives
         node.has_code = node.lives not in self.scenario.codeless
@@ -204,6 +206,7 @@ class World:
         node.orphaned = 0
 
     def _strike(self, fault: Fault) -> None:
+        """Make a fault happen."""
         node = self._nodes[fault.shard % len(self._nodes)]
         process = node.process
         if fault.trouble is Trouble.CLOCK:
@@ -221,6 +224,7 @@ class World:
             self._die(node)
 
     def _count(self) -> None:
+        """Fill in the figures at the end."""
         figures = self.figures
         figures.commits = self.checker.ledger.commits
         figures.workflows = len(self.checker.ledger.lives)
