@@ -30,6 +30,7 @@ def i16_an_event_is_in_one_place(ledger: Ledger, batch: Batch, now: int) -> None
 
 
 def _is_right(payload: str, places: Places) -> bool:
+    """Whether an event with these places is in one place. An unreadable one must never be taken."""
     if not is_unreadable(payload):
         return places.count == 1
     _, _, kind = read_payload(payload)
@@ -46,6 +47,7 @@ def i16_a_letter_says_why(ledger: Ledger, batch: Batch, now: int) -> None:
 
 
 def _is_true(ledger: Ledger, letter: DeadLetter, now: int) -> bool:
+    """Whether the reason of a dead letter is true."""
     life = ledger.life(letter.workflow_id)
     if letter.reason is DeadLetterReason.UNREADABLE:
         return life is not None and is_unreadable(letter.payload_json)

@@ -119,6 +119,7 @@ class Checker:
             raise
 
     def _check(self, batch: Batch, now: int) -> None:
+        """Run the rules around the booking of a commit."""
         ledger = self.ledger
         batch = take_over(ledger, batch)
         for rule in BEFORE:
@@ -132,6 +133,7 @@ class Checker:
             self._note(batch)
 
     def _note(self, batch: Batch) -> None:
+        """Add a commit to the trace."""
         lines = [f"commit {batch.number} at {self._clock.elapsed} serial {batch.serial}"]
         for key, (seq, position, kind, name, status, outcome, at, _) in batch.history:
             # The error of a child holds a traceback, and so the paths of this machine.
@@ -152,8 +154,8 @@ class Checker:
             life = self.ledger.lives[key]
             is_news = record.park_reason is ParkReason.CRASHED and life.record.park_reason is None
             if is_news and max(life.stops, life.deaths) < self._max_crashes:
-                what = f"{life.stops} unclean stops, in {life.deaths} of which its body ran"
-                raise Violation("I26", f"{record.id} is parked after {what}")
+                counts = f"{life.stops} unclean stops, in {life.deaths} of which its body ran"
+                raise Violation("I26", f"{record.id} is parked after {counts}")
 
     def _check_cancelling(self, batch: Batch) -> None:
         """A workflow is cancelled only if a client or its parent wanted it to stop."""
@@ -223,6 +225,7 @@ class Checker:
         self.activities += 1
 
     def _check_attempt(self, life: Life, effect: RunActivity) -> None:
+        """An attempt has the next number, comes not before its time, and not after the last allowed one."""
         failed, retry_at = life.failed.get(effect.position, (0, 0))
         max_attempts = effect.definition.retry.max_attempts
         if effect.attempt != failed + 1 or (max_attempts is not None and effect.attempt > max_attempts):
@@ -287,11 +290,11 @@ class Checker:
             raise Violation("I21", f"{self._cancels[which]} cancels of {id} were accepted, {raised} were raised")
 
     def mending(self, id: str) -> None:
-        """An operator wants a workflow to go on: one that took the process down has a clean slate."""
+        """An operator retries a workflow: the count of its crashes starts again."""
         self.ledger.mended.add(id)
         self._deaths.pop(id, None)
 
     def is_parked(self, id: str | None) -> bool:
-        """Whether a workflow is set aside."""
+        """Whether a workflow is stored as parked."""
         life = self.ledger.life(id)
         return life is not None and life.record.status is WorkflowStatus.PARKED

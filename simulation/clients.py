@@ -64,6 +64,7 @@ class Client(Caller):
         self._agenda.add(delay, self._call)
 
     def _soon(self) -> int:
+        """A delay of up to two seconds."""
         return self._dice.below(2_000) * MILLISECOND
 
     # --- calling ----------------------------------------------------------------------------------------------------
@@ -73,6 +74,7 @@ class Client(Caller):
         self._schedule(self._soon())
 
     def _call(self) -> None:
+        """Make the present call, or put it off: no engine, not the right moment yet, or its last moment has passed."""
         act = self._acts[0]
         process = self.engine(home_of_act(act, self._checker.ledger.shards))
         if process is None:
@@ -132,12 +134,14 @@ class Client(Caller):
         return act.verb is Verb.SEND and now - self._first_call > self._checker.ledger.mail.retention // 2
 
     def _replay(self, process: Process, act: Act, envelope: Envelope) -> None:
+        """Send the first dead letter again, if there is one."""
         if envelope.reply:
             process.ask(ReplayLetter(envelope.reply[0].id, act.id), self._answered)
         else:
             self._next()
 
     def _next(self) -> None:
+        """The present act is done: schedule the next one."""
         act = self._acts.popleft()
         self._process = None
         self._tries = 0
@@ -172,6 +176,7 @@ class Client(Caller):
     # --- answers ----------------------------------------------------------------------------------------------------
 
     def _answered(self, envelope: Envelope) -> None:
+        """An answer has arrived: check it, then make the next call."""
         act = self._acts[0]
         self._checker.trace.note(f"{act.verb.value} {act.id} {act.event_id} {type(envelope.error).__name__}")
         if envelope.error is not None:
@@ -191,6 +196,7 @@ class Client(Caller):
         self._next()
 
     def _refused(self, act: Act, error: BaseException) -> None:
+        """A refusal has arrived: try again if the workflow was not started yet, otherwise it must be right."""
         if isinstance(error, WorkflowNotFound) and self._was_started:
             raise Violation("I1", f"{act.id} was started, and {act.verb.value} does not find it")
         if isinstance(error, WorkflowNotFound) and self._tries < _TRIES:

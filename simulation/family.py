@@ -34,6 +34,7 @@ def _after(ledger: Ledger, batch: Batch, key: int) -> WorkflowRecord:
 
 
 def _by_id(ledger: Ledger, batch: Batch, id: str) -> WorkflowRecord | None:
+    """A workflow's record after a commit that is not booked yet, by its id."""
     fresh = next((record for record in batch.workflows_new.values() if record.id == id), None)
     if fresh is None and id in ledger.ids:
         return _after(ledger, batch, ledger.ids[id])
@@ -41,6 +42,7 @@ def _by_id(ledger: Ledger, batch: Batch, id: str) -> WorkflowRecord | None:
 
 
 def _entries(batch: Batch, kind: EntryKind) -> Iterator[tuple[int, HistoryEntry]]:
+    """The new entries of one kind, each with its workflow."""
     return ((key, entry) for key, entry in batch.history if entry.kind is kind)
 
 
@@ -57,6 +59,7 @@ def i20_a_child_is_started_once(ledger: Ledger, batch: Batch, now: int) -> None:
 
 
 def _check_child_result(ledger: Ledger, batch: Batch, key: int, entry: HistoryEntry) -> None:
+    """The result of an awaited child that a parent records is the child's result."""
     round = _after(ledger, batch, key).round
     where = entry.position if round == 0 else f"{round}:{entry.position}"
     child_key = ledger.children.get((key, where))

@@ -35,6 +35,7 @@ def take_over(ledger: Ledger, batch: Batch) -> Batch:
 
 
 def _enter(ledger: Ledger, batch: Batch, record: WorkflowRecord, note: HistoryEntry) -> None:
+    """Enter one fork in the ledger, after comparing its copy with the history of its source."""
     source = ledger.life(Forked.of(note).source)
     if source is None:
         raise Violation("I36", f"{record.id} is a fork of {Forked.of(note).source}, which is not stored")

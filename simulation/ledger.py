@@ -270,6 +270,7 @@ class Ledger:
         return life is not None and (life.has_ended or life.was_reopened)
 
     def _book_waits(self, dropped: Iterable[tuple[int, str]], put: Iterable[EventWait]) -> None:
+        """Add and remove waits; those of other shards are booked as guests."""
         guests = self.post.guests[self.shard]
         for key, position in dropped:
             if not self.is_here(key):

@@ -153,6 +153,7 @@ class Mail:
                 places.taken = [taker for taker in places.taken if taker != key]
 
     def _book_taken(self, batch: Batch) -> None:
+        """Book the events that this commit gave to waits."""
         self.taken = []
         for key, entry in batch.history:
             if entry.kind is EntryKind.EVENT and entry.status is EntryStatus.OK:
@@ -176,6 +177,7 @@ class Mail:
         return arrived
 
     def _place(self, payload: str) -> Places:
+        """The places of an event, which the commit touches."""
         self.touched.add(payload)
         places = self.places.get(payload)
         if places is None:
@@ -185,6 +187,7 @@ class Mail:
         return places
 
     def _drop(self, serial: int) -> PendingEvent | None:
+        """Remove a pending event and return it; None if it is not pending."""
         event = self.pending.pop(serial, None)
         if event is not None:
             self._place(event.payload).pending -= 1
@@ -194,6 +197,7 @@ class Mail:
         return event
 
     def _put(self, event: PendingEvent) -> None:
+        """Add a pending event."""
         self.pending[event.serial] = event
         self._serials[event.payload] = event.serial
         if self._expiries.setdefault(event.payload, event.expires_at) != event.expires_at:

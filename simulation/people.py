@@ -66,6 +66,7 @@ class Person(Caller):
     # --- asking -----------------------------------------------------------------------------------------------------
 
     def _go(self) -> None:
+        """Do what comes next: look for the question, or answer it."""
         if self._asked is None:
             self._look()
         elif (process := self._engine_of(self._asked)) is None:
@@ -89,16 +90,19 @@ class Person(Caller):
             process.ask(ListPauses(after=0, limit=1_000), lambda envelope: self._listed(asked, envelope))
 
     def _listed(self, asked: Asked, envelope: Envelope) -> None:
+        """Check the list, and answer after the planned delay."""
         self._process = None
         check_list(self._checker, asked, envelope.reply)
         self._asked = asked
         self._later(self._act.delay)
 
     def _note_intent(self, asked: Asked) -> None:
+        """Note the answer before it is given: it may take effect although the engine dies before it replies."""
         wanted = self._checker.ledger.wanted.setdefault(asked, set())
         wanted.add(answer_of(self._act.number, self._act.client) if self._act.verb is Verb.ANSWER else "")
 
     def _operation(self, asked: Asked) -> Operation[Any]:
+        """The call with which this person answers the question or takes it back."""
         life = self._checker.ledger.lives[asked[0]]
         id, pause_id = life.record.id, place(asked[1], asked[2])
         if self._act.verb is Verb.ANSWER:
@@ -108,6 +112,7 @@ class Person(Caller):
     # --- replies ----------------------------------------------------------------------------------------------------
 
     def _replied(self, envelope: Envelope) -> None:
+        """A reply has arrived: check it, and answer once more if the act says so."""
         asked, self._process = self._asked, None
         assert asked is not None
         refusal = envelope.error or envelope.reply
@@ -126,6 +131,7 @@ class Person(Caller):
                 self._later(self._soon())
 
     def _check_done(self, asked: Asked) -> None:
+        """An accepted answer is recorded, and no other was accepted before it."""
         if self._is_again:
             raise Violation("I8", f"{asked} was answered before, and a second answer was accepted")
         recorded = self._checker.ledger.recorded.get(asked)

@@ -163,6 +163,7 @@ class Process:
                 raise
 
     def _leave(self, release: Release) -> None:
+        """Start and stop activities and answer calls, as the loop of a service would."""
         if not self.coordinator.state.batch.is_empty():
             raise Violation("I6", "a release leaves while decisions are not committed")
         begun: dict[Name, RunActivity] = {}
@@ -180,9 +181,11 @@ class Process:
     # --- activities -------------------------------------------------------------------------------------------------
 
     def _takes(self) -> int:
+        """How many microseconds an activity runs, drawn."""
         return self._dice.weighted(_TAKES) * MILLISECOND
 
     def _begin(self, name: Name, effect: RunActivity) -> None:
+        """Start an attempt; it ends when the agenda says so."""
         self._checker.began(effect)
         self.running[name] = effect
         if effect.on_trial:
@@ -190,6 +193,7 @@ class Process:
         self._agenda.add(self._takes(), functools.partial(self._end, name, effect))
 
     def _stop(self, name: Name) -> None:
+        """Stop an attempt, which may deliver a result nevertheless."""
         stopped = self.running.pop(name, None)
         if stopped is not None:
             self._checker.stopped(name)
@@ -197,6 +201,7 @@ class Process:
                 self._agenda.add(self._takes(), functools.partial(self._answer, stopped, counts=False))
 
     def _end(self, name: Name, effect: RunActivity) -> None:
+        """An attempt has ended: deliver its result, perhaps twice."""
         # By identity: this attempt may have been stopped, and another may run under the same name.
         if self.is_alive and self.running.get(name) is effect:
             del self.running[name]
@@ -205,6 +210,7 @@ class Process:
                 self._agenda.add(self._takes(), functools.partial(self._answer, effect, counts=False))
 
     def _answer(self, effect: RunActivity, *, counts: bool = True) -> None:
+        """Run the plain function and submit its result. `counts` is False for results that must be ignored."""
         if not self.is_alive:
             return
         answer = RecordActivity(

@@ -20,6 +20,7 @@ from simulation.violation import Violation
 
 
 def _started(checker: Checker, act: Act, reply: Any) -> None:
+    """An acknowledged start: the workflow is stored with this program, and delayed as asked."""
     life = checker.seen(reply)
     checker.started.add(reply.id)
     if reply.round == 0 and reply.start_at - reply.created_at != act.delay * MILLISECOND:
@@ -29,25 +30,30 @@ def _started(checker: Checker, act: Act, reply: Any) -> None:
 
 
 def _sent(checker: Checker, act: Act, reply: Any) -> None:
+    """An acknowledged event is stored."""
     checker.accepted(act.event_id)
 
 
 def _cancelled(checker: Checker, act: Act, reply: Any) -> None:
+    """The answer to a cancel or a terminate is true."""
     checker.cancelled(act.id or "", reply)
 
 
 def _cancelled_again(checker: Checker, act: Act, reply: Any) -> None:
+    """Besides, every accepted cancel is raised in the body."""
     checker.cancelled(act.id or "", reply)
     if reply:
         checker.cancelled_again(act.id or "")
 
 
 def _retried(checker: Checker, act: Act, reply: Any) -> None:
+    """A retry is accepted, or refused as one that is not possible."""
     if reply is not None and not isinstance(reply, CannotRetry):
         raise Violation("I2", f"retry of {act.id} was refused: {reply!r}")
 
 
 def _forked(checker: Checker, act: Act, reply: Any) -> None:
+    """A fork is stored, or refused as one that is not possible."""
     if reply is not None and not isinstance(reply, CannotFork | WorkflowAlreadyExists):
         raise Violation("I2", f"fork of {act.id} was refused: {reply!r}")
     if not isinstance(reply, CannotFork) and checker.ledger.life(act.run) is None:
@@ -55,17 +61,20 @@ def _forked(checker: Checker, act: Act, reply: Any) -> None:
 
 
 def _ended(checker: Checker, act: Act, reply: Any) -> None:
+    """A workflow that is reported as ended has ended."""
     life = checker.seen(reply)
     if not life.has_ended and not life.was_reopened:
         raise Violation("I5", f"{act.id} was reported as ended and still runs")
 
 
 def _found(checker: Checker, act: Act, reply: Any) -> None:
+    """A record that is shown is stored."""
     if reply is not None:
         checker.seen(reply)
 
 
 def _described(checker: Checker, act: Act, reply: Any) -> None:
+    """The status in a description is the stored one."""
     life = checker.ledger.life(act.id)
     is_other = life is not None and not life.was_reopened and reply.summary.status is not life.record.status
     if life is None or (reply.summary.status.is_terminal and is_other):
@@ -73,6 +82,7 @@ def _described(checker: Checker, act: Act, reply: Any) -> None:
 
 
 def _read(checker: Checker, act: Act, reply: Any) -> None:
+    """A history that is shown has no holes, except for trimmed entries."""
     life = checker.ledger.life(act.id)
     seqs = [entry.seq for entry in reply]
     last = seqs[-1] if seqs else 0
@@ -87,6 +97,7 @@ def _replayed(checker: Checker, act: Act, reply: Any) -> None:
 
 
 def _scheduled(checker: Checker, act: Act, reply: Any) -> None:
+    """A change of a schedule is stored."""
     stored = checker.ledger.schedule(act.id)
     if act.verb is Verb.TRIGGER_SCHEDULE:
         checker.seen(reply)

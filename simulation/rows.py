@@ -133,6 +133,7 @@ def _run_constant(step: Step) -> Durable[Any]:
 
 
 def _make_work(maker: Maker) -> Step:
+    """An activity that may fail; rarely one that fails for good."""
     dice = maker.dice
     # Failures are rare where nothing catches them: a program that fails at its second step tests nothing after it.
     bad = 4 if maker.is_caught else 1
@@ -160,6 +161,7 @@ def _errors_work(step: Step) -> frozenset[str]:
 
 
 def _run_draw(step: Step) -> Durable[Any]:
+    """Draw everything that must be the same in a replay, and record it with an activity."""
     drawn = [str(uuid()), str(uuid("other")), random().getrandbits(30), now().isoformat()]
     return [drawn, (yield from echo(drawn)), uuid() != uuid()]
 
@@ -252,6 +254,7 @@ def _make_attempt(maker: Maker) -> Step:
 
 
 def _make_saga(maker: Maker) -> Step:
+    """A saga around a hold, up to two other steps, and a step that often fails."""
     was_caught, maker.is_caught = maker.is_caught, True
     steps = (ROWS["hold"].make(maker), *maker.inside(0, 2), may_fail(_make_work(maker), maker.dice))
     maker.is_caught = was_caught

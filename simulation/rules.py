@@ -202,6 +202,7 @@ def i21_cancelled_stays_cancelled(ledger: Ledger, batch: Batch, now: int) -> Non
 
 @functools.lru_cache(4096)
 def _program(input: str) -> str:
+    """The text of the program in a workflow's input."""
     text: str = json.loads(input)["program"]
     return text
 
@@ -269,6 +270,7 @@ def i18_nobody_waits_for_what_is_there(ledger: Ledger, batch: Batch, now: int) -
 
 
 def _may_take(ledger: Ledger, record: WorkflowRecord, wait: EventWait, event: PendingEvent, now: int) -> bool:
+    """Whether a wait may take a pending event: not expired, recent enough for its mode, not taken before."""
     if event.expires_at is not None and event.expires_at <= now:
         return False
     if wait.mode is not DeliveryMode.ALL:

@@ -1,8 +1,7 @@
 """A scenario: what clients do and what goes wrong, as one value that follows from a seed.
 
-Nothing is hidden in the dice that could be a list: programs, acts and faults are explicit, so that a failing scenario
-can be written down, and made smaller by leaving things out. Only the order in which things happen at one instant is
-drawn while it runs.
+Programs, acts and faults are explicit lists instead of draws, so that a failing scenario can be written to a file, and
+made smaller by leaving things out. Only durations, and the order of things at one instant, are drawn while it runs.
 """
 
 from __future__ import annotations
@@ -64,27 +63,29 @@ SCHEDULING = (
 
 @attrs.frozen(kw_only=True)
 class Act:
-    """One call of a client, repeated until it is answered. A client's next act comes after the answer to this one."""
+    """One call of a client, repeated until it is answered. The client's next act comes after that answer."""
 
     client: int
     # Not before this millisecond.
     at: int
     verb: Verb
-    # Which workflow: the one that is meant, or the one that an event goes to.
+    # The workflow that the call is about, or that an event is sent to; or the schedule.
     id: str | None = None
-    # The program that is started, and how many milliseconds later its body begins.
+    # The program to start, and how many milliseconds later its body begins.
     program: str = ""
     delay: int = 0
     # The event that is sent; its id is in its payload as well.
     event: str = ""
     key: str | None = None
     event_id: str = ""
-    # The question that is answered, by the number of its step; the delay is how long after it was seen.
+    # The question to answer, by the number of its step; the delay is then the time between seeing and answering it.
     number: int = 0
-    # Whether it may be sent before its workflow is started, and whether it is sent again after the answer.
+    # Whether it may come before its workflow is started (for a retry: before it fails); and whether it is made again
+    # after the answer.
     is_early: bool = False
     is_repeated: bool = False
-    # The schedule that is created, under the id; the id of the run that is triggered, or of the fork at entry `number`.
+    # The plan and policies of the schedule to create. `run` is the id of the run to trigger, or of the fork at entry
+    # `number`.
     cron: str = ""
     every: int = 0
     overlap: str = ""
@@ -97,16 +98,16 @@ class Scenario:
     """Everything that happens in one simulation."""
 
     seed: int
-    # How many shards the store has, each with a coordinator of its own.
+    # How many shards the store has, each with its own coordinator.
     shards: int = 1
     # Settings of the engine that differ from the default: tiny limits put it under pressure.
     config: dict[str, int] = attrs.field(factory=dict)
     policy: DeadLetterPolicy = DeadLetterPolicy.MOVE_TO_DEAD_LETTER
     # How many milliseconds a commit may take: the slower, the larger the batches.
     commit_ms: int = 0
-    # From which start of the process on it runs the new code; 0 for never.
+    # The first start of the process that has the new code; 0 for never.
     new_code: int = 0
-    # The starts of the process after which it runs without any code, until somebody starts it again.
+    # The starts of the process after which it runs without any code, until it is restarted.
     codeless: tuple[int, ...] = ()
     acts: tuple[Act, ...] = ()
     faults: tuple[Fault, ...] = ()
@@ -139,7 +140,7 @@ def make_scenario(seed: int) -> Scenario:
 
 
 def _with_shards(scenario: Scenario) -> Scenario:
-    """The same, perhaps in a store with several shards. Schedules do not work there yet."""
+    """The same, perhaps in a store with several shards. Schedules do not work there, so they are left out."""
     shards = shard_count(scenario.seed)
     if shards == 1:
         return scenario
@@ -163,14 +164,14 @@ def _travellers(seed: int) -> Iterator[Act]:
 
 
 def _with_poison(scenario: Scenario) -> Scenario:
-    """The same, perhaps with events that nobody can read, and with workflows that send events themselves."""
+    """The same, perhaps with unreadable events, and with workflows that send events themselves."""
     sends = [attrs.asdict(act, value_serializer=_plain) for act in scenario.acts if act.verb is Verb.SEND]
     seed = scenario.seed
     return _with_acts(scenario, [*hardships.make_poison(seed, sends), *sending.make_senders(seed, sends)])
 
 
 def _with_late_mail(scenario: Scenario) -> Scenario:
-    """The same, perhaps with mail that nobody takes in time; not where the clock is set, which counts as time too."""
+    """The same, perhaps with mail that is not taken in time; not if the clock is set, which would end retentions."""
     config = hardships.short_retention(scenario.seed)
     if not config or any(fault.trouble is Trouble.CLOCK for fault in scenario.faults):
         return scenario
@@ -178,7 +179,10 @@ def _with_late_mail(scenario: Scenario) -> Scenario:
 
 
 def _with_operators(scenario: Scenario) -> Scenario:
-    """The same, perhaps with operators who retry and fork. Spawned children would end with the source of a fork."""
+    """The same, perhaps with operators who retry and fork.
+
+    Workflows that spawn are not forked: the children would end with the source of the fork.
+    """
     starts = [act for act in scenario.acts if act.verb is Verb.START]
     ids = [*dict.fromkeys(act.id or "" for act in starts)]
     calm = [id for id in ids if not any(act.id == id and '"spawn"' in act.program for act in starts)]
@@ -186,19 +190,19 @@ def _with_operators(scenario: Scenario) -> Scenario:
 
 
 def _without_code(scenario: Scenario) -> Scenario:
-    """The same, perhaps with lives of the process in which the code is missing."""
+    """The same, perhaps with lives of the process in which the code is missing, and restarts that end them."""
     lives, restarts = hardships.codeless_lives(scenario.seed)
     faults = (Fault(Trouble.RESTART, at) for at in restarts)
     return attrs.evolve(scenario, codeless=lives, faults=(*scenario.faults, *faults))
 
 
 def _with_acts(scenario: Scenario, more: Iterable[dict[str, Any]]) -> Scenario:
-    """The same with more acts, which are JSON."""
+    """The same with more acts, which are JSON values."""
     return attrs.evolve(scenario, acts=tuple(sorted([*scenario.acts, *map(_act, more)], key=lambda act: act.at)))
 
 
 def _with_deadly_bodies(scenario: Scenario) -> Scenario:
-    """The same, perhaps with bodies that the process dies in; from dice of their own, like schedules."""
+    """The same, perhaps with bodies in which the process dies; from separate dice, like schedules."""
     dice = Dice(~scenario.seed)
     faults = [Fault(Trouble.CRASH_IN_BODY, dice.between(1, 150)) for _ in range(dice.between(0, 2))]
     if not dice.chance(0.1):
@@ -210,7 +214,7 @@ def _with_deadly_bodies(scenario: Scenario) -> Scenario:
 def _with_schedules(scenario: Scenario) -> Scenario:
     """The same, perhaps with schedules; everything else in it stays as it is."""
     dice = dice_of(scenario.seed)
-    more = [_act(one) for one in make_schedules(dice)]
+    more = [*map(_act, make_schedules(dice))]
     if not more:
         return scenario
     return attrs.evolve(
@@ -225,10 +229,10 @@ POLICIES = tuple(DeadLetterPolicy)
 
 
 def _config(dice: Dice) -> dict[str, int]:
-    """Many engines are under pressure: few bodies in memory, small batches, a short window of timers."""
+    """Settings that put many engines under pressure: few bodies in memory, small batches, a short window of timers."""
     config: dict[str, int] = {}
     if not dice.chance(0.1):
-        # Else the default: after three crashes without progress a workflow is parked.
+        # Otherwise the default applies: after three crashes without progress a workflow is parked.
         config["max_crashes"] = 1_000
     if dice.chance(0.3):
         config["max_loaded_workflows"] = dice.between(1, 6)
@@ -240,17 +244,18 @@ def _config(dice: Dice) -> dict[str, int]:
 
 
 def _acts(dice: Dice) -> Iterator[Act]:
+    """The acts of clients and people: starts, an event for each wait, answers for each pause, and some meddling."""
     number = 0
     ids: list[str] = []
     demands: list[tuple[str | None, Step]] = []
     questions: list[Step] = []
-    # Most are small, because many of them are worth more than a few large ones; some promises need a crowd.
+    # Most scenarios are small: many small ones find more than a few large ones. Some invariants need a crowd.
     for index in range(dice.between(7, 11) if dice.chance(0.15) else dice.between(3, 5)):
         id = f"w{index}"
         programs = [make_program(dice, number, dice.between(3, 8))]
         number = programs[0].n
         if dice.chance(0.06):
-            # Somebody else wants to start another program under this id, and may come first.
+            # Another client wants to start another program with this id, and may come first.
             programs.append(make_program(dice, number, 1))
             number = programs[1].n
         yield from _starts(dice, id, programs)
@@ -266,6 +271,7 @@ def _acts(dice: Dice) -> Iterator[Act]:
 
 
 def _starts(dice: Dice, id: str, programs: list[Step]) -> Iterator[Act]:
+    """A workflow's start, perhaps twice, and perhaps clients that wait for its end or watch it."""
     at = dice.below(4_000)
     delay = dice.between(1, 6_000) if dice.chance(0.2) else 0
     start = Act(client=_starter(dice), at=at, verb=Verb.START, id=id, program=write(programs[0]), delay=delay)
@@ -274,19 +280,19 @@ def _starts(dice: Dice, id: str, programs: list[Step]) -> Iterator[Act]:
         again = max(0, at + dice.between(-500, 500))
         yield attrs.evolve(start, client=_starter(dice), at=again, program=write(programs[-1]))
     if dice.chance(0.6):
-        # Who waits for the end does nothing else.
+        # A separate client: it is busy until the end of the workflow.
         yield Act(client=100 + int(id[1:]), at=at + dice.below(9_000), verb=Verb.AWAIT, id=id)
     if dice.chance(0.3):
         yield Act(client=200 + int(id[1:]), at=at + dice.below(9_000), verb=Verb.WATCH, id=id)
 
 
 def _starter(dice: Dice) -> int:
-    """Who starts workflows does nothing else, so that whoever waits for a start does not wait for himself."""
+    """A client that only starts workflows, so that no client waits for a start behind its own earlier call."""
     return 10 + dice.below(_CLIENTS)
 
 
 def waits(program: Step, id: str | None) -> Iterator[tuple[str | None, Step]]:
-    """Every wait for an event in a program and its children, with the id of the workflow that waits, if it is known."""
+    """Every wait for an event in a program and its children, with the waiting workflow's id, if clients know it."""
     for step in program.steps:
         if step.op == "event":
             yield id, step
@@ -297,7 +303,7 @@ def waits(program: Step, id: str | None) -> Iterator[tuple[str | None, Step]]:
 
 
 def _send(dice: Dice, count: int, owner: str | None, step: Step) -> Act:
-    """One event for one wait: so that all waits can be served, whoever takes which."""
+    """One event for each wait, so that all waits can be served no matter which takes which."""
     name, key = step["event"], step["key"]
     return Act(
         client=dice.below(_CLIENTS),
@@ -307,19 +313,19 @@ def _send(dice: Dice, count: int, owner: str | None, step: Step) -> Act:
         event=name,
         key=key,
         event_id=f"{name}/{key}/{count}",
-        # A child may start at any time, or never: nobody can wait for its start.
+        # A child may start at any time, or never, so a client cannot wait for its start.
         is_early=dice.chance(0.5) or (owner is not None and "." in owner),
         is_repeated=dice.chance(0.1),
     )
 
 
 def _answers(dice: Dice, client: int, step: Step) -> Iterator[Act]:
-    """One person for one question, now and then two; nobody may care for one that expires. Each does nothing else."""
+    """One person for a question, sometimes two; sometimes none if it can expire. Each person has only this act."""
     if step["expires"] is not None and dice.chance(0.3):
         return
-    for one in range(client, client + (2 if dice.chance(0.2) else 1)):
+    for person in range(client, client + (2 if dice.chance(0.2) else 1)):
         yield Act(
-            client=one,
+            client=person,
             at=dice.below(4_000),
             verb=Verb.TAKE_BACK if dice.chance(0.15) else Verb.ANSWER,
             number=step.n,
@@ -329,6 +335,7 @@ def _answers(dice: Dice, client: int, step: Step) -> Iterator[Act]:
 
 
 def _meddling(dice: Dice, ids: list[str]) -> Iterator[Act]:
+    """Cancels, terminations, questions and replays at random times."""
     verbs = {Verb.CANCEL: 3, Verb.TERMINATE: 1, Verb.FIND: 3, Verb.DESCRIBE: 3, Verb.HISTORY: 1, Verb.REPLAY: 1}
     for _ in range(dice.between(0, 5)):
         verb = dice.weighted(verbs)
@@ -340,8 +347,8 @@ def _meddling(dice: Dice, ids: list[str]) -> Iterator[Act]:
 
 
 def scenario_to_text(scenario: Scenario) -> str:
-    """A scenario as JSON that a person can read and change."""
-    value = attrs.asdict(scenario, value_serializer=_plain, filter=_is_told)
+    """A scenario as JSON that a person can read and edit. Defaults are left out."""
+    value = attrs.asdict(scenario, value_serializer=_plain, filter=_is_written)
     for act in value["acts"]:
         if "program" in act:
             act["program"] = to_json(read(act["program"]))
@@ -352,12 +359,12 @@ def _plain(_owner: Any, _field: Any, value: Any) -> Any:
     return value.name if isinstance(value, enum.Enum) else value
 
 
-def _is_told(field: attrs.Attribute[Any], value: Any) -> bool:
+def _is_written(field: attrs.Attribute[Any], value: Any) -> bool:
     return bool(value != field.default)
 
 
 def scenario_from_text(text: str) -> Scenario:
-    """The scenario of a JSON text."""
+    """The scenario in a JSON text, as `scenario_to_text` writes it."""
     value = json.loads(text)
     return Scenario(
         seed=value["seed"],
@@ -368,7 +375,7 @@ def scenario_from_text(text: str) -> Scenario:
         new_code=value.get("new_code", 0),
         codeless=tuple(value.get("codeless", ())),
         acts=tuple(_act(act) for act in value.get("acts", ())),
-        faults=tuple(Fault(**one | {"trouble": Trouble[one["trouble"]]}) for one in value.get("faults", ())),
+        faults=tuple(Fault(**fault | {"trouble": Trouble[fault["trouble"]]}) for fault in value.get("faults", ())),
     )
 
 

@@ -1,7 +1,7 @@
-"""Invariant I23: what becomes of the ticks of schedules, one by one, as their policies say.
+"""Invariant I23: every tick of a schedule starts a run, waits, is skipped or is missed, as the policies say.
 
-Ticks are counted here by plain arithmetic, without asking the plan: the schedules of a simulation tick every so many
-seconds, from when they were created or from the full minute on. Asked like the rules of `rules`.
+Ticks are computed here by plain arithmetic, without the code under test: schedules of a simulation tick every n
+seconds, counted from their creation or from the full minute. Rules like those of `rules`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from durable.model.schedule import CatchUp, Overlap, ScheduleRecord, run_tag
 from simulation.ledger import Ledger
 from simulation.violation import Violation
 
-# Most runs of one schedule that one commit starts: ticks that are due, and the one that has waited in line.
+# The most runs of one schedule that one commit may start: twenty due ticks and the queued one.
 _RUNS_MAX = 21
 
 
 def ticks_between(schedule: ScheduleRecord, after: int, until: int) -> set[int]:
-    """Every tick after one instant and not after another."""
+    """Every tick later than `after` and not later than `until`."""
     plan = schedule.job.plan
     base, step = schedule.anchor, plan.every or 0
     if plan.cron is not None:
@@ -45,12 +45,12 @@ class Step:
 
     @property
     def decided(self) -> set[int]:
-        """The ticks that are done with by this commit."""
+        """The ticks that this commit decides."""
         return ticks_between(self.new, self.old.done_until, self.new.done_until)
 
     @property
     def missed(self) -> set[int]:
-        """Those that are left out as missed."""
+        """The decided ticks that are left out as missed."""
         start, end = self.new.missed_from, self.new.missed_until
         if start is None or end is None or (start, end) == (self.old.missed_from, self.old.missed_until):
             return set()
@@ -58,12 +58,13 @@ class Step:
 
     @property
     def unqueued(self) -> int | None:
-        """The tick that waits in line no more, and has not been started either."""
+        """The tick that is no longer queued and was not started either, or None."""
         is_gone = self.old.queued is not None and self.new.queued != self.old.queued
         return self.old.queued if is_gone and self.old.queued not in self.started else None
 
 
 def _step(batch: Batch, old: ScheduleRecord, new: ScheduleRecord) -> Step:
+    """What a commit does to a schedule; its runs are found by their tag, and their ticks by their ids."""
     started: dict[int, WorkflowRecord] = {}
     triggered: list[WorkflowRecord] = []
     for run in batch.workflows_new.values():
@@ -77,7 +78,7 @@ def _step(batch: Batch, old: ScheduleRecord, new: ScheduleRecord) -> Step:
 
 
 def i23_a_tick_is_decided_once(ledger: Ledger, batch: Batch, now: int) -> None:
-    """Each tick starts one run, waits, or is left out for a reason; with the advance of its schedule, in one commit."""
+    """Each tick starts one run, waits, or is left out for a reason, in the commit that advances its schedule."""
     _check_owners(ledger, batch)
     for key, new in batch.schedules_put.items():
         step = _step(batch, ledger.schedules.get(key, new), new)
@@ -89,24 +90,26 @@ def i23_a_tick_is_decided_once(ledger: Ledger, batch: Batch, now: int) -> None:
 
 
 def _check_owners(ledger: Ledger, batch: Batch) -> None:
-    # One that is deleted in the same commit has no next tick any more.
-    gone = [ledger.schedules[key] for key in batch.schedules_dropped if key in ledger.schedules]
-    names = {run_tag(one.name) for one in (*batch.schedules_put.values(), *gone)}
+    """A run starts only in a commit that advances or deletes its schedule."""
+    # A schedule that is deleted in the same commit need not advance.
+    deleted = [ledger.schedules[key] for key in batch.schedules_dropped if key in ledger.schedules]
+    names = {run_tag(schedule.name) for schedule in (*batch.schedules_put.values(), *deleted)}
     for run in batch.workflows_new.values():
         if run.tags and not names.intersection(run.tags):
-            raise Violation("I23", f"{run.id} is started, and its schedule does not go on in the same commit")
+            raise Violation("I23", f"{run.id} is started, and its schedule does not advance in the same commit")
 
 
 def _check_advance(step: Step) -> None:
+    """A schedule advances, and starts only runs for ticks that it decides, not before their time."""
     old, new = step.old, step.new
     if new.done_until < old.done_until:
         raise Violation("I23", f"{new.name}: done until {old.done_until}, then until {new.done_until}")
     for tick, run in step.started.items():
         if tick == old.queued:
-            # It has come before; the clock may have been set back since.
+            # The queued tick was decided before, and the clock may have been set back since.
             continue
         if tick not in step.decided:
-            raise Violation("I23", f"{run.id} is started, and that tick is not decided now: {old} {new}")
+            raise Violation("I23", f"{run.id} is started, and this commit does not decide its tick: {old} {new}")
         if run.created_at < tick:
             raise Violation("I23", f"{run.id} is started before its time, at {run.created_at}")
     if len(step.started) > _RUNS_MAX:
@@ -116,9 +119,9 @@ def _check_advance(step: Step) -> None:
 
 
 def _check_missed(step: Step, now: int, grace: int) -> None:
-    """Missed is only what is late, and how much of it is caught up is what the policy says."""
+    """Only late ticks are missed, and the policy says how many of them are caught up."""
     job = step.new.job
-    # With LAST it is enough that the first of them is: one run stands for all that are due.
+    # With LAST only the first must be late: one run stands for all ticks that are due.
     judged = {min(step.missed)} if step.missed and job.catch_up is CatchUp.LAST else step.missed
     if any(now - tick <= grace for tick in judged):
         raise Violation("I23", f"{step.new.name}: {step.missed} are left out as missed, and it is {now}")
@@ -134,7 +137,7 @@ def _check_missed(step: Step, now: int, grace: int) -> None:
 
 
 def _check_overlap(ledger: Ledger, batch: Batch, step: Step) -> None:
-    """Only where it is allowed does a run begin before the last one has ended."""
+    """A run begins before the last one has ended only if the policy allows it."""
     new = [*step.started.values(), *step.triggered]
     if step.new.job.overlap is Overlap.ALLOW or not new:
         return
@@ -151,21 +154,21 @@ def _is_unfinished(ledger: Ledger, batch: Batch, key: int | None) -> bool:
 
 
 def _check_all_accounted(step: Step) -> None:
-    """Whatever was neither started, nor queued, nor missed, is counted as skipped, because a run was unfinished."""
-    rest = step.decided - step.started.keys() - step.missed - {step.new.queued}
-    # A tick may be queued and dropped by a pause in one commit.
+    """Ticks that were not started, queued or missed are counted as skipped, and only while a run was unfinished."""
+    passed_over = step.decided - step.started.keys() - step.missed - {step.new.queued}
+    # A tick may be queued and then dropped by a pause in one commit.
     skipped = step.new.skipped - step.old.skipped - (step.unqueued is not None)
-    if len(rest) != skipped:
-        raise Violation("I23", f"{step.new.name}: {sorted(rest)} are passed over, {skipped} are counted: {step}")
+    if len(passed_over) != skipped:
+        raise Violation("I23", f"{step.new.name}: {sorted(passed_over)} are passed over, {skipped} are counted: {step}")
     job = step.new.job
     has_run = step.old.last_key is not None or step.new.last_key is not None
     may_skip = job.overlap is Overlap.SKIP or (job.overlap is Overlap.QUEUE and job.catch_up is not CatchUp.ALL)
-    if rest and not (may_skip and has_run) and not step.new.is_paused:
-        raise Violation("I23", f"{step.new.name}: {sorted(rest)} are skipped for no reason: {step}")
+    if passed_over and not (may_skip and has_run) and not step.new.is_paused:
+        raise Violation("I23", f"{step.new.name}: {sorted(passed_over)} are skipped for no reason: {step}")
 
 
 def i23_a_schedule_has_its_timer(ledger: Ledger, batch: Batch, now: int) -> None:
-    """A schedule wakes at its next tick; at once if the run that a tick waits for has ended; never while paused."""
+    """A schedule wakes at its next tick, at once if the run before its queued tick has ended, never while paused."""
     for schedule in _touched(ledger, batch):
         wake_at, last = schedule.wake_at, schedule.last_key
         if schedule.is_paused:
@@ -175,7 +178,8 @@ def i23_a_schedule_has_its_timer(ledger: Ledger, batch: Batch, now: int) -> None
         elif last in batch.workflows_changed and not _is_unfinished(ledger, batch, last):
             is_right = wake_at is not None and wake_at <= now
         else:
-            # Until its turn comes it may stand in line; afterwards it is awake, also where the clock was set back.
+            # A queued tick may wait without a timer. Once the run before it has ended there must be one, even if the
+            # clock was set back.
             is_right = wake_at is not None or _is_unfinished(ledger, batch, last)
         if not is_right:
             raise Violation("I23", f"{schedule} wakes at {wake_at}")
@@ -183,11 +187,12 @@ def i23_a_schedule_has_its_timer(ledger: Ledger, batch: Batch, now: int) -> None
 
 def _touched(ledger: Ledger, batch: Batch) -> Iterable[ScheduleRecord]:
     tags = {tag for run in batch.workflows_changed.values() for tag in run.tags}
-    return (one for key, one in ledger.schedules.items() if key in batch.schedules_put or run_tag(one.name) in tags)
+    schedules = ledger.schedules.items()
+    return (row for key, row in schedules if key in batch.schedules_put or run_tag(row.name) in tags)
 
 
 def check_ticks(ledger: Ledger, now: int) -> None:
-    """The engine has nothing to do: so no tick is due."""
+    """While the engine has nothing to do, no schedule is due."""
     for schedule in ledger.schedules.values():
         if schedule.wake_at is not None and schedule.wake_at <= now:
-            raise Violation("I23", f"{schedule} is due at {now}, and nobody decides it")
+            raise Violation("I23", f"{schedule} is due at {now}, and the engine is idle")

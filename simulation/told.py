@@ -1,6 +1,6 @@
-"""What programs publish, and the invariants about it: progress is stored with its step and never goes back.
+"""How programs publish progress, and its invariants: progress is stored with its step and never goes back.
 
-A value says in which round and at what time of the workflow it was published, and where: by these it can be compared.
+A published value contains the round, the workflow's time and a mark of the place, so that two values can be compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BEGIN, END = "begin", "end"
 
 
 def tell(mark: int | str) -> None:
-    """Publish, in a workflow body."""
+    """Publish a value with this mark. Called in a workflow body."""
     publish([info().round, (now() - NOON) // timedelta(microseconds=1), mark])
 
 
@@ -33,27 +33,27 @@ def _when(progress: Progress) -> tuple[int, int]:
 
 @functools.lru_cache(4096)
 def _publishes(input: str) -> bool:
-    """Whether a program tells of the beginning of each round and of its end."""
+    """Whether a program publishes the beginning of each round, and its end."""
     program: dict[str, Any] = json.loads(json.loads(input)["program"])
     return bool(program.get("publishes"))
 
 
 def i32_progress_does_not_go_back(ledger: Ledger, batch: Batch, now: int) -> None:
-    """What is shown of a workflow is never older than what was shown before."""
+    """The progress of a workflow never becomes older."""
     for key, progress in batch.progress_put.items():
-        known = ledger.progress.get(key)
+        before = ledger.progress.get(key)
         life = ledger.lives.get(key)
         if life is not None and (life.was_reopened or life.has_ended):
-            # Since an operator has set it right it may say something else, from an earlier step on.
+            # After a retry it may publish other values again, from an earlier step on.
             continue
-        if known is not None and (progress.round, progress.seq) <= (known.round, known.seq):
-            raise Violation("I32", f"workflow {key}: {progress} is stored after {known}")
-        if known is not None and _when(progress) < _when(known):
-            raise Violation("I32", f"workflow {key} shows {progress.value} after {known.value}")
+        if before is not None and (progress.round, progress.seq) <= (before.round, before.seq):
+            raise Violation("I32", f"workflow {key}: {progress} is stored after {before}")
+        if before is not None and _when(progress) < _when(before):
+            raise Violation("I32", f"workflow {key} shows {progress.value} after {before.value}")
 
 
 def i32_progress_is_stored_with_its_step(ledger: Ledger, batch: Batch, now: int) -> None:
-    """A workflow that has learnt something in a round shows that this round has begun; one that succeeded, its end."""
+    """A workflow with an entry in a round shows progress of that round; one that has succeeded shows its end."""
     for key in {*batch.workflows_new, *batch.workflows_changed, *(key for key, _ in batch.history)}:
         life = ledger.lives[key]
         has_succeeded = life.record.status is WorkflowStatus.SUCCEEDED

@@ -1,7 +1,7 @@
-"""Invariants of what is looked up in a history: old rounds of loops are trimmed, and answers of `patched` stand.
+"""Invariants of histories: old rounds of loops are trimmed (I33), and answers of `patched` do not change (I34).
 
-What must be trimmed follows from the entries alone: from their positions, and from the states between the rounds, which
-say how many rounds are kept. So a rebuilt body has to trim as one that never left the memory.
+The entries alone determine what must be trimmed: their positions, and the states between the rounds, which say how many
+rounds are kept. So a rebuilt body has to trim the same entries as one that never left the memory.
 """
 
 from __future__ import annotations
@@ -19,101 +19,100 @@ from simulation.ledger import Ledger, Life
 from simulation.steps import Step, read
 from simulation.violation import Violation
 
-# By the number of a step: the loops around it, and in which of their rounds it stands.
+# By the number of a step: the loops around it, each with the round in which the step is.
 Places = Mapping[int, tuple[tuple[int, int], ...]]
 
 
 def i33_old_rounds_are_trimmed(ledger: Ledger, batch: Batch, now: int) -> None:
-    """The rounds of a loop that are over, beyond those to keep, are trimmed; nothing else is, and nothing owed."""
+    """Finished rounds of a loop beyond those to keep are trimmed, and no other entry is: no step with an owed undo."""
     touched = {key for key, _ in batch.history_trimmed}
     touched |= {key for key, entry in batch.history if entry.kind is EntryKind.LOOP}
     for key in touched:
         life = ledger.lives[key]
         unneeded = _unneeded(life)
         if not life.trimmed - life.lost <= unneeded <= life.trimmed:
-            left, lost = sorted(unneeded - life.trimmed), sorted(life.trimmed - unneeded)
-            raise Violation("I33", f"{life.record.id}: entries {left} are not trimmed, and {lost} are still needed")
+            kept, lost = sorted(unneeded - life.trimmed), sorted(life.trimmed - unneeded)
+            raise Violation("I33", f"{life.record.id}: entries {kept} are not trimmed, and {lost} are still needed")
 
 
 def i33_a_round_is_recorded(ledger: Ledger, batch: Batch, now: int) -> None:
-    """Between two rounds that have learnt something the state is recorded: a replay goes on from there."""
+    """Between two rounds with entries the state is recorded, so that a replay can continue from there."""
     for key, entry in batch.history:
         if entry.kind is not EntryKind.ACTIVITY or entry.status is not EntryStatus.OK:
             continue
         life = ledger.lives[key]
         where = _places(life.record.input)
         for loop, round in where.get(_number(entry), ()):
-            before = [one.seq for one in life.entries if _is_before(where, one, loop, round)]
-            states = [one.seq for one in life.entries if one.kind is EntryKind.LOOP and _state(one)[0] == loop]
+            before = [past.seq for past in life.entries if _is_before(where, past, loop, round)]
+            states = [past.seq for past in life.entries if past.kind is EntryKind.LOOP and _state(past)[0] == loop]
             if before and not any(before[-1] < state < entry.seq for state in states):
-                raise Violation("I33", f"{life.record.id}: loop {loop} is in round {round}, and no state says so")
+                raise Violation("I33", f"{life.record.id}: loop {loop} is in round {round}, and has no state for it")
 
 
 def _is_before(where: Places, entry: HistoryEntry, loop: int, round: int) -> bool:
     """Whether an entry is the result of a step in an earlier round of a loop."""
     if entry.kind is not EntryKind.ACTIVITY or entry.status is not EntryStatus.OK:
         return False
-    return any(one == loop and number < round for one, number in where.get(_number(entry), ()))
+    return any(around == loop and number < round for around, number in where.get(_number(entry), ()))
 
 
 def _number(entry: HistoryEntry) -> int:
-    """The number of the step that worked; 0 for others."""
+    """The number of the `work` or `hold` step whose result this is; 0 for other entries."""
     return json.loads(entry.outcome)[1] if entry.name in (work.name, hold.name) else 0
 
 
 @functools.lru_cache(4096)
 def _places(input: str) -> Places:
-    """Of each step of a program, by its number: in which loops it stands, and in which of their rounds."""
-    found: dict[int, tuple[tuple[int, int], ...]] = {}
+    """The places of all steps of a program."""
+    places: dict[int, tuple[tuple[int, int], ...]] = {}
 
-    def look(step: Step, around: tuple[tuple[int, int], ...]) -> None:
-        found[step.n] = around
+    def visit(step: Step, around: tuple[tuple[int, int], ...]) -> None:
+        places[step.n] = around
         for index, inner in enumerate(step.steps):
-            look(inner, (*around, (step.n, index)) if step.op == "loop" else around)
+            visit(inner, (*around, (step.n, index)) if step.op == "loop" else around)
 
-    look(read(json.loads(input)["program"]), ())
-    return found
+    visit(read(json.loads(input)["program"]), ())
+    return places
 
 
 def _state(entry: HistoryEntry) -> list[Any]:
+    """The state that an entry of a loop records; it begins with the loop's number and the rounds to keep."""
     state: list[Any] = json.loads(entry.outcome)["state"]
     return state
 
 
 def _unneeded(life: Life) -> set[int]:
-    """All entries of this round of a workflow that must have been trimmed by now."""
+    """The numbers of all entries of this round of a workflow that must have been trimmed."""
     last: dict[str, HistoryEntry] = {}
     for entry in _standing(life):
         if entry.kind is EntryKind.LOOP and entry.status is EntryStatus.OK:
             last[_loop(entry)] = entry
-    found: set[int] = set()
+    unneeded: set[int] = set()
     for loop, entry in last.items():
         rounds = [*_rounds(life, loop)]
-        if any(all(_is_state(one, loop) for one in entries) for _, entries in rounds[:-1]):
-            raise Violation(
-                "I33", f"{life.record.id}: a round of the loop at {loop} has learnt nothing and is recorded"
-            )
-        # Rounds are trimmed when a state is recorded: what was undone after the last one has held them then.
-        undone = {_held(one) for one in _standing(life) if one.name == release.name and one.seq < entry.seq}
+        if any(all(_is_state(past, loop) for past in entries) for _, entries in rounds[:-1]):
+            raise Violation("I33", f"{life.record.id}: a round of the loop at {loop} has no entries, but a state")
+        # Rounds are trimmed when a state is recorded. Steps that were undone after the last one were still owed then.
+        undone = {_held(past) for past in _standing(life) if past.name == release.name and past.seq < entry.seq}
         keep = _state(entry)[1]
-        owing = [start for start, entries in rounds if any(_is_owed(one, undone) for one in entries)]
+        owing = [start for start, entries in rounds if any(_is_owed(past, undone) for past in entries)]
         first = min([_round(entry) - keep, *owing])
         for (_, entries), (following, _) in itertools.pairwise(rounds):
             if following <= first:
-                found.update(one.seq for one in entries)
-    return found
+                unneeded.update(past.seq for past in entries)
+    return unneeded
 
 
 def _standing(life: Life) -> list[HistoryEntry]:
-    """What counts of a history: without the notes of operators, and what they have made void."""
+    """The entries that count: without the notes of operators, and without those that a retry made void."""
     notes = (EntryKind.RETRIED, EntryKind.FORKED)
-    return [one for one in life.entries if one.kind not in notes and one.seq not in life.void]
+    return [entry for entry in life.entries if entry.kind not in notes and entry.seq not in life.void]
 
 
 def _rounds(life: Life, loop: str) -> Iterator[tuple[int, list[HistoryEntry]]]:
-    """The entries of a loop, by the recorded states: with which round they begin, and all up to the next state.
+    """The entries of a loop, split at its recorded states: the round in which each part begins, and its entries.
 
-    Rounds that have learnt nothing have no state of their own.
+    Rounds without entries have no state.
     """
     start: int = 0
     entries: list[HistoryEntry] = []
@@ -136,26 +135,27 @@ def _is_state(entry: HistoryEntry, loop: str) -> bool:
 
 
 def _round(entry: HistoryEntry) -> int:
+    """The round in whose position an entry of a loop is."""
     return int(entry.position.rsplit(".", 2)[1])
 
 
 def _is_owed(entry: HistoryEntry, undone: set[int | None]) -> bool:
-    """Whether a step was done that is undone if the workflow fails, and has not been."""
+    """Whether this is a step that would be undone if the workflow failed, and has not been undone."""
     number = _held(entry) if entry.name == hold.name else None
     return number is not None and number not in undone
 
 
 def _held(entry: HistoryEntry) -> int | None:
-    """The number of the step that was done or undone; an undo that has failed is still owed."""
+    """The number of the step that was done or undone; None if the step or its undo failed."""
     return int(json.loads(entry.outcome)[1]) if entry.status is EntryStatus.OK else None
 
 
 def i34_an_answer_stands(ledger: Ledger, batch: Batch, now: int) -> None:
-    """`patched` is answered once for each change, and never "no" where only the new code has ever run."""
+    """`patched` is answered once for each change, and always with True if only the new code has run."""
     for key in {key for key, entry in batch.history if entry.kind is EntryKind.PATCH}:
         life = ledger.lives[key]
         answers = [(entry.name, entry.outcome) for entry in life.entries if entry.kind is EntryKind.PATCH]
         if len({name for name, _ in answers}) != len(answers):
-            raise Violation("I34", f"{life.record.id} was told more than once: {answers}")
+            raise Violation("I34", f"{life.record.id} has more than one answer for a change: {answers}")
         if life.is_modern and any(answer != "true" for _, answer in answers):
-            raise Violation("I34", f"{life.record.id} has run no other code than the new one: {answers}")
+            raise Violation("I34", f"{life.record.id} has only run the new code, and was answered {answers}")

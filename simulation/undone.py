@@ -1,6 +1,6 @@
-"""I31: what is owed is undone, once and in reverse, by whoever fails; and by nobody else.
+"""I31: a workflow or saga that fails undoes its steps, once and in reverse; and no other step is undone.
 
-A rule over the ledger like the others, in a file of its own because it needs to know how results speak of sagas.
+Rules like those of `rules`. They read the results of sagas, which say which steps must be kept and which undone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from simulation.violation import Violation
 
 
 def i31_undone_once_and_in_reverse(ledger: Ledger, batch: Batch, now: int) -> None:
-    """Only what was done is undone, no step twice, and in each scope the one that was done last comes first."""
+    """Only steps that were done are undone, none twice, and in each scope the step that was done last comes first."""
     for key in {key for key, entry in batch.history if entry.name == release.name}:
         life = ledger.lives[key]
         order = [*life.held]
@@ -36,7 +36,7 @@ def i31_undone_once_and_in_reverse(ledger: Ledger, batch: Batch, now: int) -> No
 
 
 def i31_nothing_stays_owed(ledger: Ledger, batch: Batch, now: int) -> None:
-    """A workflow that fails or is cancelled has undone everything, one that succeeds what its failed sagas did."""
+    """A workflow that failed or was cancelled has undone everything; one that succeeded, the steps of failed sagas."""
     for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
         life = ledger.lives[record.key]
         if not record.status.is_terminal or not life.held or _is_cut_off(ledger, record):
@@ -48,7 +48,7 @@ def i31_nothing_stays_owed(ledger: Ledger, batch: Batch, now: int) -> None:
 
 
 def _is_cut_off(ledger: Ledger, record: WorkflowRecord) -> bool:
-    """Whether it was ended without its cleanup, which only the axe does."""
+    """Whether it was ended without its cleanup, by `terminate`."""
     return record.status is WorkflowStatus.CANCELLED and record.id in ledger.axed
 
 
@@ -56,26 +56,26 @@ def _wanted(life: Life, record: WorkflowRecord) -> tuple[set[int], set[int]]:
     """The numbers of the steps that must be undone at the end, and of those that must not be."""
     if record.status is not WorkflowStatus.SUCCEEDED:
         return set(life.held), set()
-    told = [*_sagas(json.loads(record.result or "null"))]
-    owed = {number for how, numbers in told if how == UNDONE for number in numbers}
-    # A saga that was begun to be undone was undone whole.
+    sagas = [*_sagas(json.loads(record.result or "null"))]
+    owed = {number for how, numbers in sagas if how == UNDONE for number in numbers}
+    # A saga with one undone step must be undone completely.
     begun = {_scope(position) for position, _ in life.released}
-    owed |= {number for number, at in life.held.items() if any(at.startswith(f"{one}0.") for one in begun)}
+    owed |= {number for number, at in life.held.items() if any(at.startswith(f"{scope}0.") for scope in begun)}
     outside = {number for position, number in life.released if not _scope(position)}
-    return owed & set(life.held), {number for how, some in told if how == KEPT for number in some} | outside
+    return owed & set(life.held), {number for how, numbers in sagas if how == KEPT for number in numbers} | outside
 
 
 def _scope(position: str) -> str:
-    """The path of the saga in which something is undone; empty for the workflow itself."""
+    """The path of the saga that an undo at this position belongs to; empty for the workflow itself."""
     parts = position.split(".")
     last = len(parts) - 1 - parts[::-1].index("u")
     return "".join(f"{part}." for part in parts[:last])
 
 
 def _sagas(value: Any) -> Iterator[tuple[str, list[int]]]:
-    """What the sagas in a result say of their steps."""
+    """What each saga in a result reports: kept or undone, and the numbers of its steps."""
     if isinstance(value, list):
         if len(value) == 3 and value[0] in (KEPT, UNDONE):
             yield value[0], value[2]
-        for one in value:
-            yield from _sagas(one)
+        for inner in value:
+            yield from _sagas(inner)

@@ -1,10 +1,10 @@
-"""What a broken promise looks like."""
+"""The error that reports a broken invariant."""
 
 from __future__ import annotations
 
 
 class Violation(Exception):
-    """An invariant does not hold: which one, and what was seen."""
+    """An invariant is broken: its number, and what was seen instead."""
 
     def __init__(self, invariant: str, what: str) -> None:
         super().__init__(invariant, what)
@@ -15,5 +15,5 @@ class Violation(Exception):
         return f"{self.invariant}: {self.what}"
 
     def notes(self) -> list[str]:
-        """Where it happened, and what came before."""
+        """The seed and the step, then the last lines of the trace; empty outside of `simulate`."""
         return list(getattr(self, "__notes__", ()))

@@ -1,6 +1,6 @@
-"""The world of one simulation: an engine for each shard, clients and what goes wrong, in one thread, in virtual time.
+"""The world of one simulation: an engine for each shard, clients and faults, in one thread, in virtual time.
 
-One pair of dice decides what happens first. When nothing is to be done at this instant, the clock jumps to the next.
+Dice decide the order of things at one instant. When nothing is due, the clock jumps to the next instant.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from simulation.ticking import check_ticks
 from simulation.troubles import Fault, Trouble
 from simulation.violation import Violation
 
-# A scenario that takes longer goes round in circles.
+# A scenario that takes more steps never ends.
 _STEPS = 20_000
 
 
@@ -57,7 +57,7 @@ class World:
         acts: dict[int, list[Act]] = defaultdict(list)
         for act in scenario.acts:
             acts[act.client].append(act)
-        self._clients = [self._client(some) for some in acts.values()]
+        self._clients = [self._client(own) for own in acts.values()]
 
     def _client(self, acts: list[Act]) -> Client | Person:
         if acts[0].verb in (Verb.ANSWER, Verb.TAKE_BACK):
@@ -65,13 +65,13 @@ class World:
         return Client(acts, agenda=self._agenda, dice=self._dice, checker=self.checker)
 
     def run(self) -> None:
-        """The whole scenario."""
+        """Run the whole scenario, then check what must hold at the end."""
         for node in self._nodes:
             self._boot(node)
         while self._step():
             self.steps += 1
             if self.steps > _STEPS:
-                raise Violation("I29", f"no rest after {_STEPS} steps")
+                raise Violation("I29", f"the scenario has not ended after {_STEPS} steps")
         check_rest(self.checker.ledger, self._stores)
         check_calls(self.checker.ledger, [client.unanswered() for client in self._clients])
         if len(self._nodes) > 1:
@@ -84,7 +84,7 @@ class World:
     # --- one step ---------------------------------------------------------------------------------------------------
 
     def _step(self) -> bool:
-        """One thing that happens; False when nothing is left to happen."""
+        """Let one thing happen. Returns False when nothing is left to happen."""
         for fault in self._faults.get(self.steps, ()):
             self._strike(fault)
         busy = [node for node in self._nodes if self._is_busy(node)]
@@ -97,13 +97,14 @@ class World:
         return True
 
     def _is_busy(self, node: Node) -> bool:
-        """Whether an engine has work to do now."""
+        """Whether an engine has work, and is not in a commit or stalled."""
         process = node.process
         is_free = max(node.free_at, node.stalled_until) <= self._clock.elapsed
         return process is not None and is_free and node.has_work(process)
 
     def _work_off(self, node: Node) -> None:
-        assert node.process is not None, "it has work"
+        """Let an engine process one batch; it may crash, be fenced or give up."""
+        assert node.process is not None, "only a process has work"
         node.enter()
         try:
             self.figures.operations += node.process.work_off()
@@ -114,13 +115,13 @@ class World:
                 raise Violation("I15", f"the only engine was fenced: {error}") from error
             self._die(node)
         except StorageUnavailable:
-            # The engine gives up: crash-only, like a crash for everybody around.
+            # The engine gives up. For its callers that is a crash.
             self._die(node)
-        # While a commit is under way more comes in, so that batches grow.
+        # More calls arrive while a commit is under way, so that batches grow.
         node.free_at = self._clock.elapsed + self._dice.below(self.scenario.commit_ms + 1) * MILLISECOND
 
     def _pass_time(self) -> bool:
-        """Nothing is to be done now: jump to when there is."""
+        """Nothing is due: jump to the next instant. Returns False if there is none."""
         moment = self._agenda.next()
         waking: list[Node] = []
         for node in self._nodes:
@@ -135,13 +136,13 @@ class World:
         if not waking:
             self._agenda.take()()
         for node in waking:
-            # Also if it is only a nap that is over, as in the engine's thread: a trial may be over.
+            # Even if only a nap is over, as in the engine's thread: a trial may be over.
             if node.process is not None:
                 self._work_off(node)
         return True
 
     def _next_work(self, node: Node, process: Process) -> int | None:
-        """When an engine goes on by itself."""
+        """When an engine works next without a call, or None. Checks the invariants of idle engines."""
         coordinator, ledger = process.coordinator, self.checker.ledger
         if node.has_work(process):
             return max(node.free_at, node.stalled_until, self._clock.elapsed)
@@ -151,7 +152,7 @@ class World:
             check_idle(ledger, process)
         check_ticks(ledger, self._clock.now())
         has_timers = coordinator.state.timers.next() is not None or coordinator.state.trials.next() is not None
-        # Else mail is kept for so long that nobody sees the end of it.
+        # Without a short retention, mail is kept for longer than the world lasts.
         is_swept = "event_retention" in self.scenario.config and ledger.mail.has_to_sweep()
         if not has_timers and not is_swept:
             return None
@@ -160,6 +161,7 @@ class World:
     # --- life and death ---------------------------------------------------------------------------------------------
 
     def _boot(self, node: Node) -> None:
+        """Start a process for a shard. If it cannot open the store, another try follows."""
         node.lives += 1
         node.has_new_code = 0 < self.scenario.new_code <= node.lives
         node.has_code = node.lives not in self.scenario.codeless
@@ -177,11 +179,11 @@ class World:
         for client in self._clients:
             client.meet(node.number, node.process)
         if not node.has_code:
-            # Somebody notices, and deploys it.
+            # An operator notices, and deploys the code.
             self._agenda.add(self._dice.between(500, 15_000) * MILLISECOND, partial(self._restart, node, node.process))
 
     def _restart(self, node: Node, process: Process) -> None:
-        """A clean stop, unless the process is gone already: it works off what is queued, says so, and leaves."""
+        """Stop a process in order, so that the next one starts; nothing if it is gone already."""
         if process is node.process:
             node.enter()
             check_memory(process.coordinator.state, node.store)
@@ -191,7 +193,7 @@ class World:
             self._die(node)
 
     def _die(self, node: Node) -> None:
-        """Memory is gone; somebody starts the engine again."""
+        """A process dies: its memory is gone, its callers ask again, and a new process starts after a while."""
         if node.process is None:
             return
         self.figures.crashes += 1
@@ -204,6 +206,7 @@ class World:
         node.orphaned = 0
 
     def _strike(self, fault: Fault) -> None:
+        """Make a fault happen."""
         node = self._nodes[fault.shard % len(self._nodes)]
         process = node.process
         if fault.trouble is Trouble.CLOCK:
@@ -221,6 +224,7 @@ class World:
             self._die(node)
 
     def _count(self) -> None:
+        """Fill in the figures at the end."""
         figures = self.figures
         figures.commits = self.checker.ledger.commits
         figures.workflows = len(self.checker.ledger.lives)
@@ -234,7 +238,7 @@ class World:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without the engine's log: in a simulation everything goes wrong all the time."""
+    """Without the engine's log: in a simulation it would report faults all the time."""
     log = logging.getLogger("durable")
     before, log.disabled = log.disabled, True
     try:
@@ -244,13 +248,16 @@ def quiet() -> Iterator[None]:
 
 
 def simulate(scenario: Scenario, *, is_traced: bool = True) -> World:
-    """Run a scenario; the world as it is at its end. Raises a `Violation`, with the last lines of the trace if kept."""
+    """Run a scenario and return the world at its end.
+
+    Raises a `Violation`, with the seed, the step and the last lines of the trace as notes.
+    """
     world = World(scenario, is_traced=is_traced)
     with quiet():
         try:
             world.run()
         except Exception as error:
-            # An error of the engine itself is one more promise that it does not keep.
+            # An error of the engine itself breaks an invariant too.
             violation = error if isinstance(error, Violation) else Violation("engine", repr(error))
             violation.add_note(f"seed {scenario.seed}, step {world.steps}")
             violation.add_note("\n".join(world.checker.trace.tail))

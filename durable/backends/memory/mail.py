@@ -93,6 +93,7 @@ class MemoryMail:
             self.sent.pop(event_id, None)
 
     def _drop_event(self, serial: int) -> None:
+        """Remove an event from all three tables; nothing if it is not stored."""
         event = self.events.pop(serial, None)
         if event is not None:
             queue, box = _queue(event), _box(event)
@@ -113,10 +114,12 @@ class MemoryMail:
 
 
 def _queue(event: PendingEvent) -> _Queue:
+    """The queue that an event is in."""
     return (event.name, event.event_key, event.target, event.unstarted, event.consume)
 
 
 def _box(event: PendingEvent) -> int | str | None:
+    """The mailbox of an event: a workflow's key, an id that is not started yet, or None if it is untargeted."""
     return event.unstarted if event.target is None else event.target
 
 
@@ -128,11 +131,13 @@ def _after(table: SortedDict[int, R] | None, after: int, limit: int) -> list[R]:
 
 
 def _events_for(mail: MemoryMail, query: EventsFor) -> list[PendingEvent]:
+    """The events of one queue above a serial: what a wait may take, oldest first."""
     queue = mail.queues.get((query.name, query.event_key, query.target, None, query.consume))
     return _after(queue, query.after_serial, query.limit)
 
 
 def _pending_events(mail: MemoryMail, query: PendingEvents) -> list[PendingEvent]:
+    """Pending events for lists and lookups, oldest first."""
     if query.serial is not None:
         return [mail.events[query.serial]] if query.serial in mail.events else []
     later = (mail.events[serial] for serial in mail.events.irange(query.after, inclusive=(False, False)))
@@ -148,6 +153,7 @@ def _pending_events(mail: MemoryMail, query: PendingEvents) -> list[PendingEvent
 
 
 def _taken(mail: MemoryMail, query: Taken) -> list[TakenBroadcast]:
+    """The last broadcasts that a workflow took: all of them, or that of one name and key."""
     cursors = mail.taken.get(query.workflow_key, {})
     if query.name is None or query.event_key is None:
         return list(cursors.values())
@@ -156,12 +162,15 @@ def _taken(mail: MemoryMail, query: Taken) -> list[TakenBroadcast]:
 
 
 def _mailbox(mail: MemoryMail, query: Mailbox) -> list[PendingEvent]:
+    """The events of one mailbox, oldest first."""
     box = query.unstarted if query.target is None else query.target
     # None is the box of untargeted events, which is not a mailbox.
     return [] if box is None else _after(mail.boxes.get(box), 0, query.limit)
 
 
 def _stale_events(mail: MemoryMail, query: StaleEvents) -> list[PendingEvent]:
+    """Events that a sweep removes: expired ones, and untargeted ones kept for too long."""
+
     def stale(event: PendingEvent) -> bool:
         expired = event.expires_at is not None and event.expires_at <= query.expired_at
         return expired or (event.target is None and event.since < query.since_before)
@@ -170,6 +179,7 @@ def _stale_events(mail: MemoryMail, query: StaleEvents) -> list[PendingEvent]:
 
 
 def _letters(mail: MemoryMail, query: Letters) -> list[DeadLetter]:
+    """Dead letters: one by id, those that died before an instant, or a page by id."""
     if query.id is not None:
         return [mail.letters[query.id]] if query.id in mail.letters else []
     if (before := query.died_before) is not None:
@@ -179,6 +189,7 @@ def _letters(mail: MemoryMail, query: Letters) -> list[DeadLetter]:
 
 
 def _sent(mail: MemoryMail, query: Sent) -> list[SentEvent]:
+    """The ids of sent events: one, or those sent before an instant, oldest first."""
     candidates = mail.sent.values() if query.event_id is None else filter(None, [mail.sent.get(query.event_id)])
     matching = [sent for sent in candidates if query.before is None or sent.at < query.before]
     return sorted(matching, key=lambda sent: (sent.at, sent.event_id))[: query.limit]

@@ -30,6 +30,7 @@ class MemorySchedules:
                 self._timers.add((schedule.wake_at, key))
 
     def _drop(self, key: int) -> None:
+        """Remove a schedule and its timer; nothing if it is not stored."""
         schedule = self._rows.pop(key, None)
         if schedule is not None and schedule.wake_at is not None:
             self._timers.discard((schedule.wake_at, key))

@@ -149,10 +149,10 @@ class MemoryStore(MemoryMail):
         if foreign:
             raise InvariantViolated(f"a batch of shard {self.shard.number} changes rows of other shards: {foreign}")
         if missing := self.letterbox.missing(self.shard.number, batch.letters_handled | batch.letters_set_aside):
-            raise InvariantViolated(f"a batch handles letters that are not there: {missing}")
+            raise InvariantViolated(f"a batch handles letters that are not in the inbox: {missing}")
         if any(letter.to == self.shard.number or letter.to not in range(self.shard.count) for letter in batch.letters):
-            what = f"a batch of shard {self.shard.number} writes letters to itself or to a shard that does not exist"
-            raise InvariantViolated(f"{what}: {batch.letters}")
+            problem = f"a batch of shard {self.shard.number} writes letters to itself or to a shard that does not exist"
+            raise InvariantViolated(f"{problem}: {batch.letters}")
 
     def apply(self, batch: Batch) -> None:
         """Apply a batch that `check` let pass. It cannot fail half-way."""
@@ -188,6 +188,7 @@ class MemoryStore(MemoryMail):
                 self.tied_shards.setdefault(key, set()).add(shard)
 
     def _drop(self, batch: Batch) -> None:
+        """Remove the rows that a batch drops, and everything that belongs to purged workflows."""
         for key in batch.workflows_purged:
             self._drop_timer(key)
             record = self.workflows.pop(key, None)
@@ -208,11 +209,13 @@ class MemoryStore(MemoryMail):
         self.drop_mail(batch)
 
     def _drop_timer(self, key: int) -> None:
+        """Remove the timer of a workflow's stored record; nothing if it has none."""
         record = self.workflows.get(key)
         if record is not None and record.wake_at is not None:
             self.timers.discard((record.wake_at, key))
 
     def _drop_wait(self, key: int, position: str) -> None:
+        """Remove a wait from both tables; nothing if it is not stored."""
         wait = self.waits.get(key, {}).pop(position, None)
         if wait is not None:
             discard(self.waits, key)
@@ -222,6 +225,7 @@ class MemoryStore(MemoryMail):
 
 
 def _check_change(stored: WorkflowRecord | None, record: WorkflowRecord, *, continued: bool) -> None:
+    """Raise `InvariantViolated` for a change of fields that this batch must not change."""
     if stored is None:
         raise InvariantViolated(f"a batch changes workflow {record.id!r}, which is not stored")
     if _fixed(stored) != _fixed(record):
@@ -258,6 +262,7 @@ class MemoryBackend:
         return "MemoryBackend()"
 
     def open(self, incarnation: str) -> Opened:
+        """Take the store: from now on every other handle is fenced."""
         store = self._store
         opened = Opened(
             serial=store.serial, clean=store.clean, marked=store.mark[0], mark=store.mark, shard=store.shard
@@ -268,9 +273,11 @@ class MemoryBackend:
         return opened
 
     def close(self) -> None:
+        """Give up the handle. The rows stay."""
         self._incarnation = None
 
     def commit(self, batch: Batch) -> None:
+        """Check and apply a batch. Raises `StoreFenced` if another handle was opened since, or a number is missing."""
         store = self._opened()
         if store.incarnation != self._incarnation or store.batch != batch.number - 1:
             raise StoreFenced(_STORE)
@@ -278,16 +285,19 @@ class MemoryBackend:
         store.apply(batch)
 
     def last_batch(self) -> int:
+        """The number of the last batch of this handle, to find out whether a commit happened."""
         store = self._opened()
         if store.incarnation != self._incarnation:
             raise StoreFenced(_STORE)
         return store.batch
 
     def workflow(self, id: str) -> WorkflowRecord | None:
+        """The workflow with this id, from whichever shard it lives in."""
         store = self._opened().home_of_id(id)
         return store.workflows.get(store.keys.get(id, -1))
 
     def workflow_by_key(self, key: int) -> WorkflowRecord | None:
+        """The workflow with this key, from whichever shard it lives in."""
         return self._opened().home_of_key(key).workflows.get(key)
 
     def history(self, key: int) -> list[HistoryEntry]:
@@ -310,6 +320,7 @@ class MemoryBackend:
         return store.count_pending(query)
 
     def _opened(self) -> MemoryStore:
+        """The store, if this handle is open."""
         if self._incarnation is None:
             raise InvariantViolated(f"{self!r} is not open: call open() before using it")
         return self._store
@@ -319,6 +330,7 @@ class MemoryBackend:
 
 
 def _matches(query: Workflows, record: WorkflowRecord) -> bool:
+    """Whether a workflow matches a query; every condition that is set must hold."""
     before, ended = query.finished_before, record.finished_at
     return (
         (not query.statuses or record.status in query.statuses)
@@ -330,6 +342,7 @@ def _matches(query: Workflows, record: WorkflowRecord) -> bool:
 
 
 def _workflows(store: MemoryStore, query: Workflows) -> list[WorkflowRecord]:
+    """A page of workflows by key, which is the order of their creation."""
     first, last = (None, query.after) if query.newest_first else (query.after, None)
     keys = store.workflows.irange(first, last, (False, False), query.newest_first)
     records = map(store.workflows.__getitem__, keys)
@@ -337,16 +350,19 @@ def _workflows(store: MemoryStore, query: Workflows) -> list[WorkflowRecord]:
 
 
 def _timers(store: MemoryStore, query: Timers) -> list[tuple[int, int]]:
+    """A page of timers by time, of workflows and schedules."""
     first = 0 if query.after is None else store.timers.bisect_right(query.after)
     return list(islice(store.timers.islice(first), query.limit))
 
 
 def _waits_of(store: MemoryStore, query: WaitsOf) -> list[EventWait]:
+    """The stored waits of one workflow, by position."""
     waits = store.waits.get(query.workflow_key, {})
     return [waits[position] for position in sorted(waits)]
 
 
 def _waits_for(store: MemoryStore, query: WaitsFor) -> list[EventWait]:
+    """The waits for one event name and key, the longest first."""
     waiting = store.waiting.get((query.name, query.event_key))
     if waiting is None:
         return []
@@ -354,6 +370,7 @@ def _waits_for(store: MemoryStore, query: WaitsFor) -> list[EventWait]:
 
 
 def _open_pauses(store: MemoryStore, query: OpenPauses) -> list[OpenPause]:
+    """A page of open pauses by serial. They are waits with an empty name and key."""
     waiting = store.waiting.get(("", ""), SortedDict())
     rows = ((waiting[place], store.workflows.get(place[1])) for place in waiting.irange((query.after + 1,)))
     pauses = (
