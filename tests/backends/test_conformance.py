@@ -26,7 +26,7 @@ def make(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> BackendFacto
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_store_conforms(check: Check, make: BackendFactory) -> None:
-    """The store holds this claim of the protocol; see the docstring of the check."""
+    """The store fulfils this claim of the protocol; see the docstring of the check."""
     check(make)
 
 

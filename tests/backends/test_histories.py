@@ -1,4 +1,4 @@
-"""Histories as JSON files: what is written is read back, and what is no history is refused with its file."""
+"""Histories as JSON files: reading returns what was written, and a file that is not a history is refused by name."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def a_history(id: str = "order-42", **changes: Any) -> WorkflowHistory:
 
 
 def test_file_is_made_for_people() -> None:
-    """What is usual is left out, and each entry is a line of its own, so that a diff shows what changed."""
+    """Default values are omitted, and each entry has its own line, so that a diff shows the change."""
     lines = history_to_json(a_history()).splitlines()
     assert lines[:4] == ["{", '  "durable": 1,', '  "workflow": {', '    "id": "order-42",']
     assert sum('"seq"' in line for line in lines) == 2
@@ -113,7 +113,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_file_that_holds_no_history_is_refused(tmp_path: Path, name: str) -> None:
-    """What is wrong is said with the name of the file."""
+    """The error names the file."""
     text, reason = REFUSED[name]
     (tmp_path / "bad.json").write_text(text)
     with pytest.raises(CodecError, match=reason) as caught:
@@ -122,14 +122,14 @@ def test_file_that_holds_no_history_is_refused(tmp_path: Path, name: str) -> Non
 
 
 def test_field_that_an_older_file_lacks_is_as_usual() -> None:
-    """A file without a field that came later is read with its usual value."""
+    """A field that was added later gets its default when it is missing."""
     fields = ("id", "name", "status", "input", "created_at", "start_at")
     text = damaged(workflow={field: WORKFLOW[field] for field in fields})
     assert history_from_json(text) == a_history()
 
 
 def test_path_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
-    """A folder that does not exist is refused; an empty one holds nothing."""
+    """A folder that does not exist is refused; an empty one holds no histories."""
     with pytest.raises(StoreUnusable, match="no such file or folder"):
         list(load_histories(tmp_path / "none"))
     assert list(load_histories(tmp_path)) == []

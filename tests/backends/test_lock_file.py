@@ -1,4 +1,4 @@
-"""The lock of a store: it belongs to the file and not to one of its names, and nobody else can take or misuse it."""
+"""The lock of a store belongs to the file and not to one of its names, and nothing else can take or misuse it."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def held_elsewhere(path: pathlib.Path) -> Iterator[int]:
 
 
 def refused_elsewhere(path: pathlib.Path) -> str:
-    """What another process says that tries to open the store."""
+    """The error of another process that tries to open the store."""
     command = [sys.executable, "-c", _HOLD, str(path)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, input="").stderr
 
 
 @pytest.fixture
 def path(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A store that was closed in order."""
+    """A store that was closed cleanly."""
     backend = SqliteBackend(tmp_path / "store.db")
     backend.open("maker")
     backend.commit(Batch(number=1))
@@ -61,7 +61,7 @@ def gone_process() -> int:
 
 
 def test_file_with_hard_links_is_refused(path: pathlib.Path) -> None:
-    """A file with a second name is no store: the log would belong to one name only. Without that name it opens."""
+    """A file with a second name is refused: the log would belong to one name only. Without that name it opens."""
     link = path.with_name("link.db")
     os.link(path, link)
     for name in (path, link):
@@ -122,7 +122,7 @@ def test_lock_file_that_is_a_link_is_refused(path: pathlib.Path, link: object, h
 
 @pytest.mark.parametrize("suffix", ["-owner", "-wal", "-shm", "-journal"])
 def test_pipe_beside_a_store_is_refused(path: pathlib.Path, suffix: str) -> None:
-    """A pipe in the place of a side file, which would keep its reader waiting, is refused and named."""
+    """A pipe in place of a side file, which would block its reader, is refused and named."""
     sidecar = pathlib.Path(f"{path}{suffix}")
     sidecar.unlink(missing_ok=True)
     os.mkfifo(sidecar)
@@ -132,7 +132,7 @@ def test_pipe_beside_a_store_is_refused(path: pathlib.Path, suffix: str) -> None
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
 def test_log_that_is_a_link_is_refused(path: pathlib.Path, suffix: str) -> None:
-    """A link in the place of a log is refused for good: SQLite would not open it, and say only that it cannot."""
+    """A link in place of a log is refused: SQLite would not open it, and would not say why."""
     victim = path.with_name("victim")
     victim.write_text("precious")
     pathlib.Path(f"{path}{suffix}").symlink_to(victim)
@@ -142,7 +142,7 @@ def test_log_that_is_a_link_is_refused(path: pathlib.Path, suffix: str) -> None:
 
 
 def test_lock_file_is_private(path: pathlib.Path) -> None:
-    """Only its owner may open the lock file: who can open it can hold the lock. An older one is tightened."""
+    """Only its owner may open the lock file: opening it is enough to hold the lock. An older one is tightened."""
     sidecar = pathlib.Path(f"{path}-owner")
     assert stat.S_IMODE(sidecar.stat().st_mode) == 0o600
     sidecar.chmod(0o644)
@@ -153,7 +153,7 @@ def test_lock_file_is_private(path: pathlib.Path) -> None:
 
 
 def test_holder_that_is_gone_is_told_apart(path: pathlib.Path) -> None:
-    """A lock whose file names a dead process is held by somebody else, and the refusal says so."""
+    """If the lock's file names a dead process, another process holds the lock, and the refusal says so."""
     gone = gone_process()
     with held_elsewhere(path):
         note = json.loads(pathlib.Path(f"{path}-owner").read_text())
@@ -162,7 +162,7 @@ def test_holder_that_is_gone_is_told_apart(path: pathlib.Path) -> None:
             SqliteBackend(path).open("a")
 
 
-def test_dead_holder_blocks_nobody(path: pathlib.Path) -> None:
+def test_dead_holder_does_not_block(path: pathlib.Path) -> None:
     """The name of a dead process in the lock file is only a name: the store opens."""
     pathlib.Path(f"{path}-owner").write_text(json.dumps({"pid": gone_process(), "host": "here"}))
     backend = SqliteBackend(path)
@@ -170,8 +170,8 @@ def test_dead_holder_blocks_nobody(path: pathlib.Path) -> None:
     backend.close()
 
 
-def test_removed_lock_file_lets_nobody_in(path: pathlib.Path) -> None:
-    """When somebody removes the lock file of a running engine, a second one is refused all the same."""
+def test_removed_lock_file_does_not_unlock(path: pathlib.Path) -> None:
+    """If the lock file of a running engine is removed, a second engine is still refused."""
     first = SqliteBackend(path)
     first.open("a")
     pathlib.Path(f"{path}-owner").unlink()

@@ -1,4 +1,4 @@
-"""What the store in memory adds to the protocol: it refuses what a store of tables would silently not do."""
+"""The additional checks of the store in memory: it refuses what a store of tables would silently not do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BEGUN: list[dict[str, Any]] = [{"name": "refund"}, {"input": "[9]"}, {"start_at"
 
 @pytest.mark.parametrize("change", [*FIXED, *BEGUN])
 def test_changes_that_a_batch_must_not_make(change: dict[str, Any]) -> None:
-    """Who a workflow is never changes, and how it has begun only together with its history."""
+    """A workflow's identity never changes, and its beginning changes only together with its history."""
     backend = MemoryBackend()
     backend.open("a")
     backend.commit(Batch(number=1, workflows_new=by_key(workflow(1))))
@@ -39,7 +39,7 @@ def test_one_object_serves_one_engine_after_another() -> None:
 
 
 def test_nothing_piles_up() -> None:
-    """Places of waits and events that are gone leave nothing behind, because their keys come from users."""
+    """Waits and events that are gone leave no keys behind, because the keys come from users."""
     store = MemoryStore()
     backend = MemoryBackend(store)
     backend.open("a")

@@ -1,4 +1,4 @@
-"""A file from before branches had names in positions: its runs go on under the numbers that they began with."""
+"""A file from before branches had names in positions: its runs continue under the numbers they began with."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from durable.testing.conformance.kit import by_place, wait
 from tests.scenarios.kit import SOON
 
 go = Event[int]("migrations.go")
-# What a workflow that waits for an event, and its parent, looked like in the first schema.
+# A workflow that waits for an event, and its parent, as rows of the first schema.
 _REST = "0, NULL, 0, NULL, NULL, '[]', 1"
 _ROWS = f"""
     INSERT INTO workflow VALUES (1, 'p', 'migrations.parent', 1, 'suspended', '{{}}', '',
@@ -38,7 +38,7 @@ def child() -> Durable[int]:
 
 @workflow(name="migrations.parent")
 def parent() -> Durable[list[int]]:
-    """Waits for its child, then does what an older durable could not."""
+    """Waits for its child, then uses features that an older durable lacked."""
     first = yield from child()
     publish(first)
     handle = yield from spawn(child(), on_parent_close=OnParentClose.CANCEL)
@@ -58,7 +58,7 @@ def an_old_store(path: Path) -> None:
 
 
 def test_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
-    """The rows are as they were, nobody is spawned, nothing is published, and children are found by their parent."""
+    """The rows are unchanged, nothing is spawned or published, and children are found by their parent."""
     path = tmp_path / "old.db"
     an_old_store(path)
     backend = SqliteBackend(path)
@@ -73,7 +73,7 @@ def test_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
 
 
 def test_first_schema_takes_pauses(tmp_path: Path) -> None:
-    """The waits are as they were, none of them is a pause, and pauses can be stored."""
+    """The waits are unchanged, none of them is a pause, and pauses can be stored."""
     path = tmp_path / "old.db"
     an_old_store(path)
     backend = SqliteBackend(path)
@@ -88,7 +88,7 @@ def test_first_schema_takes_pauses(tmp_path: Path) -> None:
 
 
 def test_first_schema_takes_schedules(tmp_path: Path) -> None:
-    """The timers are as they were, and there is a table for schedules."""
+    """The timers are unchanged, and there is a table for schedules."""
     path = tmp_path / "old.db"
     an_old_store(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -102,7 +102,7 @@ def test_first_schema_takes_schedules(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_workflows_of_the_first_schema_go_on(tmp_path: Path) -> None:
-    """What an older durable has left waiting goes on, with everything that is new."""
+    """Workflows that an older durable left waiting continue, and can use every new feature."""
     path = tmp_path / "old.db"
     an_old_store(path)
     async with WorkflowEngine(path, workflows=[parent, child]) as engine:

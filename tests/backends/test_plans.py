@@ -1,4 +1,4 @@
-"""The questions that are asked all the time are answered by an index, without sorting and without reading a table."""
+"""Frequent queries use an index, without sorting and without reading a table."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _plan(connection: sqlite3.Connection, sql: str, params: Any = ()) -> list[st
     return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
 
 
-# Per question: the index of each search in its plan.
+# For each query the index of each search in its plan.
 HOT: list[tuple[Query[Any], list[str]]] = [
     (Timers(limit=9), ["workflow_wake", "schedule_wake"]),
     (Timers(after=(5, 7), limit=9), ["workflow_wake"] * 2 + ["schedule_wake"] * 2),
@@ -109,13 +109,13 @@ def test_hot_questions_use_their_index(connection: sqlite3.Connection, query: Qu
 
 
 def test_every_question_is_in_the_list() -> None:
-    """A new kind of question cannot be added without saying how it is answered."""
+    """Every kind of query has a plan here."""
     # All suspects are read, once at every start.
     assert {type(query) for query, _ in HOT} | {StaleEvents, Suspects} == set(queries._SELECTS)
 
 
 def test_pauses_of_one_workflow_are_found_by_it(connection: sqlite3.Connection) -> None:
-    """Its few rows are found by its key and put in order; the pauses of others are not read."""
+    """Its few rows are found by its key and sorted; the pauses of other workflows are not read."""
     select = queries.select(OpenPauses(workflow_key=1, limit=9))
     plan = _plan(connection, select.sql, {**select.params, "limit": 9})
     assert [line for line in plan if line.startswith("SEARCH")] == [
@@ -168,7 +168,7 @@ def test_counts_read_only_an_index(
     ],
 )
 def test_rows_of_one_workflow_are_found_by_index(connection: sqlite3.Connection, sql: str, index: str) -> None:
-    """Loading and purging one workflow does not depend on how many others there are."""
+    """Loading and purging one workflow does not depend on the number of other workflows."""
     plan = _plan(connection, sql, (1,))
     assert len(plan) == 1
     assert index in plan[0]

@@ -1,4 +1,4 @@
-"""Looking into a store file: beside an engine, without a trace, and only where the file can be understood."""
+"""Reading a store file: beside an engine, without a trace, and only if the file can be understood."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from durable.testing.conformance.kit import workflow
 
 
 def entry(seq: int) -> HistoryEntry:
-    """Some entry."""
+    """An entry."""
     return HistoryEntry(seq, str(seq - 1), EntryKind.ACTIVITY, "charge", EntryStatus.OK, "1", 1_000 + seq)
 
 
@@ -54,12 +54,12 @@ def alter(path: Path, sql: str) -> None:
 
 
 def ids(path: Path, **options: Any) -> list[str]:
-    """The ids of what is exported."""
+    """The ids of the exported histories."""
     return [history.record.id for history in export_histories(path, **options)]
 
 
 def test_unfinished_workflows_are_read_beside_the_engine(backend: SqliteBackend, tmp_path: Path) -> None:
-    """What an engine has committed is seen while it has the file open, in order, with histories."""
+    """Commits of an engine are visible while it has the file open, in order, with histories."""
     histories = list(export_histories(tmp_path / "store.db"))
     assert [history.record for history in histories] == [suspended(1), suspended(3, name="other")]
     assert [history.entries for history in histories] == [(entry(1), entry(2)), ()]
@@ -68,7 +68,7 @@ def test_unfinished_workflows_are_read_beside_the_engine(backend: SqliteBackend,
 
 
 def test_name_and_limit_narrow(backend: SqliteBackend, tmp_path: Path) -> None:
-    """A name and a limit choose among them."""
+    """A name and a limit filter them."""
     path = tmp_path / "store.db"
     assert ids(path, name="other") == [suspended(3).id]
     assert ids(path, limit=1) == [suspended(1).id]
@@ -87,7 +87,7 @@ def test_nothing_is_written(backend: SqliteBackend, tmp_path: Path, is_open: boo
 
 
 def test_engine_can_work_and_close_while_it_is_read(backend: SqliteBackend, tmp_path: Path) -> None:
-    """A reader hinders neither a commit nor a close, and sees what it asks for after them."""
+    """A reader blocks neither a commit nor a close, and its next read sees them."""
     with StoreReader(tmp_path / "store.db") as reader:
         keys = reader.keys()
         assert next(keys) == 1
@@ -100,7 +100,7 @@ def test_engine_can_work_and_close_while_it_is_read(backend: SqliteBackend, tmp_
 
 
 def test_workflow_and_history_are_of_one_moment(backend: SqliteBackend, tmp_path: Path) -> None:
-    """A workflow that continues as something else while it is read is seen as it was, with the history that it had."""
+    """A workflow that continues as another while it is read is returned as it was, with its old history."""
     with StoreReader(tmp_path / "store.db") as reader:
         assert reader.read(1) is not None
 
@@ -119,7 +119,7 @@ def test_workflow_and_history_are_of_one_moment(backend: SqliteBackend, tmp_path
 
 
 def test_engine_that_opens_a_closed_store_is_noticed(backend: SqliteBackend, tmp_path: Path) -> None:
-    """A closed store is read without locks; when an engine opens it meanwhile, its commits are seen all the same."""
+    """A closed store is read without locks; when an engine opens it meanwhile, its commits are still seen."""
     backend.close()
     with StoreReader(tmp_path / "store.db") as reader:
         assert reader.read(1) is not None
@@ -134,7 +134,7 @@ def test_engine_that_opens_a_closed_store_is_noticed(backend: SqliteBackend, tmp
 def test_store_that_never_stands_still_is_given_up(
     backend: SqliteBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A closed file that changes at every look is reported instead of being read for ever."""
+    """A closed file that changes at every read is reported instead of being read forever."""
     backend.close()
     path = tmp_path / "store.db"
     with StoreReader(path) as reader:
@@ -152,7 +152,7 @@ def test_store_that_never_stands_still_is_given_up(
 
 
 def test_many_workflows_come_page_by_page(backend: SqliteBackend, tmp_path: Path) -> None:
-    """More than a page of them are all given, each once, in order."""
+    """More than one page of workflows is returned completely, each once, in order."""
     backend.commit(Batch(number=2, workflows_new={key: suspended(key) for key in range(10, 1510)}))
     with StoreReader(tmp_path / "store.db") as reader:
         assert list(reader.keys()) == [1, 3, *range(10, 1510)]
@@ -168,7 +168,7 @@ def test_many_workflows_come_page_by_page(backend: SqliteBackend, tmp_path: Path
 def test_workflow_that_cannot_be_read_is_an_error_of_its_own(
     backend: SqliteBackend, tmp_path: Path, caplog: pytest.LogCaptureFixture, sql: str, reason: str
 ) -> None:
-    """A damaged workflow raises where it is read; an export logs it and goes on with the others."""
+    """A damaged workflow raises where it is read; an export logs it and continues with the others."""
     backend.close()
     alter(tmp_path / "store.db", sql)
     with StoreReader(tmp_path / "store.db") as reader, pytest.raises(CodecError, match=reason):
@@ -180,7 +180,7 @@ def test_workflow_that_cannot_be_read_is_an_error_of_its_own(
 def test_entries_that_cannot_be_read_are_told(
     backend: SqliteBackend, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A workflow whose entries are damaged is given with the reason, and not exported."""
+    """A workflow whose entries are damaged is returned with the reason, and not exported."""
     backend.close()
     alter(tmp_path / "store.db", "UPDATE history SET kind = 'dream' WHERE workflow = 1 AND seq = 2")
     with StoreReader(tmp_path / "store.db") as reader:
@@ -223,7 +223,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_file_that_is_no_store_of_this_version_is_refused(tmp_path: Path, name: str) -> None:
-    """What cannot be read is refused in words that say what to do, and left as it is."""
+    """An unreadable file is refused with what to do, and is not changed."""
     make, error, reason = REFUSED[name]
     path = tmp_path / "store.db"
     make(path)

@@ -1,4 +1,4 @@
-"""A SQLite store at work: failing commits, rows that were altered by hand, and what lies in the tables."""
+"""A SQLite store at work: failing commits, rows that were altered by hand, and the contents of its tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _sql(backend: SqliteBackend, statement: str) -> list[tuple[object, ...]]:
 
 
 def test_full_disk(backend: SqliteBackend) -> None:
-    """A commit that the disk has no room for stores nothing, says so, and succeeds once there is room."""
+    """A commit for which the disk has no room stores nothing, says so, and succeeds once there is room."""
     backend.commit(Batch(number=1, workflows_new=by_key(workflow(1))))
     (pages,) = _sql(backend, "PRAGMA page_count")[0]
     _sql(backend, f"PRAGMA max_page_count = {pages}")
@@ -52,7 +52,7 @@ def test_full_disk(backend: SqliteBackend) -> None:
 
 
 def test_foreign_writer(backend: SqliteBackend, path: pathlib.Path) -> None:
-    """A foreign write transaction makes a commit fail after the busy timeout; reads go on, and a repeat succeeds."""
+    """A foreign write transaction makes a commit fail after the busy timeout; reads work, and a repeat succeeds."""
     foreign = sqlite3.connect(path, isolation_level=None)
     foreign.execute("BEGIN IMMEDIATE")
     with pytest.raises(StorageUnavailable, match=r"store\.db: database is locked"):
@@ -63,7 +63,7 @@ def test_foreign_writer(backend: SqliteBackend, path: pathlib.Path) -> None:
 
 
 def test_superseded_by_hand(backend: SqliteBackend) -> None:
-    """When another incarnation stands in the file, this one can neither write nor ask for its number."""
+    """If another incarnation is in the file, this one can neither write nor ask for its number."""
     _sql(backend, "UPDATE meta SET incarnation = 'b'")
     with pytest.raises(StoreFenced):
         backend.commit(Batch(number=1))
@@ -82,7 +82,7 @@ def test_superseded_by_hand(backend: SqliteBackend) -> None:
     ids=["too large", "surrogate", "wrong type", "no type"],
 )
 def test_values_that_no_column_takes(backend: SqliteBackend, batch: Batch) -> None:
-    """A value that cannot be stored is a bug of ours; the batch is rolled back and the next one succeeds."""
+    """A value that cannot be stored is our bug; the batch is rolled back and the next one succeeds."""
     with pytest.raises(InvariantViolated):
         backend.commit(batch)
     backend.commit(Batch(number=1))
@@ -122,7 +122,7 @@ def test_interruption_inside_a_commit(backend: SqliteBackend) -> None:
     ],
 )
 def test_unreadable_workflow(backend: SqliteBackend, caplog: pytest.LogCaptureFixture, change: str, hint: str) -> None:
-    """A row that holds no workflow is a parked one that says why, is logged once, and is sound once it is written."""
+    """An unreadable row is a parked workflow that says why, is logged once, and is sound once it is written."""
     backend.commit(Batch(number=1, workflows_new=by_key(*(workflow(key) for key in (1, 2, 3)))))
     _sql(backend, f"UPDATE workflow SET {change} WHERE key = 1")
     with caplog.at_level(logging.ERROR, "durable"):
@@ -141,7 +141,7 @@ def test_unreadable_workflow(backend: SqliteBackend, caplog: pytest.LogCaptureFi
 
 
 def test_workflow_without_an_id_is_left_out(backend: SqliteBackend, caplog: pytest.LogCaptureFixture) -> None:
-    """A row whose id cannot be read is named when it is asked for, and left out and logged once when it is met."""
+    """A row whose id cannot be read is named when it is asked for; in a list it is left out and logged once."""
     backend.commit(Batch(number=1, workflows_new=by_key(*(workflow(key) for key in (1, 2, 3)))))
     _sql(backend, "UPDATE workflow SET id = '' WHERE key = 1")
     with pytest.raises(CodecError, match=r"workflow id '': .* must not be empty"):
@@ -154,7 +154,7 @@ def test_workflow_without_an_id_is_left_out(backend: SqliteBackend, caplog: pyte
 
 
 def test_unreadable_workflow_does_not_end_the_pages(backend: SqliteBackend) -> None:
-    """A page is full as long as there are readable rows, however many unreadable ones lie between them."""
+    """A page is filled with readable rows, however many unreadable ones lie between them."""
     backend.commit(Batch(number=1, workflows_new=by_key(*(workflow(key, tags=("t",)) for key in range(1, 40)))))
     _sql(backend, "UPDATE workflow SET id = 'x' || char(0) || key WHERE key BETWEEN 3 AND 37")
     assert keys(backend.find(Workflows(statuses=(WorkflowStatus.RUNNING,), limit=3))) == [1, 2, 38]
@@ -167,7 +167,7 @@ def test_unreadable_workflow_does_not_end_the_pages(backend: SqliteBackend) -> N
 
 
 def test_unreadable_history(backend: SqliteBackend) -> None:
-    """An entry that cannot be read is named by workflow and seq; the history of others is not touched."""
+    """An entry that cannot be read is named by workflow and seq; other histories are not affected."""
     backend.commit(Batch(number=1, history=[(1, entry(0)), (1, entry(1)), (2, entry(0))]))
     for change in (
         "kind = 'dream'",
@@ -213,7 +213,7 @@ def test_what_lies_in_the_tables(backend: SqliteBackend, path: pathlib.Path) -> 
 
 
 def test_close_with_a_reader(backend: SqliteBackend, path: pathlib.Path) -> None:
-    """A reader that is busy with an old state does not keep the store from closing, and nothing is lost."""
+    """A reader of an old state does not keep the store from closing, and nothing is lost."""
     reader = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM workflow").fetchall()
@@ -225,7 +225,7 @@ def test_close_with_a_reader(backend: SqliteBackend, path: pathlib.Path) -> None
 
 
 def test_close_after_the_connection_broke(backend: SqliteBackend) -> None:
-    """Closing is contained: a connection that is gone already does not keep the lock."""
+    """A failing close still releases the lock."""
     assert backend._connection is not None
     backend._connection.close()
     with pytest.raises(InvariantViolated):

@@ -92,7 +92,7 @@ BAD_FILES: list[tuple[str, Callable[[pathlib.Path], object], type[StorageError],
 def test_unusable_files_are_left_alone(
     tmp_path: pathlib.Path, prepare: Callable[[pathlib.Path], object], error: type[StorageError], hint: str
 ) -> None:
-    """What cannot be a store is refused in one clear sentence, and neither it nor its directory changes."""
+    """A file that cannot be a store is refused in one clear sentence, and neither it nor its directory changes."""
     path = tmp_path / "store.db"
     prepare(path)
     before = _contents(tmp_path)
@@ -142,7 +142,7 @@ def test_directory_without_permission(tmp_path: pathlib.Path) -> None:
 
 
 def test_newer_schema_that_is_still_in_the_wal(tmp_path: pathlib.Path) -> None:
-    """A version that a killed process left in the -wal is seen as well, and the database file stays as it is."""
+    """A version that a killed process left in the -wal is also seen, and the database file is not changed."""
     path = tmp_path / "store.db"
     _make_store(path)
     before = path.read_bytes()
@@ -163,7 +163,7 @@ def test_newer_schema_that_is_still_in_the_wal(tmp_path: pathlib.Path) -> None:
     [("DELETE FROM meta", "row of the table meta is missing"), ("DROP TABLE meta", "changed by hand")],
 )
 def test_store_without_its_meta_row(tmp_path: pathlib.Path, statement: str, hint: str) -> None:
-    """A store whose book-keeping was removed by hand is refused, and the lock is let go."""
+    """A store whose book-keeping was removed by hand is refused, and the lock is released."""
     path = tmp_path / "store.db"
     _make_store(path)
     _sql(path, statement)
@@ -214,7 +214,7 @@ PAGE = b"SQLite format 3\0\x10\0\x02\x02".ljust(4096, b"\0")
     ids=["torn first page", "journal whose deletion was lost"],
 )
 def test_creation_that_a_power_cut_ended(tmp_path: pathlib.Path, left: dict[str, bytes]) -> None:
-    """What is left of a store that was being created is rolled back by SQLite, and becomes a store."""
+    """The remains of a store that was being created are rolled back by SQLite, and become a store."""
     for suffix, data in left.items():
         (tmp_path / f"store.db{suffix}").write_bytes(data)
     backend = SqliteBackend(tmp_path / "store.db")
@@ -224,7 +224,7 @@ def test_creation_that_a_power_cut_ended(tmp_path: pathlib.Path, left: dict[str,
 
 @pytest.mark.parametrize(("synchronous", "level"), [("FULL", 2), ("NORMAL", 1)])
 def test_synchronous(tmp_path: pathlib.Path, synchronous: Any, level: int) -> None:
-    """The durability that was asked for is the one that SQLite works with."""
+    """SQLite works with the requested durability."""
     backend = SqliteBackend(tmp_path / "store.db", synchronous=synchronous)
     backend.open("a")
     assert backend._connection is not None
@@ -306,7 +306,7 @@ def test_engine_in_another_process(tmp_path: pathlib.Path) -> None:
 
 
 def test_holder_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
-    """When the lock file does not say who holds it, the refusal stands all the same."""
+    """If the lock file does not name its holder, the open is still refused."""
     path = tmp_path / "store.db"
     with _hold_elsewhere(path) as child:
         try:
@@ -318,7 +318,7 @@ def test_holder_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
 
 
 def test_dropped_backend_frees_the_file(tmp_path: pathlib.Path) -> None:
-    """A lock that nobody refers to any more is released, so that one lost object does not block the process."""
+    """A lock without references is released, so that one lost object does not block the process."""
     path = str(tmp_path / "store.db")
     lock = owner.take(path)
     del lock
@@ -383,7 +383,7 @@ def test_lock_file_that_cannot_be_opened(tmp_path: pathlib.Path) -> None:
 
 
 def test_open_while_a_foreign_writer_works(tmp_path: pathlib.Path) -> None:
-    """A writer that is no engine makes the open fail after the busy timeout, and it works once that one is done."""
+    """Another program's write transaction makes the open fail after the busy timeout; afterwards the store opens."""
     path = tmp_path / "store.db"
     _make_store(path)
     foreign = sqlite3.connect(path, isolation_level=None)

@@ -19,7 +19,7 @@ from durable.errors import StoreUnusable
 from durable.testing.conformance.kit import workflow
 
 ROOT = pathlib.Path(schema.__file__).parents[2]
-# Opens a store, commits so many workflows, makes a backup half-way if asked to, and is gone without a close.
+# Opens a store, commits this many workflows, makes a backup half-way if asked to, and exits without a close.
 _LIVE = """
 import os, sqlite3, sys
 from durable.backends.base import Batch
@@ -51,7 +51,7 @@ def live(path: pathlib.Path, incarnation: str, count: int, *, pages: int = 10, c
 
 
 def keys(path: pathlib.Path, incarnation: str = "reader") -> list[int]:
-    """The workflows of a store; it is closed in order."""
+    """The workflows of a store, which is closed cleanly."""
     backend = SqliteBackend(path)
     backend.open(incarnation)
     try:
@@ -61,7 +61,7 @@ def keys(path: pathlib.Path, incarnation: str = "reader") -> list[int]:
 
 
 def remove_log(path: pathlib.Path) -> None:
-    """What the refusal says is to be done."""
+    """Do what the refusal says."""
     for suffix in ("-wal", "-shm"):
         pathlib.Path(f"{path}{suffix}").unlink(missing_ok=True)
 
@@ -81,7 +81,7 @@ def vacuumed(path: pathlib.Path) -> pathlib.Path:
 
 
 def cold(path: pathlib.Path) -> pathlib.Path:
-    """A copy of the file of an engine that had stopped in order, just before the next one was started."""
+    """A copy of the file of an engine that had stopped cleanly, just before the next one was started."""
     live(path, "first", 20)
     keys(path)
     shutil.copy(path, path.with_name("copy.db"))
@@ -105,7 +105,7 @@ def lay(log: pathlib.Path, beside: pathlib.Path) -> None:
 
 
 def log_of_an_older_opening(path: pathlib.Path) -> None:
-    """The log of an engine that was killed, put back after the next one had worked and stopped in order."""
+    """The log of an engine that was killed, put back after the next one had worked and stopped cleanly."""
     live(path, "first", 10)
     shutil.copy(f"{path}-wal", path.with_name("snapshot"))
     live(path, "second", 40)
@@ -114,7 +114,7 @@ def log_of_an_older_opening(path: pathlib.Path) -> None:
 
 
 def log_of_another_store(path: pathlib.Path) -> None:
-    """The log of another store, put beside one that was closed in order."""
+    """The log of another store, put beside one that was closed cleanly."""
     live(path, "first", 50)
     keys(path)
     live(path.with_name("other.db"), "second", 30)
@@ -125,7 +125,7 @@ def log_of_another_store(path: pathlib.Path) -> None:
 def test_log_that_is_not_the_last_one_is_refused(
     tmp_path: pathlib.Path, prepare: Callable[[pathlib.Path], None]
 ) -> None:
-    """A log that the last engine did not write is not mixed into its file; when it is removed, nothing is missing."""
+    """A log of an earlier engine is not mixed into the file; when it is removed, nothing is missing."""
     path = tmp_path / "store.db"
     prepare(path)
     before = path.read_bytes()
@@ -161,7 +161,7 @@ def test_log_that_is_often_started_again_is_known(tmp_path: pathlib.Path, monkey
 def test_log_of_another_file_is_refused(
     tmp_path: pathlib.Path, prepare: Callable[[pathlib.Path], pathlib.Path]
 ) -> None:
-    """A backup that was copied beside an old log is not mixed with it: the refusal says what to remove."""
+    """A backup that was copied beside an old log is not mixed with it: the refusal names the file to remove."""
     path = tmp_path / "store.db"
     backup = prepare(path)
     assert pathlib.Path(f"{path}-wal").stat().st_size
@@ -180,7 +180,7 @@ def test_log_of_another_file_is_refused(
 
 @pytest.mark.parametrize("pages", [1, 7, 100_000], ids=["always", "often", "never"])
 def test_log_of_a_killed_engine_is_recovered(tmp_path: pathlib.Path, pages: int) -> None:
-    """However often engines are killed, and whatever was written back by then, the log is theirs: nothing is lost."""
+    """However often engines are killed, and whatever was written back, the log is theirs: nothing is lost."""
     path = tmp_path / "store.db"
     for life, count in enumerate((3, 0, 5, 1, 0, 0, 8)):
         live(path, f"life {life}", count, pages=pages)
@@ -203,7 +203,7 @@ def test_log_that_was_moved_with_its_file(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("note", ["", "[]", '{"generations": "x"}', '{"pid": 1}', "{"])
 def test_lock_file_without_a_record_refuses_nothing(tmp_path: pathlib.Path, note: str) -> None:
-    """A lock file of an earlier version, or one that was cut off, says nothing about the log: it is recovered."""
+    """A lock file of an earlier version, or a truncated one, says nothing about the log: it is recovered."""
     path = tmp_path / "store.db"
     live(path, "first", 3)
     pathlib.Path(f"{path}-owner").write_text(note)
@@ -211,7 +211,7 @@ def test_lock_file_without_a_record_refuses_nothing(tmp_path: pathlib.Path, note
 
 
 def test_reader_refuses_the_log_of_another_file(tmp_path: pathlib.Path) -> None:
-    """A reader of the file is told the same, instead of being shown a mixture; a log that belongs there is read."""
+    """A reader gets the same refusal, instead of a mixture; a log that belongs to the file is read."""
     path = tmp_path / "store.db"
     backup = online(path)
     with StoreReader(path) as reader:

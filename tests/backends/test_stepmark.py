@@ -1,4 +1,4 @@
-"""Whose body ran when the process died: a number in a file beside the store."""
+"""The mark of the body that ran when the process died: a number in a file beside the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from durable.backends.sqlite.stepmark import StepMark
 
 
 def test_mark_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
-    """What a process wrote last is read by the next one, however it died."""
+    """The next process reads the last number that was written, however the process died."""
     store = str(tmp_path / "store.db")
     module = "durable.backends.sqlite.stepmark"
     script = f"import os; from {module} import StepMark; StepMark({store!r}).cell[0] = 77; os._exit(1)"
@@ -27,7 +27,7 @@ def test_mark_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_mark_of_a_store_is_told_at_the_next_start(tmp_path: Path) -> None:
-    """A backend tells what the last one left, and gives the cell to write to."""
+    """A backend returns the last mark, and gives the cell to write to."""
     for left in (0, 5):
         backend = SqliteBackend(tmp_path / "store.db")
         opened = backend.open(f"after {left}")
@@ -43,7 +43,7 @@ def test_mark_file_is_private(tmp_path: Path) -> None:
 
 
 def test_mark_file_that_others_may_open_is_made_private(tmp_path: Path) -> None:
-    """One that was left readable and writable for others is taken from them, and what it says is kept."""
+    """A mark that others could read and write is tightened, and its number is kept."""
     file = tmp_path / "store.db-step"
     file.write_bytes((77).to_bytes(8, sys.byteorder) + bytes(8184))
     file.chmod(0o666)
@@ -56,7 +56,7 @@ def test_mark_file_that_others_may_open_is_made_private(tmp_path: Path) -> None:
 def test_mark_file_is_never_a_link(
     tmp_path: Path, link: Callable[[Path, Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A link in its place is left alone, and so is what it leads to; the engine works without the mark, and says so."""
+    """A link in its place and its target are left alone; the engine works without the mark, and logs that."""
     (tmp_path / "victim").write_bytes(b"precious")
     link(tmp_path / "store.db-step", tmp_path / "victim")
     mark = StepMark(str(tmp_path / "store.db"))
@@ -66,8 +66,8 @@ def test_mark_file_is_never_a_link(
     assert "store.db-step cannot be used" in caplog.text
 
 
-def test_mark_file_that_holds_nonsense_is_read_as_nobody(tmp_path: Path) -> None:
-    """A negative number is no key."""
+def test_mark_file_with_nonsense_is_ignored(tmp_path: Path) -> None:
+    """A negative number is not a key."""
     (tmp_path / "store.db-step").write_bytes(b"\xff" * 8192)
     mark = StepMark(str(tmp_path / "store.db"))
     assert mark.left == 0

@@ -1,4 +1,4 @@
-"""What may be passed as the store of an engine."""
+"""The values that an engine accepts as its store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from durable.testing.faults import FaultyBackend
     ],
 )
 def test_paths_and_sqlite_urls(store: str | pathlib.Path, path: str) -> None:
-    """A path, as text or object, and a sqlite URL name a file, taken as it is."""
+    """A path, as text or object, and a sqlite URL name a file, without interpretation."""
     assert repr(open_store(store)) == f"SqliteBackend({path!r})"
 
 
@@ -38,14 +38,14 @@ def test_naming_a_store_touches_no_file(tmp_path: pathlib.Path) -> None:
 
 
 def test_memory_url() -> None:
-    """memory:// is a store of its own each time."""
+    """Each memory:// is a new store."""
     first, second = open_store("memory://"), open_store("memory://")
     assert isinstance(first, MemoryBackend)
     assert first is not second
 
 
 def test_a_backend_is_passed_through() -> None:
-    """A backend object is used as it is, also one that somebody else wrote."""
+    """A backend object is used as it is, also one from outside durable."""
     for backend in (MemoryBackend(), SqliteBackend("x"), FaultyBackend(MemoryBackend())):
         assert open_store(backend) is backend
 
@@ -66,7 +66,7 @@ def test_a_backend_is_passed_through() -> None:
     ],
 )
 def test_other_urls_are_refused(url: str, hint: str) -> None:
-    """A URL that means no store is refused with what to write instead, and without repeating a password."""
+    """A URL that does not name a store is refused with what to write instead, and without repeating a password."""
     with pytest.raises(StoreUnusable) as caught:
         open_store(url)
     assert hint in str(caught.value)
@@ -75,6 +75,6 @@ def test_other_urls_are_refused(url: str, hint: str) -> None:
 
 @pytest.mark.parametrize("store", [None, 7, b"flows.db", ["flows.db"], MemoryBackend, object()])
 def test_other_types_are_refused(store: Any) -> None:
-    """Anything that is no path, URL or backend object is a `WrongType`; a class is not an object of it."""
+    """Anything but a path, URL or backend object is a `WrongType`; a class is not an object of it."""
     with pytest.raises(WrongType, match="store: must be a path, a URL or a backend"):
         open_store(store)

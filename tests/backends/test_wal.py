@@ -1,4 +1,4 @@
-"""The log of a SQLite store is made longer ahead of what is written to it, and says the same as before."""
+"""The log of a SQLite store is extended ahead of the writes to it, without changing its contents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FULL_LOG = CHECKPOINT_FRAMES * (4096 + 24)
 
 
 def lay_out(file: Path, length: int) -> int:
-    """How long a log of this length becomes."""
+    """The length to which a log of this length is extended."""
     with file.open("wb") as log:
         log.write(b"x" * min(length, 10))
         log.truncate(length)
@@ -39,17 +39,17 @@ DOUBLED = [(1, 1 << 17), (100_000, 200_000), (3_000_000, 6_000_000), (2 * FULL_L
 
 @pytest.mark.parametrize(("length", "becomes"), DOUBLED)
 def test_log_doubles(tmp_path: Path, length: int, becomes: int) -> None:
-    """It becomes twice as long, 128 KiB at least; one that holds all that a checkpoint leaves stays as it is."""
+    """It doubles to at least 128 KiB; a log that can hold all writes between two checkpoints is not extended."""
     assert lay_out(tmp_path / "a.db-wal", length) == becomes
 
 
 def test_log_does_not_grow_without_end(tmp_path: Path) -> None:
-    """Beyond what is written between two checkpoints it is not made longer."""
+    """It is not extended beyond what is written between two checkpoints."""
     assert FULL_LOG < lay_out(tmp_path / "a.db-wal", FULL_LOG - 100) < 1.1 * FULL_LOG
 
 
 def test_log_that_is_long_enough_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it holds all that comes between two checkpoints, no commit looks at it again."""
+    """Once it can hold all writes between two checkpoints, no commit checks it again."""
     (tmp_path / "a.db-wal").write_bytes(bytes(FULL_LOG // 2 + 100))
     log = Log(str(tmp_path / "a.db"))
     log.lay_out()
@@ -59,7 +59,7 @@ def test_log_that_is_long_enough_is_left_alone(tmp_path: Path, monkeypatch: pyte
 
 
 def test_log_is_looked_at_now_and_then(tmp_path: Path) -> None:
-    """One commit in eight looks whether the log was used up; the first does."""
+    """One commit in eight checks whether the log was used up; the first does."""
     file = tmp_path / "a.db-wal"
     file.write_bytes(b"x")
     log = Log(str(tmp_path / "a.db"))
@@ -75,7 +75,7 @@ def test_log_is_looked_at_now_and_then(tmp_path: Path) -> None:
 
 
 def test_log_that_is_not_there(tmp_path: Path) -> None:
-    """Nothing is created, and nobody is told: a commit says what is wrong."""
+    """A failure creates nothing and raises nothing: the next commit reports the error."""
     Log(str(tmp_path / "a.db")).lay_out()
     assert list(tmp_path.iterdir()) == []
 
@@ -94,7 +94,7 @@ def test_log_is_seldom_made_longer(tmp_path: Path) -> None:
 
 
 def test_log_with_zeros_is_read_to_its_end(tmp_path: Path) -> None:
-    """A store whose engine was killed, with a log that ends in zeros, has every commit, and goes on."""
+    """A store whose engine was killed, with a log that ends in zeros, has every commit, and continues."""
     backend = SqliteBackend(tmp_path / "a.db")
     backend.open("one")
     commits(backend, 1, 10)

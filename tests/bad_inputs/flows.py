@@ -12,7 +12,7 @@ from durable import Durable, Event, Retry, activity, workflow
 go = Event[int]("bad.go")
 anything = Event[Any]("bad.anything")
 numbers = Event[float]("bad.numbers")
-# How often the activity below has run, by what it was to return.
+# How often the activity below has run, by the kind of value it returned.
 runs: list[str] = []
 
 
@@ -24,13 +24,13 @@ def waiter(number: int = 0) -> Durable[int]:
 
 @workflow(name="bad.echo")
 def echo(value: Any) -> Durable[Any]:
-    """Takes anything."""
+    """Takes any value."""
     return (yield from repeat(value))
 
 
 @activity(name="bad.repeat")
 async def repeat(value: Any) -> Any:
-    """Gives back what it got."""
+    """Returns its argument."""
     return value
 
 
@@ -43,7 +43,7 @@ async def give(kind: str) -> Any:
 
 @workflow(name="bad.giver")
 def giver(kind: str) -> Durable[Any]:
-    """Has an activity return something that cannot be stored."""
+    """Runs an activity that returns something that cannot be stored."""
     return (yield from give(kind))
 
 
@@ -62,7 +62,7 @@ class Table(dict[str, int]):
 
 
 class Hostile:
-    """Refuses whatever it is asked."""
+    """Raises in every method."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no repr")

@@ -1,4 +1,4 @@
-"""An error that its arguments cannot make again, in a module of its own so that its name can be found."""
+"""An error that cannot be rebuilt from its arguments, in its own module so that its name can be found."""
 
 from __future__ import annotations
 

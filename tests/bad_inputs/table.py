@@ -1,8 +1,8 @@
 """The list of bad inputs, by number: what is passed, our error, and what its message must say.
 
-The numbers are those of the list that the project keeps (section F of its notes on reliability). `CALLS` are made on
-an open engine, `DEFINITIONS` need none, `BODIES` are steps of a workflow that fail it, `PATHS` name no store. Those
-that need a story of their own are tests named `test_f<number>_…`; `ABSENT` are those that have nothing to hit here yet.
+Each number names one bad input, in tables and in tests alike. `CALLS` are made on an open engine, `DEFINITIONS` need
+none, `BODIES` are steps that fail their workflow, `PATHS` do not name a store. Those that need their own setup are
+tests named `test_f<number>_…`; `ABSENT` lists those that cannot occur here yet.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _of(number: int, error: type[Exception], says: str, acts: dict[str, Callable
 
 
 def _ids(bad: Any) -> dict[str, Callable[[WorkflowEngine], Awaitable[object]]]:
-    """Every door that an id comes in by."""
+    """Every call that takes an id."""
     return {
         "start": lambda engine: engine.start(waiter(), id=bad),
         "to": lambda engine: engine.send_event(go, 1, to=bad, allow_unstarted=True),

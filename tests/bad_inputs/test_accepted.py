@@ -1,4 +1,4 @@
-"""Inputs that look bad and are data: they are taken, and come back exactly as they were."""
+"""Inputs that look bad but are valid data: they are accepted and come back unchanged."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ STRANGE = {
 
 @pytest.mark.parametrize(("number", "id"), [(number, id) for number, ids in STRANGE.items() for id in ids])
 async def test_f5_f8_f9_strange_ids_are_data(tmp_path: Path, number: int, id: str) -> None:
-    """An id, a tag and a key may hold anything else; they come back as they were, and messages show them escaped."""
+    """An id, a tag and a key may hold any other text; they come back unchanged, and messages show them escaped."""
     async with WorkflowEngine(tmp_path / "store.db") as engine:
         handle = await engine.start(waiter(number), id=id, tags=[id])
         assert await engine.send_event(go, 1, to=id, event_id=id) == Delivered((id,))
@@ -101,7 +101,7 @@ def test_f27_f28_f29_annotated_values_come_back_exactly(number: int, annotation:
 
 
 async def test_f34_f35_values_are_not_shared(tmp_path: Path) -> None:
-    """Whoever changes an argument or a result afterwards changes nothing that is stored or replayed."""
+    """Changing an argument or a result afterwards changes nothing that is stored or replayed."""
     returned: list[int] = [1]
 
     def give() -> list[int]:
@@ -129,7 +129,7 @@ async def test_f34_f35_values_are_not_shared(tmp_path: Path) -> None:
 
 @workflow(name="bad.times")
 def times(instant: datetime) -> Durable[list[str]]:
-    """Steps that are due at once."""
+    """Steps that are due immediately."""
     before = now()
     seen = []
     for step in (sleep(0), sleep_until(instant), sleep(timedelta(0))):
@@ -138,7 +138,7 @@ def times(instant: datetime) -> Durable[list[str]]:
 
 
 async def test_f40_f41_what_is_due_does_not_suspend() -> None:
-    """`sleep(0)` and a deadline in the past pass at once and in order, and leave no entry behind."""
+    """`sleep(0)` and a deadline in the past pass immediately and in order, and leave no entry behind."""
     async with WorkflowEngine("memory://", clock=ManualClock()) as engine:
         handle = await engine.start(times(NOON - timedelta(days=400)), id="a")
         assert await handle.result(timeout=SOON) == ["same"] * 3
@@ -146,7 +146,7 @@ async def test_f40_f41_what_is_due_does_not_suspend() -> None:
 
 
 async def test_f44_short_limit_is_honoured() -> None:
-    """A limit of a microsecond is that long: not zero, and not rounded up to anything."""
+    """A limit of a microsecond is exactly that: not zero, and not rounded up."""
 
     @workflow(name="bad.short")
     def short() -> Durable[str]:
@@ -165,7 +165,7 @@ async def test_f44_short_limit_is_honoured() -> None:
 
 
 async def test_f48_event_may_come_before_its_workflow() -> None:
-    """With `allow_unstarted` an event for an unknown id is kept, and is there when that workflow starts."""
+    """With `allow_unstarted` an event for an unknown id is kept until that workflow starts."""
     async with WorkflowEngine("memory://") as engine:
         assert await engine.send_event(go, 5, to="later", allow_unstarted=True) == Queued()
         assert await (await engine.start(waiter(1), id="later")).result(timeout=SOON) == 6
@@ -204,7 +204,7 @@ async def test_f52_first_branch_wins_when_both_events_are_there(tmp_path: Path) 
 
 
 async def test_f53_cancel_again_is_harmless() -> None:
-    """A second cancel is accepted like the first, and one that comes after the end is told so."""
+    """A repeated cancel raises nothing; after the end, cancel and terminate return False."""
     async with WorkflowEngine("memory://") as engine:
         await engine.start(waiter(), id="a")
         assert [await engine.cancel("a"), await engine.cancel("a"), await engine.terminate("a")] == [True, False, False]
@@ -224,7 +224,7 @@ async def test_f62_filters_are_bound(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("day", "ticks"), [("03-28", ["03:00", "02:30"]), ("10-24", ["02:30", "02:30"])])
 async def test_f47_hour_that_is_missing_or_comes_twice(day: str, ticks: list[str]) -> None:
-    """A daily schedule at half past two ticks once on the day without that time, and once where it comes twice."""
+    """A daily schedule at 2:30 ticks once on the day without that time, and once on the day that has it twice."""
     clock = ManualClock(datetime.fromisoformat(f"2026-{day}T12:00+00:00"))
     async with WorkflowEngine("memory://", clock=clock) as engine:
         made = await engine.schedules.create("s", waiter(), cron="30 2 * * *", timezone="Europe/Berlin")

@@ -1,4 +1,4 @@
-"""Code and data that misbehave: what they get, and that nobody else notices."""
+"""Code and data that misbehave: the error that they cause, and that nothing else is affected."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NEVER = Retry.never()
 
 
 async def _cause(engine: WorkflowEngine, call: Any, id: str = "a") -> BaseException:
-    """Why a workflow failed."""
+    """The error with which a workflow failed."""
     with pytest.raises(WorkflowFailed) as caught:
         await (await engine.start(call, id=id)).result(timeout=SOON)
     assert caught.value.__cause__ is not None
@@ -57,7 +57,7 @@ async def _cause(engine: WorkflowEngine, call: Any, id: str = "a") -> BaseExcept
 
 
 async def test_f11_unknown_code_parks(tmp_path: Path) -> None:
-    """A stored workflow whose code is gone is parked with its name and the cure; a call brings its code with it."""
+    """A stored workflow whose code is gone is parked with its name and the fix; a call registers its code."""
     file = tmp_path / "store.db"
     async with WorkflowEngine(file, workflows=[]) as engine:
         await engine.start(waiter(), id="a")
@@ -70,7 +70,7 @@ async def test_f11_unknown_code_parks(tmp_path: Path) -> None:
 
 
 async def test_f12_one_name_has_one_function(tmp_path: Path) -> None:
-    """Another function under a known name and version is refused, naming both, and nothing is written."""
+    """Another function under a registered name and version is refused, naming both, and nothing is written."""
 
     @workflow(name="bad.waiter")
     def impostor() -> Durable[None]:
@@ -87,7 +87,7 @@ async def test_f12_one_name_has_one_function(tmp_path: Path) -> None:
 
 
 async def test_f17_body_that_ignores_its_closing_is_left_behind(tmp_path: Path) -> None:
-    """A body that swallows the end of its generator is thrown away all the same, and rebuilt when it is needed."""
+    """A body that swallows the end of its generator is still evicted, and rebuilt when it is needed."""
 
     @workflow(name="bad.clinging")
     def clinging() -> Durable[int]:
@@ -123,7 +123,7 @@ async def test_f18_body_must_not_call_the_engine() -> None:
 
 
 async def test_f19_body_that_is_not_deterministic_is_parked(tmp_path: Path) -> None:
-    """A body that depends on something unrecorded diverges at its replay: parked with both sides, nothing appended."""
+    """A body that depends on something unrecorded diverges on replay: parked with a diff, nothing appended."""
     coins = iter([True, False, False])
 
     @workflow(name="bad.gambling")
@@ -149,7 +149,7 @@ async def test_f19_body_that_is_not_deterministic_is_parked(tmp_path: Path) -> N
 
 
 async def test_f20_body_that_does_not_come_back_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    """A body that never yields is named with its id while it is stuck, and the engine goes on when it comes back."""
+    """A body that never yields is named with its id while it is stuck; the engine continues when it returns."""
     free = threading.Event()
 
     @workflow(name="bad.stuck")
@@ -173,7 +173,7 @@ async def test_f20_body_that_does_not_come_back_is_named(caplog: pytest.LogCaptu
 
 
 async def test_f21_child_of_itself_comes_to_a_limit() -> None:
-    """Children that start children for ever fail at the limit, which the error names with what to use instead."""
+    """Children that keep starting children fail at the limit; the error names the limit and the alternative."""
 
     @workflow(name="bad.endless")
     def endless(depth: int) -> Durable[int]:
@@ -190,7 +190,7 @@ async def test_f21_child_of_itself_comes_to_a_limit() -> None:
 
 @pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, StopIteration, KeyboardInterrupt, BaseException])
 async def test_f22_what_is_no_exception_fails_the_activity_alone(kind: type[BaseException]) -> None:
-    """An activity in a thread that raises what is no `Exception` fails, once, and the service goes on."""
+    """An activity in a thread that raises something other than an `Exception` fails, once, and the service works on."""
     tried: list[int] = []
 
     def rude() -> None:
@@ -247,7 +247,7 @@ async def test_f24_endless_message_is_cut() -> None:
 
 @pytest.mark.parametrize("kind", UNSTORABLE)
 async def test_f25_result_that_cannot_be_stored_is_permanent(kind: str) -> None:
-    """Such a result fails the activity at once with its name; another attempt could not help, so none is made."""
+    """Such a result fails the activity with its name, without another attempt, which could not help."""
     runs.clear()
     async with WorkflowEngine("memory://") as engine:
         cause = await _cause(engine, giver(kind))
@@ -257,7 +257,7 @@ async def test_f25_result_that_cannot_be_stored_is_permanent(kind: str) -> None:
 
 
 async def test_f33_large_result_is_refused() -> None:
-    """A result over the limit fails the activity with the size, the limit and what to do, and is not stored."""
+    """A result over the limit fails the activity with the size, the limit and the fix, and is not stored."""
 
     @workflow(name="bad.large")
     def body() -> Durable[str]:
@@ -279,7 +279,7 @@ def test_f36_value_that_cannot_be_compared_is_contained() -> None:
 
 
 async def test_f37_stored_pickle_is_no_value(tmp_path: Path) -> None:
-    """Stored bytes that a pickle would run park their workflow as unreadable, and the others go on."""
+    """Stored bytes that a pickle would run park their workflow as unreadable, and the others continue."""
     file = tmp_path / "store.db"
     async with WorkflowEngine(file) as engine:
         for id in "ab":
@@ -295,7 +295,7 @@ async def test_f37_stored_pickle_is_no_value(tmp_path: Path) -> None:
 
 
 async def test_f54_timeout_of_zero_is_immediate() -> None:
-    """`result(timeout=0)` is a `TimeoutError` at once, and the workflow goes on."""
+    """`result(timeout=0)` raises `TimeoutError` immediately, and the workflow continues."""
     async with WorkflowEngine("memory://") as engine:
         handle = await engine.start(waiter(), id="a")
         with pytest.raises(TimeoutError):
@@ -305,7 +305,7 @@ async def test_f54_timeout_of_zero_is_immediate() -> None:
 
 
 async def test_f55_purged_workflow_is_gone() -> None:
-    """The result of a workflow that was purged is a typed refusal, also for those who ask with an old handle."""
+    """The result of a purged workflow is a typed refusal, also through an old handle."""
     clock = ManualClock()
     async with WorkflowEngine("memory://", clock=clock) as engine:
         handle = await engine.start(echo(1), id="a")
@@ -352,7 +352,7 @@ UNUSABLE: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
 
 @pytest.mark.parametrize("kind", UNUSABLE)
 async def test_f58_unusable_file_is_left_alone(tmp_path: Path, kind: str) -> None:
-    """A path that cannot be a store is refused with its name and the reason, and everything stays as it was."""
+    """A path that cannot be a store is refused with its name and the reason, and nothing changes."""
     prepare, error, says = UNUSABLE[kind]
     path = tmp_path / "store.db"
     prepare(path)
@@ -365,7 +365,7 @@ async def test_f58_unusable_file_is_left_alone(tmp_path: Path, kind: str) -> Non
 
 
 async def test_f58_missing_folder_is_not_made(tmp_path: Path) -> None:
-    """A folder that does not exist is named, with what to do, and is not made."""
+    """A missing folder is named with what to do, and is not created."""
     with pytest.raises(StoreUnusable, match=r"missing' does not exist; create it first"):
         async with WorkflowEngine(tmp_path / "missing" / "store.db"):
             pass

@@ -1,4 +1,4 @@
-"""Bad inputs that are refused where they come in, in words, with nothing written."""
+"""Bad inputs are refused where they enter, with a clear message and nothing written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.bad_inputs.flows import go, waiter
 from tests.bad_inputs.table import BODIES, CALLS, DEFINITIONS, PATHS, Case
 from tests.scenarios.kit import SOON, contents
 
-# A message is for people: whatever was passed, it does not fill the screen.
+# A message is for people: whatever the input was, it must not fill the screen.
 LONGEST = 1_000
 
 
@@ -30,7 +30,7 @@ def _check(error: BaseException, case: Case) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("case", CALLS, ids=str)
 async def test_call_is_refused_and_nothing_is_written(tmp_path: Path, case: Case) -> None:
-    """A bad argument gets our error that names it, and not a row of the store, nor its batch number, has changed."""
+    """A bad argument gets our error that names it, and neither a row of the store nor its batch number changes."""
     file = tmp_path / "store.db"
     async with WorkflowEngine(file) as engine:
         await engine.start(waiter(), id="waits")
@@ -48,7 +48,7 @@ async def test_call_is_refused_and_nothing_is_written(tmp_path: Path, case: Case
 
 @pytest.mark.parametrize("case", DEFINITIONS, ids=str)
 def test_definition_is_refused(case: Case) -> None:
-    """What makes no sense is refused when it is written down, not when it is first used."""
+    """A senseless definition is refused when it is written down, not when it is first used."""
     with pytest.raises(case.error) as caught:
         case.act()
     _check(caught.value, case)
@@ -57,7 +57,7 @@ def test_definition_is_refused(case: Case) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("case", BODIES, ids=str)
 async def test_bad_step_fails_its_workflow(case: Case) -> None:
-    """A step that makes no sense raises our error in the body, nothing is recorded for it, and the engine goes on."""
+    """A senseless step raises our error in the body and records nothing, and the engine keeps working."""
 
     @workflow(name="bad.body")
     def body() -> Durable[Any]:
@@ -74,7 +74,7 @@ async def test_bad_step_fails_its_workflow(case: Case) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("case", PATHS, ids=str)
 async def test_path_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
-    """A name that is no file is refused with what to write instead, and no file of that name is made."""
+    """A name that is not a file is refused with what to write instead, and no such file is created."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(case.error) as caught:
         async with WorkflowEngine(case.act()):
@@ -84,7 +84,7 @@ async def test_path_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_every_number_has_its_place() -> None:
-    """Each of the 64 numbers is in a table, has a test of its own, or is said to be absent, with the reason."""
+    """Each of the 64 numbers is in a table, has its own test, or is listed as absent, with the reason."""
     in_tables = {case.number for case in (*CALLS, *DEFINITIONS, *BODIES, *PATHS)}
     sources = (path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     names = [name for text in sources for name in re.findall(r"def test((?:_f\d+)+)_", text)]

@@ -173,7 +173,7 @@ def test_start_under_the_id_of_damaged_arguments() -> None:
 
 
 def test_answer_to_a_body_that_cannot_be_rebuilt() -> None:
-    """An answer that finds its workflow's row spoilt parks the workflow; the answer is not recorded."""
+    """An answer to a workflow with a damaged row parks the workflow and is not recorded."""
     store = MemoryStore()
     config = EngineConfig(max_loaded_workflows=1)
     desk = Desk(*EVERY, make=lambda: MemoryBackend(store), config=config)
@@ -188,14 +188,14 @@ def test_answer_to_a_body_that_cannot_be_rebuilt() -> None:
 
 
 class Broken(FaultyBackend):
-    """A store with a bug of ours."""
+    """A store in which our code finds a broken invariant."""
 
     def history(self, key: int) -> list[HistoryEntry]:
         raise InvariantViolated("a bug")
 
 
 def test_bug_of_ours_while_a_body_is_rebuilt() -> None:
-    """A broken invariant is not taken for bad data of one workflow: it passes."""
+    """A broken invariant is not treated as bad data of one workflow: it is raised."""
     store = MemoryStore()
     desk = Desk(*EVERY, make=lambda: MemoryBackend(store))
     desk.start(sleeper())
@@ -207,7 +207,7 @@ def test_bug_of_ours_while_a_body_is_rebuilt() -> None:
 
 
 def test_ended_workflow_cannot_change() -> None:
-    """A record that has ended cannot be put again: that would be a bug of ours."""
+    """A record that has ended cannot be changed: that would be our bug."""
     desk = Desk(*EVERY)
     desk.start(sleeper())
     desk.do(TerminateWorkflow("w"))

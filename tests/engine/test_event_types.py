@@ -28,7 +28,7 @@ class Opaque:
 
 
 def test_type_of_a_waiter_that_is_not_in_memory_is_unknown() -> None:
-    """An event of another type is accepted if a waiter is not in memory, and is a dead letter once it is."""
+    """An event of another type is accepted while its waiter is not in memory, and becomes a dead letter once it is."""
     desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=1))
     desk.start(waiter())
     desk.start(sleeper(), "elsewhere")
@@ -37,7 +37,7 @@ def test_type_of_a_waiter_that_is_not_in_memory_is_unknown() -> None:
 
 
 def test_refused_types_are_shown_in_words() -> None:
-    """A type that is no class, and a class of a module, are shown whole."""
+    """A type that is not a class, and a class in a module, are shown in full."""
     desk = Desk(*EVERY)
     desk.start(waiter())
     replies = desk.batch(
@@ -50,7 +50,7 @@ def test_refused_types_are_shown_in_words() -> None:
 
 
 def test_wait_for_a_type_that_cannot_be_stored_parks() -> None:
-    """A workflow that waits for a type that nothing can be read as is parked, and the pending event stays."""
+    """A workflow that waits for a type that cannot be stored is parked, and the pending event stays."""
 
     @workflow(name="event-types.unstorable")
     def unstorable() -> Durable[Opaque]:
@@ -63,7 +63,7 @@ def test_wait_for_a_type_that_cannot_be_stored_parks() -> None:
 
 
 def test_moved_mail_that_cannot_be_read_is_a_letter() -> None:
-    """Mail that has lost its target and that no waiter can read becomes a dead letter."""
+    """Mail that lost its target and that no waiter can read becomes a dead letter."""
     desk = Desk(*EVERY, config=EngineConfig(dead_letter_policy=DeadLetterPolicy.MOVE_TO_BROADCAST))
     desk.start(waiter(), "taker")
     desk.start(sleeper())
@@ -109,7 +109,7 @@ def test_result_of_a_child_that_cannot_be_read_parks_its_parent() -> None:
 
 
 def test_wait_whose_own_type_cannot_be_stored_blames_no_sender() -> None:
-    """Whoever sends the event has made no mistake: it is kept, and the workflow is parked with what is wrong."""
+    """The sender made no mistake: the event is kept, and the workflow is parked with the reason."""
 
     @workflow(name="event-types.unstorable_too")
     def unstorable() -> Durable[Any]:

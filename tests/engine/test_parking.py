@@ -11,9 +11,12 @@ import pytest
 from durable import Durable, Event, ParkReason, Queued, WorkflowStatus, gather, sleep, workflow
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine import operations as ops
+from durable.engine.decide.queries import Pending
 from durable.engine.operations import (
+    AwaitEnd,
     CheckWaits,
     DescribeWorkflow,
+    Parked,
     ResumeWorkflow,
     SendEvent,
     StopActivity,
@@ -284,7 +287,7 @@ def test_parking_stops_what_runs() -> None:
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_waits_of_a_workflow_that_cannot_run(is_known: bool) -> None:
-    """Waits that were put off are looked at only if the body can be rebuilt, and only once."""
+    """Waits that were put off are checked only if the body can be rebuilt, and only once."""
     desk = Desk(*EVERY, checks=False)
     record = desk.start(waiter())
     desk.state.unload(record.key)
@@ -294,3 +297,14 @@ def test_waits_of_a_workflow_that_cannot_run(is_known: bool) -> None:
     desk.do(CheckWaits(record.key))
     desk.do(CheckWaits(record.key))
     assert desk.status() is (WorkflowStatus.SUSPENDED if is_known else WorkflowStatus.PARKED)
+
+
+def test_parked_workflow_is_an_answer_only_on_request() -> None:
+    """A caller that does not wait for parked workflows gets the record; any other caller keeps waiting."""
+    desk = Desk(*EVERY)
+    desk.start(worker())
+    desk.restart()
+    assert desk.status() is WorkflowStatus.PARKED
+    assert Parked(desk.record()) in desk.effects
+    assert desk.do(AwaitEnd("w", wait_if_parked=False)) == desk.record()
+    assert desk.batch(AwaitEnd("w")) == [Pending(desk.record().key)]

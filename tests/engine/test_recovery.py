@@ -131,7 +131,7 @@ def test_recover_blames_no_workflow_that_began_later() -> None:
 
 @pytest.mark.parametrize("times", [2, 5])
 def test_recover_again_counts_no_crash(times: int) -> None:
-    """Whoever was tried after an unclean stop is not tried again, however often recover() is called."""
+    """A workflow that was tried after an unclean stop is not tried again, however often recover() is called."""
     desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=1))
     desk.start(worker(), "a")
     desk.start(worker(), "b")

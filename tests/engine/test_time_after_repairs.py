@@ -1,4 +1,4 @@
-"""Limits, sleeps and questions of workflows that go on after they have lain failed, or as a fork of another."""
+"""Limits, sleeps and questions after a retry or in a fork: time spent FAILED does not count."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def limited(broken: bool = False) -> WorkflowDef[[], int]:
 
 
 def test_time_in_which_it_lay_failed_does_not_count() -> None:
-    """A limit around the step goes on where it stopped, however often it has failed and however long it lay there."""
+    """A limit around the retried step continues where it stopped, however often and however long it was FAILED."""
     desk = Desk(limited())
     desk.start(limited()())
     for _ in range(3):
@@ -69,7 +69,7 @@ def test_time_in_which_it_lay_failed_does_not_count() -> None:
 
 
 def test_time_in_which_the_code_was_mended_does_not_count() -> None:
-    """The same holds if not a step has failed but the code behind it."""
+    """The same holds if the code failed and not a step."""
     desk = Desk(limited(broken=True))
     desk.start(limited(broken=True)())
     desk.advance(10)
@@ -84,7 +84,7 @@ def test_time_in_which_the_code_was_mended_does_not_count() -> None:
 
 
 def test_sleep_beside_it_ends_at_its_time() -> None:
-    """A timer that runs beside the step is no limit: its instant stands."""
+    """A timer beside the step is not a limit: its instant does not move."""
 
     @workflow(name="retry.beside")
     def beside() -> Durable[str]:
@@ -116,8 +116,8 @@ def asks_beside() -> Durable[bool]:
     return answer
 
 
-def test_question_that_expired_is_put_anew() -> None:
-    """A pause that nobody has answered in time begins anew: people have the whole time again."""
+def test_expired_question_is_asked_again() -> None:
+    """A pause that expired is asked again after a retry, with its full time."""
     desk = Desk(asks)
     desk.start(asks())
     desk.advance(60)
@@ -132,7 +132,7 @@ def test_question_that_expired_is_put_anew() -> None:
 
 
 def test_question_beside_the_step_keeps_the_time_it_had_left() -> None:
-    """While the workflow lay failed nobody could answer, so that time does not count."""
+    """While the workflow was FAILED it could not be answered, so that time does not count."""
     desk = Desk(asks_beside)
     desk.start(asks_beside())
     desk.advance(20)
@@ -195,7 +195,7 @@ def test_fork_of_a_limit_that_was_over() -> None:
 
 
 def test_fork_inside_a_limit_has_what_was_left_of_it() -> None:
-    """A limit that had begun before the last copied step goes on where it was then."""
+    """A limit that had begun before the last copied step continues from there."""
     desk = Desk(limited())
     desk.start(limited()())
     desk.advance(10)

@@ -11,7 +11,7 @@ from tests.engine.flows import EVERY, go, other, parent_of_waiter, waiter, work
 
 
 def test_child_whose_parent_now_does_something_else() -> None:
-    """The end of a child whose place in the parent's new code is an activity changes nothing there."""
+    """If the parent's new code has an activity in the place of the child, the child's end changes nothing there."""
 
     @workflow(name="desk.parent_of_waiter")
     def works_instead(id: str | None = None) -> Durable[int]:
@@ -27,7 +27,7 @@ def test_child_whose_parent_now_does_something_else() -> None:
 
 
 def test_wait_whose_event_has_another_key_now() -> None:
-    """A wait whose code now asks for another key is registered anew when its body is rebuilt."""
+    """A wait whose code now asks for another key is registered again when its body is rebuilt."""
 
     def keyed(key: str) -> Durable[int]:
         return (yield from go.wait(key))
@@ -58,7 +58,7 @@ def _waits_for(event: Event[Any]) -> Any:
 
 
 def test_event_of_another_name_is_not_delivered() -> None:
-    """A wait whose code now asks for another event does not get the one that it was registered for."""
+    """A wait whose code now asks for another event does not get the event that it was registered for."""
     desk = Desk(_waits_for(go), checks=False)
     desk.start(_waits_for(go)())
     desk.restart(_waits_for(other))

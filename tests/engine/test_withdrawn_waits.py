@@ -34,7 +34,7 @@ def instant(which: str) -> Durable[str]:
 
 @pytest.mark.parametrize("which", ["activity", "event", "child"])
 def test_wait_that_is_withdrawn_in_the_step_that_opened_it(which: str) -> None:
-    """What a body asks for and no longer wants in the same step never begins: no activity, no wait, no child."""
+    """A wait that is opened and withdrawn in the same step never begins: no activity, no wait, no child."""
     desk = Desk(instant, *EVERY)
     desk.start(instant(which))
     assert desk.effects == []
@@ -47,7 +47,7 @@ def test_wait_that_is_withdrawn_in_the_step_that_opened_it(which: str) -> None:
 
 
 def test_child_that_lost_before_it_was_started() -> None:
-    """A child whose branch loses against an event that is pending already is never started."""
+    """A child whose branch loses to a pending event is never started."""
 
     @workflow(name="withdrawn.late_race")
     def late_race() -> Durable[str | int]:
@@ -83,7 +83,7 @@ def test_timers_that_are_due_together() -> None:
 
 
 def test_broadcast_to_a_race_of_waits_for_it() -> None:
-    """A broadcast that is taken by one of two racing waits of a batch passes the other one over, which is gone."""
+    """Of two racing waits one takes a broadcast of the same batch; the other is withdrawn and takes nothing."""
 
     @workflow(name="withdrawn.racing_reads")
     def racing_reads() -> Durable[int | str]:
@@ -120,7 +120,7 @@ def takes_foreign_id() -> Durable[Any]:
 
 
 def test_stranger_is_not_cancelled() -> None:
-    """A child call that is withdrawn before it was started cancels nobody who happens to have the child's id."""
+    """Withdrawing a child call before the child was started does not cancel a workflow that has the child's id."""
     desk = Desk(*EVERY, takes_foreign_id)
     desk.start(waiter(), "stranger")
     desk.start(takes_foreign_id())

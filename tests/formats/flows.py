@@ -149,7 +149,7 @@ def child(name: str) -> Durable[str]:
 
 @workflow(name="formats.family")
 def family() -> Durable[list[str]]:
-    """A child that was awaited and failed, one that is awaited, and two that were spawned."""
+    """A child that was awaited and failed, a child that is awaited, and two that were spawned."""
     cause = ""
     try:
         yield from failing_child()

@@ -1,4 +1,4 @@
-"""Everything that reaches a row, one example of each, as plain values: what `golden.json` pins.
+"""One example of everything that is stored in a row, as plain values: the contents of `golden.json`.
 
 `python -m tests.formats.golden` writes that file. Do it only for a format that was changed on purpose, together with a
 migration, and read the difference.
@@ -110,7 +110,7 @@ def formats() -> dict[str, Any]:
 
 
 def written(value: Any) -> Any:
-    """A value as it is after a way through JSON."""
+    """A value after a round trip through JSON."""
     return json.loads(json.dumps(value))
 
 

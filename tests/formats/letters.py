@@ -1,4 +1,4 @@
-"""One example of every message that goes from shard to shard: what `letters.json` pins.
+"""One example of every message between shards: the contents of `letters.json`.
 
 `python -m tests.formats.letters` writes that file. Do it only when a form was added or changed on purpose: letters that
 were written by the version before are read by this one.

@@ -41,7 +41,7 @@ async def opened(path: Path, clock: ManualClock) -> AsyncIterator[WorkflowEngine
 
 
 async def until(check: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until something is so. Only for writing a store: a test has something better to wait for."""
+    """Wait until a condition holds. Only for writing a store: a test has something better to wait for."""
     while True:
         with contextlib.suppress(WorkflowNotFound):
             if await check():
@@ -50,7 +50,7 @@ async def until(check: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def reached(engine: WorkflowEngine, id: str, *positions: str) -> None:
-    """Wait until a workflow stands at these positions."""
+    """Wait until a workflow waits at these positions."""
 
     async def is_there() -> bool:
         return {wait.position for wait in (await engine.runs.describe(id)).waits} == set(positions)
@@ -69,7 +69,7 @@ async def write(path: Path) -> None:
 
 
 async def write_waiting(engine: WorkflowEngine, clock: ManualClock) -> None:
-    """Workflows that wait for something."""
+    """Workflows that wait."""
     await engine.start(flows.asking(), id="asking")
     await reached(engine, "asking", "0")
     clock.advance(2)
@@ -103,7 +103,7 @@ async def write_waiting(engine: WorkflowEngine, clock: ManualClock) -> None:
 
 
 async def write_ended(engine: WorkflowEngine) -> None:
-    """Workflows that have ended, one way or another."""
+    """Workflows that have ended, in each way."""
     await (await engine.start(flows.sleeping(0), id="succeeded")).result()
     failing = await engine.start(flows.failing_child(), id="failed")
     with contextlib.suppress(WorkflowFailed):
@@ -120,7 +120,7 @@ async def write_ended(engine: WorkflowEngine) -> None:
 
 
 async def write_mail(engine: WorkflowEngine) -> None:
-    """Events that wait for somebody, that were taken, and that nobody took."""
+    """Events that wait for a workflow, that were taken, and that no workflow took."""
     await engine.send_event(go, "early", to="unborn", allow_unstarted=True)
     await engine.send_event(go, "kept", key="waiting-mail", to="waiting", event_id="formats-1")
     await engine.send_event(go, "untargeted", key="nobody")
@@ -134,7 +134,7 @@ async def write_mail(engine: WorkflowEngine) -> None:
 
 
 async def finish(path: Path) -> dict[str, Any]:
-    """What every workflow of a store comes to under the code of today, and what is left beside them."""
+    """How every workflow of a store ends under the code of today, and what is left beside them."""
     clock = ManualClock(FINISHED)
     async with opened(path, clock) as engine:
         before = {run.id: run.status.name for run in await engine.runs.list(limit=1000)}
@@ -154,7 +154,7 @@ async def finish(path: Path) -> dict[str, Any]:
 
 
 async def feed(engine: WorkflowEngine) -> None:
-    """Give everybody what they wait for."""
+    """Send every workflow what it waits for."""
     await engine.send_event(go, "one", to="waiting")
     await engine.send_event(go, "two", to="waiting", key="key")
     await engine.send_event(go, "r", to="branches", key="right")
@@ -174,7 +174,7 @@ async def feed(engine: WorkflowEngine) -> None:
 
 
 async def end_of(engine: WorkflowEngine, id: str, *, is_fed: bool = True) -> Any:
-    """The result of a workflow, or how it failed."""
+    """The result of a workflow, or its error."""
     if not is_fed:
         return [event.payload for event in await engine.events.list(to=id)]
     try:

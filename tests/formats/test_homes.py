@@ -1,4 +1,4 @@
-"""Where rows lie is a format: another hash would look for them in other shards."""
+"""The shard of a row is a format: another hash would look for rows in other shards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHARDS = (1, 2, 3, 16)
     ],
 )
 def test_home_of_a_workflow_is_pinned(text: str, homes: list[int]) -> None:
-    """The same id lives in the same shard for as long as there are stores."""
+    """An id lives in the same shard as long as there are stores."""
     assert [workflow_home(text, shards) for shards in SHARDS] == homes
 
 
@@ -30,7 +30,7 @@ def test_homes_of_schedules_and_events_are_pinned() -> None:
 
 
 def test_key_tells_its_shard() -> None:
-    """Also that of a schedule, which lies below zero. With one shard everything is at home."""
+    """This includes schedules, whose keys are negative. With one shard every row is at home."""
     assert [key_home(key, 3) for key in (0, 1, 5, 3 * 10**12 + 2, -7)] == [0, 1, 2, 2, 1]
     assert Shard().owns_key(7)
     assert Shard().owns_workflow("anything")

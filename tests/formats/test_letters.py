@@ -25,7 +25,7 @@ def test_message_comes_back_as_it_was(message: messages.Message) -> None:
 
 
 def test_every_message_travels_or_is_about_an_own_wait() -> None:
-    """A new message gets a line in one of the two tables, and an example."""
+    """A new message needs a line in one of the two tables, and an example."""
     kinds = set(typing.get_args(messages.Message))
     travelling = set(LETTERS.values())
     assert travelling | OWN == kinds
@@ -34,7 +34,7 @@ def test_every_message_travels_or_is_about_an_own_wait() -> None:
 
 
 def test_forms_are_pinned() -> None:
-    """A letter that was written before an upgrade is read after it."""
+    """A letter that was written before an upgrade can be read after it."""
     assert forms() == json.loads(GOLDEN.read_text())
 
 
@@ -47,7 +47,7 @@ def test_forms_are_pinned() -> None:
         ("nothing", CodecError),
     ],
 )
-def test_letter_that_nobody_can_read(text: str, error: type[Exception]) -> None:
+def test_unreadable_letter(text: str, error: type[Exception]) -> None:
     """It is refused with an error that says so, and no class is looked up."""
     with pytest.raises(error):
         read_message(text)

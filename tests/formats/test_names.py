@@ -1,4 +1,4 @@
-"""The names under which our own classes are stored never change, and the paths of earlier stores are read."""
+"""The names under which our own classes are stored never change, and the paths of earlier stores can be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import durable
 from durable.model.exceptions.stored_names import stored_class, stored_name
 
-# A line for each class: the name under which it is stored, and the path that earlier stores have. Lines are only added.
+# For each class its stored name, and its path in earlier stores. Lines are only added.
 LINES = Path(__file__).with_name("names.txt").read_text().splitlines()
 PAIRS = [(name, path) for name, _, path in (line.partition(" ") for line in LINES)]
 
@@ -24,7 +24,7 @@ def test_stored_name_is_pinned(name: str, path: str) -> None:
 
 
 def test_every_public_error_and_enum_has_a_stored_name() -> None:
-    """A new class gets a line in `stored_names` and here before a row has it."""
+    """A new class needs a line in `stored_names` and here before any row has it."""
     public = {name: getattr(durable, name) for name in durable.__all__}
     kinds = (BaseException, enum.Enum)
     stored = {f"durable.{name}" for name, cls in public.items() if isinstance(cls, type) and issubclass(cls, kinds)}
@@ -32,7 +32,7 @@ def test_every_public_error_and_enum_has_a_stored_name() -> None:
 
 
 def test_class_of_a_user_is_stored_under_its_path() -> None:
-    """So is one that has the name of one of ours."""
+    """So is a class that has the name of one of ours."""
 
     class TimedOut(Exception):
         """Not ours."""

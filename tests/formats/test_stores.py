@@ -1,4 +1,4 @@
-"""Stores that earlier versions have written open, and every workflow in them finishes as it would have."""
+"""Stores written by earlier versions open, and every workflow in them finishes as it would have."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ EXPECTED = json.loads(STORES.joinpath("expected.json").read_text())
 
 @pytest.mark.parametrize("store", sorted(STORES.glob("*.db")), ids=lambda store: store.stem)
 async def test_old_store_is_finished(store: Path, tmp_path: Path) -> None:
-    """Each run has the result, the error or the history that it would have had under the code that began it."""
+    """Each run has the result, the error or the history that the code which began it would have produced."""
     copy = tmp_path / "store.db"
     shutil.copy(store, copy)
     ends = await finish(copy)
-    # Compared as text that was read back: tuples are lists there.
+    # Compared as text after a round trip: tuples are lists there.
     assert json.loads(json.dumps(ends)) == EXPECTED
 
 
 @pytest.mark.parametrize("store", sorted(STORES.glob("*.db")), ids=lambda store: store.stem)
 def test_store_is_as_old_as_its_name_says(store: Path) -> None:
-    """Nobody has opened a kept store in place, which would have migrated it."""
+    """No kept store was opened in place, which would have migrated it."""
     with closing(sqlite3.connect(f"file:{store}?mode=ro&immutable=1", uri=True)) as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
     assert store.stem == f"schema-{version}"
@@ -45,7 +45,7 @@ CAUSES = {
 
 @pytest.mark.parametrize(("reason", "cause"), CAUSES.items())
 def test_cause_of_a_cancel_is_read_off_its_reason_once(tmp_path: Path, reason: str, cause: str) -> None:
-    """Up to schema version 7 only the words said why a child was cancelled; the migration stores it."""
+    """Up to schema version 7 only the reason said why a child was cancelled; the migration stores the cause."""
     copy = tmp_path / "store.db"
     shutil.copy(STORES / "schema-7.db", copy)
     with closing(sqlite3.connect(copy)) as connection, connection:

@@ -1,4 +1,4 @@
-"""Everything that a caller can ask, be answered and be refused with travels, and its form is pinned."""
+"""Every request, answer and refusal can be sent, and its form is pinned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ERRORS = pytest.mark.parametrize("kind", public_errors(), ids=lambda kind: kind.
 
 
 def all_operations() -> set[type[Operation[Any]]]:
-    """Every operation that any module of the engine defines."""
+    """Every operation defined in a module of the engine."""
     for module in pkgutil.walk_packages(durable.engine.__path__, "durable.engine."):
         importlib.import_module(module.name)
     bases = (Operation, OfWorkflow, OfSchedule)
@@ -37,7 +37,7 @@ def over_the_wire(form: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_every_operation_travels_or_is_the_engine_s_own() -> None:
-    """A new operation gets a line in one of the two tables, and no operation stands in both."""
+    """A new operation needs a line in one of the two tables, and no operation is in both."""
     travelling = set(wire.OPERATIONS.values())
     assert travelling | wire.OWN == all_operations()
     assert not travelling & wire.OWN
@@ -45,7 +45,7 @@ def test_every_operation_travels_or_is_the_engine_s_own() -> None:
 
 
 def test_every_form_has_an_example() -> None:
-    """Of each operation, with a reply of each type that it promises, and of each public error."""
+    """There is an example of each operation, with a reply of each promised type, and of each public error."""
     assert list(wire.OPERATIONS) == NAMES
     for operation, replies in EXAMPLES:
         promised = wire.reply_type(type(operation))
@@ -56,13 +56,13 @@ def test_every_form_has_an_example() -> None:
 
 @pytest.mark.parametrize("name", sorted(PINNED))
 def test_form_is_pinned(name: str) -> None:
-    """A change here must be understood by engines and clients of the version before."""
+    """A change here must be readable by engines and clients of the version before."""
     assert json.loads(json.dumps(forms()[name])) == PINNED[name]
 
 
 @pytest.mark.parametrize(("operation", "replies"), EXAMPLES, ids=NAMES)
 def test_operation_and_replies_come_back(operation: Operation[Any], replies: tuple[Any, ...]) -> None:
-    """They are read as what they were, and with fields that a newer version has added, too."""
+    """They are read back unchanged, also with fields that a newer version has added."""
     form = over_the_wire(wire.write_operation(operation))
     assert wire.read_operation(form) == operation
     assert wire.read_operation({**form, "trace": "x", "fields": {**form["fields"], "newer": [1]}}) == operation
@@ -91,7 +91,7 @@ def test_error_comes_back_as_itself(kind: type[BaseException]) -> None:
     [(None, None), (int, "int"), (list[int], "list[int]"), (Literal["x" * 500], f"typing.Literal['{'x' * 184}")],
 )
 def test_type_of_a_payload_travels_as_its_name(kind: Any, name: str | None) -> None:
-    """It is shown and never looked up, so what arrives is the name; passed on, it stays the same."""
+    """It is shown and never looked up, so only its name arrives; passed on, it stays the same."""
     sent = SendEvent(name="paid", payload="5", payload_type=kind)
     for _ in range(2):
         form = over_the_wire(wire.write_operation(sent))
@@ -110,7 +110,7 @@ def refused_with(form: Any) -> BaseException:
 
 
 def test_unknown_error_arrives_as_remote_error() -> None:
-    """So does one of a user, of another version, and a name of ours that is no error; no class is looked up."""
+    """So does a user's error, one of another version, or a name of ours that is not an error; no class is looked up."""
     for name in ("durable.Newer", "builtins.KeyboardInterrupt", "durable.FailedUndo", "os.system"):
         error = refused_with({"name": name, "message": "why", "fields": {"size": 5}, "newer": 1})
         assert isinstance(error, RemoteError)
@@ -124,7 +124,7 @@ def test_unknown_error_arrives_as_remote_error() -> None:
 
 
 def test_error_of_a_user_is_told_by_name_and_message() -> None:
-    """Its fields stay where its class is, also of a class that derives from one of ours."""
+    """Its fields are kept where its class is loaded, also for a subclass of one of ours."""
 
     class Declined(PauseExpired):
         """Not ours."""
@@ -135,7 +135,7 @@ def test_error_of_a_user_is_told_by_name_and_message() -> None:
 
 
 def test_the_two_outside_the_tree_travel_too() -> None:
-    """A cancellation keeps its reason, and a bug of ours what it says."""
+    """A cancellation keeps its reason, and a bug of ours its message."""
     cancelled = refused_with(wire.write_error(Cancelled("enough"))["error"])
     assert isinstance(cancelled, Cancelled)
     assert cancelled.reason == "enough"

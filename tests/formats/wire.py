@@ -1,4 +1,4 @@
-"""One example of everything that travels: what `wire.json` pins.
+"""One example of everything that is sent between processes: the contents of `wire.json`.
 
 `python -m tests.formats.wire` writes that file. Do it only when a form was added or changed on purpose, and read the
 difference: engines and clients of the version before must still understand it.
@@ -85,7 +85,7 @@ SEND = ops.SendEvent(
     event_id="e-1", payload_type=datetime,
 )  # fmt: skip
 
-# Every operation that a caller can make, each with a reply of every type that it may have.
+# Every operation that a caller can make, each with a reply of every type it may have.
 EXAMPLES: tuple[tuple[ops.Operation[Any], tuple[Any, ...]], ...] = (
     (START, (WORKFLOW,)),
     (SEND, (Delivered(("w", "v")), Queued())),

@@ -1,7 +1,7 @@
 """A coordinator in this thread over a real SQLite file, and a count of all the work that it makes.
 
 What is counted does not depend on the machine: statements (`executemany` counts one a row), steps of SQLite's virtual
-machine, commits, rows recorded, replays, and calls into the loop. Activities answer when they are told to.
+machine, commits, rows recorded, replays, and calls into the loop. Activities answer when the test says so.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ EVERY: list[WorkflowDef[..., Any]] = [ten, one, waiter, sleeper]
 
 @attrs.define
 class Work:
-    """What was counted."""
+    """The counted work."""
 
     statements: Counter[str] = attrs.field(factory=Counter)
     vm_steps: int = 0
@@ -85,7 +85,7 @@ class Work:
 
 
 class CountingBackend(SqliteBackend):
-    """Counts into whatever `work` is at the moment."""
+    """Adds to the current `work`."""
 
     work = Work()
 
@@ -117,7 +117,7 @@ class CountingBackend(SqliteBackend):
 
 @attrs.define(eq=False)
 class Counted:
-    """The coordinator, its clock, and the activities that it has asked for."""
+    """The coordinator, its clock, and the activities that it has handed out."""
 
     file: Path
     config: EngineConfig = attrs.field(factory=EngineConfig)
@@ -142,20 +142,20 @@ class Counted:
         self.running += [effect for effect in release.activities if isinstance(effect, RunActivity)]
 
     def open(self) -> Work:
-        """Start, and what that took."""
+        """Start; return the work of that."""
         work = self._begin()
         self.coordinator.open("counted")
         self._work_off()
         return work
 
     def close(self) -> None:
-        """Stop in order."""
+        """Stop cleanly."""
         self._begin()
         self.coordinator.stop()
         self.coordinator.run()
 
     def do(self, *operations: Operation[Any]) -> Work:
-        """Have some operations done at once, and everything that follows and is due; what that took."""
+        """Handle some operations in one batch, and everything that follows or is due; return the work of that."""
         work = self._begin()
         for operation in operations:
             self.coordinator.submit(Envelope(operation, lambda: None))
@@ -167,11 +167,11 @@ class Counted:
         return self.do(*(_start(call, f"{prefix}{number}") for number, call in enumerate(calls)))
 
     def answer(self) -> Work:
-        """All activities that were asked for come back at once."""
+        """Answer all activities at once."""
         work = self._begin()
         running, self.running = deque(self.running), []
         while running:
-            # Gone with its answer, as it is in the loop.
+            # Dropped with its answer, as in the loop.
             effect = running.popleft()
             value = effect.args[0] + 1
             self.coordinator.submit(

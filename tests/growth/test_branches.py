@@ -1,4 +1,4 @@
-"""How much work many branches of one body make, counted in calls: twice as many branches, twice as many calls."""
+"""The work of many branches in one body, counted in calls: twice as many branches, twice as many calls."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class Calls:
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the coordinators of this file know its workflow."""
+    """Register the workflow with the coordinators of this file."""
     monkeypatch.setattr(counted, "EVERY", [*counted.EVERY, branches])
 
 
 def fail_all(made: Counted) -> None:
-    """All activities that were asked for fail, and begin again when their time has come."""
+    """Let all activities fail, and begin again when their time has come."""
     error = ValueError("no")
     running, made.running = made.running, []
     for run in running:
@@ -79,7 +79,7 @@ def fail_all(made: Counted) -> None:
 
 
 def calls_of(file: Path, name: str, count: int) -> int:
-    """How many calls it takes to bring so many branches to their ends."""
+    """How many calls it takes until this many branches have ended."""
     made, calls = Counted(file), Calls()
     made.open()
     sys.setprofile(calls)

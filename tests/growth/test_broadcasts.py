@@ -1,4 +1,4 @@
-"""What a broadcast costs does not depend on how many are kept, nor on how many its subscribers have taken."""
+"""The cost of a broadcast does not depend on how many are kept, nor on how many its subscribers have taken."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def subscriber(only_new: bool = False) -> Durable[None]:
 
 @workflow(name="growth.rounds")
 def rounds(number: int, key: str = "") -> Durable[None]:
-    """Takes one broadcast in each round, perhaps each under a key of its own."""
+    """Takes one broadcast in each round, perhaps each under its own key."""
     yield from news.wait(key=f"{key}{number}" if key else None)
     raise rounds.continue_as(number + 1, key)
 
@@ -50,7 +50,7 @@ def _assert_same(small: Work, great: Work) -> None:
 
 @pytest.mark.parametrize("only_new", [False, True])
 def test_broadcast_does_not_read_what_is_kept(counted: Counted, only_new: bool) -> None:
-    """Subscribers that have come past hundreds of broadcasts find the next one without reading those before it."""
+    """Subscribers that have passed hundreds of broadcasts find the next one without reading those before it."""
     counted.start(subscriber(only_new) for _ in range(SUBSCRIBERS))
     _broadcast(counted)
     small = _broadcast(counted)
@@ -71,7 +71,7 @@ def test_newcomer_of_new_events_does_not_read_what_is_kept(counted: Counted) -> 
 
 @pytest.mark.parametrize("key", ["", "k"])
 def test_rounds_do_not_grow(counted: Counted, key: str) -> None:
-    """A workflow that takes a broadcast in every round is as large and as quick after hundreds of rounds."""
+    """A workflow that takes a broadcast in every round is as small and as fast after hundreds of rounds."""
     counted.start([rounds(0, key)])
     works = [_broadcast(counted, f"{key}{number}" if key else "") for number in range(300)]
     _assert_same(works[2], works[-1])

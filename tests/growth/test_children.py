@@ -1,4 +1,4 @@
-"""How much work spawned children, progress and watchers make, and that nobody else pays for them."""
+"""The work of spawned children, progress and watchers, and that other workflows pay nothing for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def spawner(count: int) -> Durable[None]:
 
 @workflow(name="growth.teller")
 def teller(start: int) -> Durable[int]:
-    """Ten steps in a row, each told three times."""
+    """Ten steps in a row, each published three times."""
     for number in range(10):
         for part in range(3):
             publish([number, part])
@@ -48,17 +48,17 @@ def test_spawning_is_one_commit(counted: Counted) -> None:
 
 
 def test_end_of_a_child_leaves_its_parent_alone(counted: Counted) -> None:
-    """A child that nobody waits for ends without its parent being read or replayed, however many there are."""
+    """A child whose result is not awaited ends without its parent being read or replayed, however many there are."""
     counted.start([spawner(CHILDREN)])
     for number in range(CHILDREN):
         ended = counted.do(SendEvent(name=go.name, payload="1", to=f"w0/{number}"))
-        # The child is rebuilt, because there is room for one body, and the parent is not.
+        # The child is rebuilt, because there is room for only one body; the parent is not.
         assert (ended.commits, ended.replays) == (1, 1)
     counted.close()
 
 
 def test_progress_costs_a_row_and_no_commit(counted: Counted) -> None:
-    """Progress is one statement in the commit of its step, however often it is published in it."""
+    """Progress is one statement in the commit of its step, however often the step publishes."""
     plain = counted.start([ten(1)], "plain-")
     tellers = counted.start([teller(1)], "told-")
     assert tellers.commits == plain.commits == 1
@@ -72,7 +72,7 @@ def test_progress_costs_a_row_and_no_commit(counted: Counted) -> None:
 
 
 def test_watchers_cost_nothing_while_they_wait(counted: Counted) -> None:
-    """A step of a workflow that nobody watches takes what it took, with many watchers of others."""
+    """A step of a workflow without watchers costs the same, however many watchers other workflows have."""
     counted.start((waiter() for _ in range(CHILDREN)), "watched-")
     counted.start([ten(1)])
     before = counted.answer()

@@ -1,4 +1,4 @@
-"""How much work each thing makes, counted and not timed: more of it is a regression on every machine."""
+"""The work of each operation, counted and not timed: more of it is a regression on every machine."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def spent(work: Work) -> tuple[int, int, int, int]:
 
 
 def test_steps_share_their_commits(make: Callable[..., Counted]) -> None:
-    """A hundred workflows that go step by step take one commit and one call into the loop for each step of them all."""
+    """A hundred workflows in lockstep take one commit and one call into the loop for each common step."""
     counted = make()
     counted.open()
     begun = counted.start(ten(number) for number in range(100))
     assert spent(begun) == (1, 1, 100, 0)
-    # One look for all ids and, once in the life of an engine, for events that were sent before their workflow.
+    # One read for all ids and, once in the life of an engine, one for events sent before their workflow.
     assert begun.statements == {
         "SELECT json_each": 1, "SELECT pending_event": 1, "BEGIN": 1, "UPDATE meta": 1, "INSERT workflow": 100,
         "COMMIT": 1,
@@ -57,7 +57,7 @@ def test_steps_share_their_commits(make: Callable[..., Counted]) -> None:
 
 
 def test_one_alone(make: Callable[..., Counted]) -> None:
-    """A workflow with one step takes two commits and three calls into the loop, the answer to its caller included."""
+    """A workflow with one step takes two commits and three calls into the loop, including the answer to its caller."""
     counted = make()
     counted.open()
     counted.start([waiter()], "first-")
@@ -89,7 +89,7 @@ def test_an_event_that_ends_a_workflow_is_one_commit(make: Callable[..., Counted
 
 @pytest.mark.parametrize(("loaded", "replays", "reads"), [(5_000, 0, 0), (1, 999, 4)])
 def test_sleepers_that_are_due_at_once(make: Callable[..., Counted], loaded: int, replays: int, reads: int) -> None:
-    """A thousand of them wake in twenty commits; one that is not in memory is read by four questions and replayed."""
+    """A thousand sleepers wake in twenty commits; one that is not in memory is read by four queries and replayed."""
     counted = make(max_loaded_workflows=loaded)
     counted.open()
     counted.start(sleeper() for _ in range(1_000))
@@ -101,7 +101,7 @@ def test_sleepers_that_are_due_at_once(make: Callable[..., Counted], loaded: int
 
 
 def test_start_up_does_not_grow_with_what_sleeps(make: Callable[..., Counted]) -> None:
-    """To open a store with many suspended workflows takes what it takes with few."""
+    """Opening a store with many suspended workflows costs the same as with few."""
     few = _open_with(make, 100)
     many = _open_with(make, 1_000)
     assert few.statements == many.statements
@@ -140,7 +140,7 @@ def _run_ten(counted: Counted, prefix: str) -> Work:
 
 
 def test_replay_reads_a_history_once(make: Callable[..., Counted]) -> None:
-    """A workflow that comes back after a restart is read by a few questions, however long its history is."""
+    """A workflow is rebuilt after a restart with a few queries, however long its history is."""
     counted = make()
     counted.open()
     counted.start([ten(1)])

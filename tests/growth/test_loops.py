@@ -1,4 +1,4 @@
-"""How much work a round of a loop makes, and that it does not grow with the rounds before it."""
+"""The work of one round of a loop, which does not grow with the rounds before it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def draining(left: int) -> Durable[Continue[int] | Break[None]]:
 
 @workflow(name="growth.stepper")
 def stepper() -> Durable[int]:
-    """Rounds without an end in sight."""
+    """Rounds without end."""
     return (yield from loop(stepping, 0, keep=KEEP))
 
 
@@ -69,13 +69,13 @@ def test_round_is_one_commit(counted: Counted) -> None:
 
 
 def test_round_does_not_grow_with_the_rounds_before_it(counted: Counted) -> None:
-    """The hundreds take what the tens took, in memory and after it was let go of and had to be replayed."""
+    """Hundreds of rounds cost as much as tens, in memory and after an eviction and a replay."""
     counted.start([stepper()])
     taken: dict[int, tuple[Work, Work]] = {}
     for number in range(1, MANY + 1):
         plain = counted.answer()
         if number in (10, MANY):
-            # Another workflow takes the room, so that the next answer finds no body.
+            # Another workflow takes the room, so that the next answer finds no body in memory.
             counted.start([drainer(1)], f"other-{number}-")
             taken[number] = (plain, counted.answer())
     few, many = taken[10], taken[MANY]
@@ -87,7 +87,7 @@ def test_round_does_not_grow_with_the_rounds_before_it(counted: Counted) -> None
 
 
 def test_pending_events_cost_the_same_each(counted: Counted) -> None:
-    """A round for each of many events that lie there already: twice as many take twice as much, in one commit."""
+    """With a round for each pending event, twice as many events take twice the work, in one commit."""
     spent: list[Work] = []
     for number, count in enumerate((200, 400)):
         counted.start([drainer(count)], f"drain-{number}-")

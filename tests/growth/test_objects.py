@@ -1,6 +1,6 @@
-"""How many objects the garbage collector comes by: one more for every step or every body is a regression.
+"""How many objects the garbage collector tracks: one more for every step or every body is a regression.
 
-Counted and not timed. With a thousand workflows at once the collector took a fifth of all time before this was counted.
+Counted and not timed. Before this was counted, the collector took a fifth of all time with a thousand workflows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MANY = 300
 
 @pytest.fixture
 def counted(tmp_path: Path) -> Iterator[Counted]:
-    """A coordinator that has everything in memory which it makes once, and a collector that stands still."""
+    """A coordinator that has created all its lasting objects, and a stopped collector."""
     counted = Counted(tmp_path / "store.db")
     counted.open()
     counted.start([waiter(), ten(0)], "first-")
@@ -32,24 +32,24 @@ def counted(tmp_path: Path) -> Iterator[Counted]:
 
 
 def test_a_body_that_waits_is_few_objects(counted: Counted) -> None:
-    """A workflow in memory is its record, its session, its body and its wait; nothing that is empty is kept for it."""
+    """A workflow in memory is its record, session, body and wait; empty containers are not kept for it."""
     before = _objects()
     counted.start((waiter() for _ in range(MANY)), "many-")
     gc.collect()
     each = (_objects() - before) / MANY
-    # A handful of objects more or less are not of these workflows.
+    # A handful of objects more or less do not belong to these workflows.
     assert round(each) <= 15
 
 
 def test_a_step_adds_few_objects(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a step adds until its batch is committed is its entry and the next activity; the answer is gone by then."""
+    """A step adds its entry and the next activity until its batch is committed; the answer is gone by then."""
     counted.start((ten(number) for number in range(MANY)), "many-")
     counted.answer()
     added: list[float] = []
     commit = counted.backend.commit
 
     def counting_commit(batch: Batch) -> None:
-        # The count of the youngest generation: what was made, less what is gone.
+        # The count of the youngest generation: allocated less freed.
         added.append((gc.get_count()[0] - before) / len(batch.history))
         commit(batch)
 
@@ -62,5 +62,5 @@ def test_a_step_adds_few_objects(counted: Counted, monkeypatch: pytest.MonkeyPat
 
 
 def _objects() -> int:
-    """A number and not the objects: nobody wants to read all of them should the test fail."""
+    """Compares numbers and not objects: a failure would print them all."""
     return len(gc.get_objects())

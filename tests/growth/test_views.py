@@ -1,4 +1,4 @@
-"""What looking costs: a description reads no history that it does not need, a list asks twice however long it is."""
+"""The cost of queries: a description does not read the history, a list takes two queries however long it is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def counted(tmp_path: Path) -> Iterator[Counted]:
 
 
 def test_describing_a_body_in_memory_reads_no_history(counted: Counted) -> None:
-    """The length is counted by the store; the entries stay where they are, while it runs and after its end."""
+    """The store counts the entries without reading them, while the workflow runs and after its end."""
     counted.start([ten(1)])
     for _ in range(9):
         counted.answer()
@@ -34,7 +34,7 @@ def test_describing_a_body_in_memory_reads_no_history(counted: Counted) -> None:
 
 
 def test_a_list_asks_twice_however_long_it_is(counted: Counted) -> None:
-    """Parents and progress of a whole page come with one more question, and an empty page takes none."""
+    """Parents and progress of a whole page take one more query, and an empty page takes none."""
     counted.start([waiter() for _ in range(100)])
     counted.start([one(1)], "other")
     for limit, statements in ((1, 2), (100, 2)):

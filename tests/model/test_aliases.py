@@ -1,4 +1,4 @@
-"""Aliases, types of pydantic and secrets as annotations; and what is said of those that cannot be stored."""
+"""Aliases, types of pydantic and secrets as annotations; and the errors for those that cannot be stored."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ CAT, DOG = Cat(), Dog(name="Rex")
     (list[pydantic.HttpUrl | None], [None, pydantic.HttpUrl("https://a.b/c")]),
 ], ids=str)  # fmt: skip
 def test_alias_is_what_it_stands_for(annotation: Any, value: Any) -> None:
-    """An alias works wherever a type does, also generic, nested, in fields and of itself; as do pydantic's types."""
+    """An alias works wherever a type does, also generic, nested, in fields and recursive; so do pydantic's types."""
     coder = CODEC.coder(annotation, "here")
     text, back = coder.pack(value)
     assert back == value
@@ -116,7 +116,7 @@ def test_alias_is_what_it_stands_for(annotation: Any, value: Any) -> None:
 
 
 def test_alias_of_an_unknown_name_is_refused() -> None:
-    """An alias with a name in it that does not exist says where, and what is missing."""
+    """For an alias with an undefined name in it, the error names the place and the missing name."""
     broken = TypeAliasType("broken", "list[Missing]")  # type: ignore[name-defined]  # noqa: F821
     with pytest.raises(CodecError, match=r"here: broken cannot be stored: NameError: .*Missing"):
         CODEC.coder(broken, "here")
@@ -154,7 +154,7 @@ LOGIN = Login(user="ann", password="hush")  # type: ignore[arg-type]
     (list[Login], [LOGIN]), (Logins, Logins([LOGIN])), (dict[str, Login], {"a": LOGIN}), (pydantic.SecretStr, "hush"),
 ], ids=str)  # fmt: skip
 def test_secret_is_refused_with_the_way_out(annotation: Any, value: Any) -> None:
-    """It is said where, that secrets cannot be stored, and what to pass instead; the secret itself is not shown."""
+    """The error says where, that secrets cannot be stored, and what to pass instead; it does not show the secret."""
 
     def log_in(login: Any) -> None: ...
 
@@ -169,24 +169,24 @@ def test_secret_is_refused_with_the_way_out(annotation: Any, value: Any) -> None
 
 
 def test_model_without_its_secret_is_stored() -> None:
-    """A field for a secret that is empty stops nobody."""
+    """An empty field for a secret can be stored."""
     assert CODEC.coder(Login, "here").pack(Login(user="ann"))[1] == Login(user="ann")
 
 
 class Strange:
-    """A class that nobody knows."""
+    """A class that no converter supports."""
 
 
 @dataclasses.dataclass
 class Holder:
-    """A class with a field that nobody knows."""
+    """A class with a field of an unsupported class."""
 
     strange: Strange
 
 
 @pytest.mark.parametrize("annotation", [Strange, list[Strange], Holder, dict[str, Holder | None], Any])
 def test_unknown_type_is_named_with_the_way_out(annotation: Any) -> None:
-    """Function, parameter, type and cure are named, and never the libraries underneath."""
+    """The error names function, parameter, type and fix, and never the libraries underneath."""
 
     def send(what: Any) -> None: ...
 

@@ -21,7 +21,7 @@ LAST = datetime.max.replace(tzinfo=timezone.utc)
 
 
 class Vague(tzinfo):
-    """A zone that does not know its offset."""
+    """A zone without an offset."""
 
     def __repr__(self) -> str:
         return "Vague()"
@@ -50,7 +50,7 @@ class Vague(tzinfo):
     ids=str,
 )
 def test_instants_are_microseconds(value: datetime, micros: int) -> None:
-    """An aware datetime is so many microseconds after 1970 in UTC, whatever its zone."""
+    """An aware datetime becomes its microseconds since 1970 in UTC, whatever its zone."""
     assert from_datetime("until", value) == micros
     assert to_datetime(micros).tzinfo is timezone.utc
 
@@ -82,7 +82,7 @@ def test_instants_must_be_aware_datetimes(value: Any) -> None:
     ids=repr,
 )  # fmt: skip
 def test_durations_are_microseconds(value: Any, micros: int) -> None:
-    """A timedelta or a number of seconds is so many whole microseconds."""
+    """A timedelta or a number of seconds becomes whole microseconds."""
     assert from_duration("limit", value) == micros
     assert type(from_duration("limit", value)) is int
 
@@ -94,7 +94,7 @@ def test_durations_are_microseconds(value: Any, micros: int) -> None:
     ids=repr,
 )  # fmt: skip
 def test_durations_must_be_finite_and_not_negative(value: Any) -> None:
-    """What is negative, not finite, or longer than the calendar is refused by name."""
+    """A duration that is negative, not finite, or longer than the calendar is refused by name."""
     with pytest.raises(InvalidValue, match=r"^limit"):
         from_duration("limit", value)
 

@@ -109,7 +109,7 @@ CALLS: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("fn", "args", "kwargs", "text"), CALLS)
 def test_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], text: str) -> None:
-    """Arguments are stored by name with the defaults, and come back so that the call means the same."""
+    """Arguments are stored by name with the defaults, and the call that is read back means the same."""
     coder = CODEC.function(fn, "activity f")
     coder.check(args, kwargs)
     assert coder.pack_arguments(args, kwargs) == text
@@ -139,7 +139,7 @@ def test_newer_code_older_call() -> None:
     (f'{{"order":{ORDER_TEXT},"count":"x"}}', "parameter 'count'"), ("\ud800", "JSON"),
 ])  # fmt: skip
 def test_stored_arguments_that_do_not_fit(text: str, says: str) -> None:
-    """A stored call that the function of today cannot take is a `CodecError` that names the place."""
+    """A stored call that no longer fits its function is a `CodecError` that names the place."""
     with pytest.raises(CodecError, match="workflow checkout") as caught:
         CODEC.function(simple, "workflow checkout").unpack_arguments(text)
     assert says in str(caught.value)
@@ -166,7 +166,7 @@ def test_check_refuses(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: di
 
 
 def test_copies_share_nothing() -> None:
-    """Arguments that can change are copied; constants are handed on as they are."""
+    """Mutable arguments are copied; constants are passed on as they are."""
     coder = CODEC.function(bare, "f")
     value = [1, [2]]
     (copied, default), _ = coder.copy_arguments((value,), {})
@@ -180,7 +180,7 @@ def test_copies_share_nothing() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, "\ud800", b"", object()])
 def test_copy_refuses(value: Any) -> None:
-    """The quick way of copying lets nothing pass that cannot be stored."""
+    """The fast way of copying does not accept anything that cannot be stored."""
     with pytest.raises(CodecError, match="parameter 'a'"):
         CODEC.function(bare, "f").copy_arguments((value,), {})
 
@@ -191,7 +191,7 @@ def test_copy_refuses(value: Any) -> None:
     (nothing, None, "null"), (max, 5, "5"), (Callables(DAY).method, DAY, '"2024-01-01"'),
 ])  # fmt: skip
 def test_result(fn: Callable[..., Any], value: Any, text: str) -> None:
-    """The result is coded by what the function returns in the end, whatever kind of function it is."""
+    """The result is coded by the final return type, whatever kind of function it is."""
     coder = CODEC.function(fn, "activity f").result
     assert coder.where == "activity f: result"
     assert coder.pack(value) == (text, value)
@@ -199,7 +199,7 @@ def test_result(fn: Callable[..., Any], value: Any, text: str) -> None:
 
 
 def test_annotations_that_cannot_be_used() -> None:
-    """Annotations are looked at when they are needed, and one that is no use is reported with the function."""
+    """Annotations are read when they are needed, and a useless one is reported with its function."""
     coder = CODEC.function(unresolvable, "activity f")
     coder.check((1,), {})
     with pytest.raises(CodecError, match="activity f: its annotations cannot be resolved: NameError"):
@@ -209,7 +209,7 @@ def test_annotations_that_cannot_be_used() -> None:
 
 
 def test_coders_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coders are made once for each annotation or function and name, and not kept without bound."""
+    """Coders are cached for each annotation or function and name, within a bound."""
     codec = Codec()
     assert codec.coder(list[int], "a") is codec.coder(list[int], "a")
     assert codec.coder(list[int], "a") is not codec.coder(list[int], "b")
@@ -235,7 +235,7 @@ BAD_TEXTS: list[Any] = [
 @pytest.mark.parametrize("annotation", [Order, date | Order, dict[int, Order], list[Order], tuple[int, Order], bytes])
 @pytest.mark.parametrize("text", BAD_TEXTS)
 def test_bad_texts(annotation: Any, text: Any) -> None:
-    """A stored text that is no such value is a `CodecError`, unless the value is an empty collection."""
+    """A stored text that does not fit is a `CodecError`, unless the value is an empty collection."""
     coder = CODEC.coder(annotation, "here")
     if (annotation, text) in ((dict[int, Order], "{}"), (list[Order], "[]")):
         assert not coder.unpack(text)
@@ -255,13 +255,13 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_extra_fields_are_ignored() -> None:
-    """Data of an older class with a field more is read by the class of today."""
+    """Data of an older class with an additional field is read by the class of today."""
     assert CODEC.coder(Order, "").unpack('{"id":1,"day":"2024-01-01","gone":1}') == Order(1, DAY)
 
 
 @attrs.define
 class Basket:
-    """Something that can change."""
+    """A mutable value."""
 
     items: list[int] = attrs.field(factory=list)
 
@@ -280,7 +280,7 @@ def odd_defaults(
 
 
 def test_default_that_cannot_be_stored_is_fresh() -> None:
-    """A default that can change is not shared between calls; a marker, and what has no copy, stays the same object."""
+    """A mutable default is not shared between calls; a marker, or what cannot be copied, stays the same object."""
     coder = Codec().function(odd_defaults, "odd")
     reads: tuple[Callable[[], Any], ...] = (
         lambda: coder.unpack_arguments("{}"),

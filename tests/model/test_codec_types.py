@@ -220,7 +220,7 @@ def test_survives(annotation: Any, value: Any) -> None:
     (set[float], {1}, {1.0}), (dict[int, int], {True: 1}, {1: 1}),
 ])  # fmt: skip
 def test_promotes(annotation: Any, value: Any, expected: Any) -> None:
-    """A narrower number given for a wider one comes back as the wider one, as typing allows."""
+    """A narrower number comes back as the wider annotated type, as typing allows."""
     assert difference(expected, round_trip(annotation, value)) is None
 
 
@@ -283,7 +283,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
 
 @pytest.mark.parametrize(("annotation", "value", "says"), REFUSED, ids=range(len(REFUSED)))
 def test_refused(annotation: Any, value: Any, says: str) -> None:
-    """A value that would come back as another one is refused with a short text that says why and where."""
+    """A value that would come back different is refused with a short text that says why and where."""
     with pytest.raises(CodecError) as caught:
         CODEC.coder(annotation, "activity a: result").pack(value)
     assert caught.value.where == "activity a: result"

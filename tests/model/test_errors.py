@@ -1,4 +1,4 @@
-"""Errors: one tree, fields that stay, and messages that say something."""
+"""Errors: one tree, fields that stay, and useful messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVERY = pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
 
 
 def fields_of(cls: Any) -> tuple[Any, ...]:
-    """The fields of an error; those without any say what they want to say."""
+    """The fields of an error; those without fields take a message."""
     return tuple(attrs.fields(cls)) if attrs.has(cls) else ()
 
 
@@ -45,7 +45,7 @@ def made(cls: type[BaseException]) -> BaseException:
 
 @EVERY
 def test_error_stands_in_the_tree(cls: type[BaseException]) -> None:
-    """Every error is a DurableError, except a bug of ours and what no `except Exception` may swallow."""
+    """Every error is a DurableError, except a bug of ours and those that no `except Exception` may swallow."""
     assert issubclass(cls, DurableError) == (cls not in OUTSIDE)
     assert issubclass(cls, Exception) == (cls not in (Cancelled, SessionClosed))
 
@@ -61,7 +61,7 @@ def test_error_says_what_happened(cls: type[BaseException]) -> None:
 
 @EVERY
 def test_error_survives_being_copied(cls: type[BaseException]) -> None:
-    """A copy of any depth, and one made the way other processes get theirs, has the same class, fields and message."""
+    """A copy of any depth, and a pickled one, has the same class, fields and message."""
     error = made(cls)
     reduced: Any = error.__reduce_ex__(4)
     for twin in (copy.copy(error), copy.deepcopy(error), reduced[0](*reduced[1])):
@@ -82,7 +82,7 @@ def test_error_is_raised_and_chained(cls: type[BaseException]) -> None:
 
 @pytest.mark.parametrize("cls", [cls for cls in ALL if attrs.has(cls)], ids=lambda cls: cls.__name__)
 def test_error_fields_do_not_change(cls: type[BaseException]) -> None:
-    """The fields of an error are those that it was made with."""
+    """An error has exactly the fields that it was made with."""
     error = made(cls)
     typed: Any = cls
     for field in attrs.fields(typed):
@@ -103,19 +103,19 @@ BUILT_IN: list[tuple[type[BaseException], type[Exception]]] = [
 
 @pytest.mark.parametrize(("cls", "base"), BUILT_IN, ids=lambda cls: cls.__name__)
 def test_error_is_caught_as_what_a_user_expects(cls: type[BaseException], base: type[Exception]) -> None:
-    """Errors that Python has a word for are also errors of that built-in class."""
+    """Errors for which Python has a class are also errors of that built-in class."""
     with pytest.raises(base):
         raise made(cls)
 
 
 def test_error_messages_leave_out_what_is_absent() -> None:
-    """Optional fields show up only where they are given."""
+    """Optional fields appear in the message only if they are set."""
     assert str(errors.WorkflowCancelled("w", None)) == "workflow 'w' was cancelled"
     assert str(errors.WorkflowCancelled("w", "late")) == "workflow 'w' was cancelled: late"
     assert str(pauses.PauseCancelled("w", "0")) == "pause '0' of workflow 'w' was cancelled"
     assert str(errors.RetryAfter(5)) == "retry after 5"
     assert str(errors.RetryAfter(5, "busy")) == "busy"
-    # As any exception may be made from another.
+    # Like any exception raised from another.
     assert str(errors.NonRetryable(ValueError("no"))) == "no"  # type: ignore[arg-type]
     assert str(errors.RetryAfter(5, ValueError("no"))) == "no"  # type: ignore[arg-type]
     assert Cancelled().reason is None

@@ -1,4 +1,4 @@
-"""Failed undos on errors: told once, bounded, and kept by the stored form."""
+"""Failed undos on errors: reported once, bounded, and kept in the stored form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Opaque(Exception):
 
 
 class Odd(Exception):
-    """Answers to every name, and has notes of its own kind."""
+    """Accepts any attribute, and has its own kind of notes."""
 
     __notes__ = "none"  # type: ignore[assignment]
 
@@ -46,7 +46,7 @@ ERRORS = [ValueError("no"), InvalidValue("what", "problem"), Cancelled("why"), O
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_stored_error_keeps_its_failed_undos(error: BaseException) -> None:
-    """What could not be undone survives the store, whatever the class of the error is and forbids."""
+    """Failed undos survive the store, whatever the class of the error is and forbids."""
     assert failed_undos(error) == ()
     report_undos(error, [undo(1), undo(2)])
     text = pack_error(error)
@@ -56,7 +56,7 @@ def test_stored_error_keeps_its_failed_undos(error: BaseException) -> None:
 
 
 def test_failed_undo_is_told_once() -> None:
-    """Reporting again adds what is new, behind what is there."""
+    """A second report appends only what is new."""
     error = ValueError("no")
     error.add_note("mine")
     report_undos(error, [])
@@ -67,7 +67,7 @@ def test_failed_undo_is_told_once() -> None:
 
 
 def test_failed_undos_are_those_of_the_cause() -> None:
-    """An error that reports another one tells what that one knows, also through the store; no other error does."""
+    """An error that reports another includes that one's failed undos, also through the store; no other error does."""
     inner, outer, other = ValueError("no"), WorkflowFailed("w", "ValueError", "no"), KeyError("x")
     report_undos(inner, [undo(1)])
     outer.__cause__ = inner
@@ -80,7 +80,7 @@ def test_failed_undos_are_those_of_the_cause() -> None:
 
 
 def test_failed_undos_are_bounded() -> None:
-    """However many fail and however much they say, the stored error stays small."""
+    """However many undos fail and however long their messages are, the stored error stays small."""
     error = ValueError("no")
     report_undos(error, [undo(number, "x" * 10_000) for number in range(3 * UNDOS_MAX)])
     assert len(failed_undos(error)) == len(error.__notes__) == UNDOS_MAX

@@ -1,4 +1,4 @@
-"""Identities: what may be one, and the ones that follow from others."""
+"""Identities: which texts are valid, and which ids are derived from others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
 
 @pytest.mark.parametrize(("value", "kind", "problem"), REFUSED, ids=lambda value: repr(value)[:20])
 def test_check_text_refuses_what_no_store_can_hold(value: Any, kind: type[Exception], problem: str) -> None:
-    """A bad id is refused with what it is for and what is wrong with it, in a message that can be printed."""
+    """A bad id is refused with its purpose and the problem, in a message that can be printed."""
     with pytest.raises(kind) as caught:
         check_text("workflow id", value)
     assert str(caught.value).startswith("workflow id: ")
@@ -38,12 +38,12 @@ def test_check_text_refuses_what_no_store_can_hold(value: Any, kind: type[Except
 
 @pytest.mark.parametrize("value", ["a", "x" * 255, "😀" * 255, "a/b c\n", "'; DROP TABLE", " ", "ä", "\x01", "0"])
 def test_check_text_gives_back_what_it_was_given(value: str) -> None:
-    """Any other text of 1 to 255 characters is fine and comes back itself."""
+    """Any other text of 1 to 255 characters is valid and is returned unchanged."""
     assert check_text("workflow id", value) is value
 
 
 def test_check_text_takes_another_limit() -> None:
-    """Where a text may be longer, it may."""
+    """Some texts may be longer."""
     assert len(check_text("detail", "x" * 300, length_max=300)) == 300
     with pytest.raises(InvalidValue):
         check_text("detail", "x" * 301, length_max=300)
@@ -98,7 +98,7 @@ def test_child_ids_of_long_chains_stay_valid_and_distinct() -> None:
 
 
 def test_digest_and_seed_are_pinned() -> None:
-    """What is stored or drawn today is found and drawn again tomorrow."""
+    """Everything derived or drawn today stays the same tomorrow."""
     assert digest("a", "b") == "852635742d6eb30fdccb0e7c1b53d92f"
     assert seed("a", "b") == 18429100309458631331
 

@@ -37,7 +37,7 @@ def refused(**fields: Any) -> pydantic.ValidationError:
     "fields", [{"count": "x"}, {"count": 1, "name": "bad"}, {"count": [], "name": "odd"}, {}], ids=str
 )
 def test_validation_error_keeps_its_class(fields: dict[str, Any]) -> None:
-    """It is caught as what it is, says the same, and survives being stored again."""
+    """It is caught as its own class, has the same message, and survives being stored again."""
     error = refused(**fields)
     error.add_note("noted")
     back = error

@@ -53,7 +53,7 @@ class BadArgs(Exception):
 
 
 class Counted(Exception):
-    """Is false, as an empty collection is."""
+    """Is falsy, like an empty collection."""
 
     def __len__(self) -> int:
         return 0
@@ -135,7 +135,7 @@ def test_not_rebuilt(error: BaseException, name: str) -> None:
 
 
 def test_traceback_tells_of_causes_contexts_and_groups() -> None:
-    """Every line of code that led to an error is named, once, without underlining a part of it."""
+    """Every line of code that led to an error is named, once, without carets."""
     try:
         try:
             raise KeyError("first")
@@ -215,7 +215,7 @@ class Proxy:
     "holder.Proxy", "holder.Proxy.Error", "\0", "ä.ö",
 ])  # fmt: skip
 def test_names_that_are_no_loaded_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stored name that is no loaded exception class gives `ActivityFailed` and runs nobody's code."""
+    """A stored name that is not a loaded exception class gives `ActivityFailed` and runs no code."""
     monkeypatch.setitem(sys.modules, "lazy", LazyModule("lazy"))
     monkeypatch.setitem(sys.modules, "proxy", Proxy())
     holder = types.ModuleType("holder")
@@ -232,7 +232,7 @@ def test_names_that_are_no_loaded_error(name: str, monkeypatch: pytest.MonkeyPat
     '{"type":"a","args":{},"message":"","traceback":""}', stored("a", cause=5), "[" * 100_000,
 ])  # fmt: skip
 def test_garbage(text: Any) -> None:
-    """A text that is no stored error is a `CodecError`."""
+    """A text that is not a stored error is a `CodecError`."""
     for read in (unpack_error, error_summary):
         with pytest.raises(CodecError, match="stored error"):
             read(text)

@@ -1,4 +1,4 @@
-"""Values that are written by their own classes and read by the type that somebody else asks for."""
+"""Values that are written by their own class and read by another annotation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ NOON = datetime(2031, 5, 17, 12, tzinfo=timezone.utc)
 
 
 def travelled(value: Any, annotation: Any) -> tuple[str, Any]:
-    """What is stored of a value, and what it is read as."""
+    """The stored form of a value, and the value that is read from it."""
     text = write_own(CODEC, value, "here")
     return read_own(CODEC.coder(annotation, "there"), text, type(value).__name__)
 
@@ -67,7 +67,7 @@ FITS: tuple[tuple[Any, Any], ...] = (
 
 @pytest.mark.parametrize(("value", "annotation"), FITS, ids=str)
 def test_value_arrives_in_its_stored_form(value: Any, annotation: Any) -> None:
-    """What is stored is, to the byte, what the annotation makes of the value, and it is read as the same value."""
+    """The stored form is, to the byte, the annotation's form of the value, and is read as the same value."""
     assert travelled(value, annotation) == CODEC.coder(annotation, "there").pack(value)
 
 
@@ -81,19 +81,19 @@ def test_value_arrives_in_its_stored_form(value: Any, annotation: Any) -> None:
     ids=str,
 )  # fmt: skip
 def test_value_of_another_class_is_refused(value: Any, annotation: Any) -> None:
-    """Also one whose JSON would fit: whoever passes a dict for a class has made a mistake."""
+    """A dict for a class is refused even if its JSON would fit: it is a mistake of the caller."""
     with pytest.raises(CodecError, match="there: "):
         travelled(value, annotation)
 
 
 @pytest.mark.parametrize(("value", "annotation", "stored"), [(5, float, "5.0"), (True, int, "1"), (True, float, "1.0")])
 def test_narrower_number_is_taken(value: Any, annotation: Any, stored: str) -> None:
-    """As the type checker allows it; it is stored as the wider one."""
+    """A narrower number is accepted, as type checkers do; it is stored as the wider type."""
     assert travelled(value, annotation)[0] == stored
 
 
 def test_plain_json_needs_no_class() -> None:
-    """JSON without the name of a class is read by the annotation alone; what it leaves out gets its default."""
+    """JSON without the name of a class is read by the annotation alone; missing fields get their defaults."""
     coder = CODEC.coder(Decision, "there")
     text = ' {"by": "ann", "ok": true, "more": 1} '
     assert read_own(coder, text, None) == ('{"ok":true,"by":"ann","note":""}', Decision(True, "ann"))

@@ -1,4 +1,4 @@
-"""Positions and places: what they look like, and what can be read from them."""
+"""Positions and places: their form, and the facts that can be read from them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from durable.model.position import Place, Position, branch_prefix, place, undo_p
 
 
 def test_prefixes_as_they_are_stored() -> None:
-    """What the positions of a branch, of a round and of undos begin with."""
+    """The prefixes of positions in a branch, in a round and in undos."""
     assert branch_prefix("4", "left") == "4.left."
     assert branch_prefix("4.left.1", 12) == "4.left.1.12."
     assert undo_prefix("", 1) == "u.1."
@@ -44,7 +44,7 @@ def test_loop_of_a_recorded_state() -> None:
     ("position", "scope"), [("u.0.0", ""), ("4.0.2.u.1.0", "4.0.2"), ("4.%75.0", None), ("12", None), ("uu.0", None)]
 )
 def test_scope_of_an_undo(position: str, scope: str | None) -> None:
-    """The part before the mark; a branch that is named `u` is no undo."""
+    """The part before the mark; a branch named `u` is not an undo."""
     assert Position(position).undo_scope == scope
 
 
@@ -56,5 +56,5 @@ def test_place_survives_its_text(where: Place) -> None:
 
 @pytest.mark.parametrize("text", ["", ":", "1:", "a b", "-1:0", "1:2:3", "4.é", f"{'9' * 19}:0"])
 def test_damaged_text_is_not_a_place(text: str) -> None:
-    """A damaged row is noticed before anybody looks for the place."""
+    """A damaged row is noticed before the place is looked up."""
     assert Place.parse(text) is None

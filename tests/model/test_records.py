@@ -1,4 +1,4 @@
-"""Records: the transition table as a whole, and instants at the surface."""
+"""Records: the whole transition table, and instants at the surface."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from durable.model.records import (
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 RUNNING, SUSPENDED, PARKED, SUCCEEDED, FAILED, CANCELLED = WorkflowStatus
-# Written out once more, so that a change of the table is a change of two files.
+# Written out again, so that a change of the table is a change in two files.
 ALLOWED = {
     (RUNNING, SUSPENDED), (RUNNING, PARKED), (RUNNING, SUCCEEDED), (RUNNING, FAILED), (RUNNING, CANCELLED),
     (SUSPENDED, RUNNING), (SUSPENDED, PARKED), (SUSPENDED, SUCCEEDED), (SUSPENDED, FAILED), (SUSPENDED, CANCELLED),
@@ -40,7 +40,7 @@ def a_record(status: WorkflowStatus) -> WorkflowRecord:
     ("before", "after"), list(itertools.product(WorkflowStatus, repeat=2)), ids=lambda status: status.value
 )
 def test_status_changes_only_by_the_table(before: WorkflowStatus, after: WorkflowStatus) -> None:
-    """Of all pairs of statuses exactly those of the table are possible, and staying is no change."""
+    """Of all pairs of statuses exactly those of the table are possible; keeping a status is not a transition."""
     record = a_record(before)
     if before is after or (before, after) in ALLOWED:
         changed = record.with_status(after, wake_at=7)
@@ -69,7 +69,7 @@ def test_record_never_changes() -> None:
 
 
 def test_stored_words_are_pinned() -> None:
-    """These texts stand in stores that exist: renaming one would lose workflows."""
+    """These texts are in existing stores: renaming one would lose workflows."""
     assert [status.value for status in WorkflowStatus] == [
         "running", "suspended", "parked", "succeeded", "failed", "cancelled",
     ]  # fmt: skip
@@ -79,7 +79,7 @@ def test_stored_words_are_pinned() -> None:
 
 
 def test_entry_shows_instants_as_datetimes() -> None:
-    """What is stored as microseconds is shown as aware datetimes; no retry has no time."""
+    """Stored microseconds are shown as aware datetimes; None stays None."""
     entry = HistoryEntry(1, "0", EntryKind.ACTIVITY, "pay", EntryStatus.RETRY, "null", 5_000_000, 7_000_000)
     assert entry.at == EPOCH + timedelta(seconds=5)
     assert entry.retry_at == EPOCH + timedelta(seconds=7)

@@ -1,4 +1,4 @@
-"""Which function a stored workflow name means."""
+"""Which function a stored workflow name refers to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from durable.model.registry import Registry
 
 @attrs.frozen(eq=False)
 class Definition:
-    """What the registry needs to know of a workflow."""
+    """The parts of a workflow that the registry needs."""
 
     name: str
     version: int = 1
@@ -19,7 +19,7 @@ class Definition:
 
 
 def test_registry_knows_names_and_versions() -> None:
-    """A workflow is found by its name and version, and by nothing less."""
+    """A workflow is found by its name and version together."""
     first, second, other = Definition("checkout"), Definition("checkout", 2), Definition("refund")
     registry = Registry([first, second, other])
     assert registry.get("checkout", 1) is first
@@ -30,7 +30,7 @@ def test_registry_knows_names_and_versions() -> None:
 
 @pytest.mark.parametrize(("name", "version"), [("refund", 1), ("checkout", 2), ("Checkout", 1), ("", 0)])
 def test_registry_refuses_unknown_workflows(name: str, version: int) -> None:
-    """An unknown name or version is told with what to do about it."""
+    """The error for an unknown name or version says what to do."""
     with pytest.raises(UnknownWorkflow, match="import the module that defines it") as caught:
         Registry([Definition("checkout")]).get(name, version)
     assert (caught.value.name, caught.value.version) == (name, version)
@@ -50,7 +50,7 @@ def test_registry_refuses_two_functions_of_one_name() -> None:
 
 
 def test_registry_takes_the_same_definition_twice() -> None:
-    """Adding one definition again changes nothing."""
+    """Adding the same definition again changes nothing."""
     first = Definition("checkout")
     registry = Registry([first, first])
     registry.add(first)
@@ -67,7 +67,7 @@ def test_registry_takes_a_reloaded_function() -> None:
 
 
 def test_registry_can_grow_while_it_is_walked() -> None:
-    """Walking sees what was there when it began."""
+    """Iterating returns the definitions that were there when it began."""
     registry = Registry([Definition("a")])
     for definition in registry:
         registry.add(Definition(definition.name + "a"))
@@ -75,5 +75,5 @@ def test_registry_can_grow_while_it_is_walked() -> None:
 
 
 def test_registry_is_empty_at_first() -> None:
-    """A registry knows nothing but what was entered."""
+    """A registry holds only what was added to it."""
     assert list(Registry[Definition]()) == []

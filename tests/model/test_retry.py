@@ -20,15 +20,15 @@ ERROR = ValueError("no")
 
 
 class Fatal(NonRetryable):
-    """A failure of a user that no retry can mend."""
+    """A user's error that no retry can fix."""
 
 
 class Busy(RetryAfter):
-    """A failure of a user that says when to come back."""
+    """A user's error that says when to try again."""
 
 
 def delays(policy: Retry, *attempts: int) -> list[float | None]:
-    """The seconds after some failed attempts."""
+    """The delays in seconds after these failed attempts."""
     delays = [next_delay(policy, ERROR, attempt, "w-1 0") for attempt in attempts]
     return [None if delay is None else delay / SECOND for delay in delays]
 
@@ -41,7 +41,7 @@ def test_retry_has_the_documented_defaults() -> None:
 
 
 def test_delay_grows_by_the_factor_up_to_the_cap() -> None:
-    """Each delay is the one before times the factor, and never longer than the longest."""
+    """Each delay is the last one times the factor, and never longer than the longest."""
     assert delays(PLAIN, 1, 2, 3, 4, 12, 13, 100) == [0.1, 0.2, 0.4, 0.8, 204.8, 300.0, 300.0]
     thrice = Retry(max_attempts=None, jitter=0, first_delay=timedelta(seconds=2), factor=3, max_delay=timedelta(0, 20))
     assert delays(thrice, 1, 2, 3, 4) == [2.0, 6.0, 18.0, 20.0]
@@ -80,7 +80,7 @@ def test_unlimited_attempts_do_not_overflow(factor: float, attempt: int) -> None
 
 
 def test_jitter_is_pinned() -> None:
-    """Stored workflows rely on it: the jitter follows from place and attempt and is the same for everybody."""
+    """Stored workflows rely on it: the jitter follows from place and attempt alone."""
     delays = [next_delay(Retry(max_attempts=None), ERROR, attempt, "w-1 0") for attempt in (1, 2, 3)]
     assert delays == [105_908, 194_335, 419_584]
 
@@ -97,7 +97,7 @@ def test_jitter_is_bounded(jitter: float, attempt: int, place: str) -> None:
 
 
 def test_jitter_differs_between_places_and_attempts() -> None:
-    """Two workflows, and two attempts of one, do not come back at the same moment."""
+    """Two workflows, and two attempts of one workflow, are not tried again at the same moment."""
     policy = Retry(max_attempts=None, factor=1.0)
     delays = {next_delay(policy, ERROR, attempt, place) for attempt in range(1, 20) for place in "abc"}
     assert len(delays) > 50
@@ -114,7 +114,7 @@ def test_retry_after_sets_the_delay(delay: Any, expected: float, kind: type[Retr
 
 @pytest.mark.parametrize("delay", [-1, math.nan, math.inf, timedelta.max, "5", None])
 def test_retry_after_a_senseless_delay_is_final(delay: Any) -> None:
-    """A delay that makes no sense is a mistake that no later attempt mends."""
+    """A senseless delay is a mistake that no later attempt fixes."""
     assert next_delay(PLAIN, RetryAfter(delay), 1, "w-1 0") is None
 
 
@@ -126,7 +126,7 @@ def test_non_retryable_is_final(error: Exception) -> None:
 
 
 def test_retry_on_says_which_errors_are_tried_again() -> None:
-    """Only the named classes and their subclasses are tried again, and never what is no Exception."""
+    """Only the named classes and their subclasses are retried, and never an error that is not an Exception."""
     policy = Retry(retry_on=(LookupError, OSError))
     tried = [KeyError(), IndexError(), TimeoutError(), ValueError(), SystemExit(), KeyboardInterrupt()]
     assert [next_delay(policy, error, 1, "w-1 0") is not None for error in tried] == [True] * 3 + [False] * 3
@@ -165,7 +165,7 @@ def test_retry_refuses_senseless_values(field: str, value: Any, expected: type[E
     ids=repr,
 )  # fmt: skip
 def test_retry_takes_the_edges(settings: dict[str, Any]) -> None:
-    """Values at the edge of what makes sense are accepted as they are, and the policy never changes after."""
+    """Values at the edge of the valid range are accepted as they are, and the policy is immutable."""
     policy = Retry(**settings)
     assert [getattr(policy, name) for name in settings] == list(settings.values())
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
@@ -173,7 +173,7 @@ def test_retry_takes_the_edges(settings: dict[str, Any]) -> None:
 
 
 def test_is_permanent_knows_our_own_refusals() -> None:
-    """Values and types that durable itself refuses will be refused again; errors of users may be mended."""
+    """Values and types that durable itself refuses would be refused again; errors of users may be temporary."""
     ours = [CodecError("a", "b"), InvalidValue("a", "b"), WrongType("a", "b"), OperationMisused("a")]
     assert all(map(is_permanent, ours))
     assert not any(map(is_permanent, [ValueError(), TypeError(), NonRetryable("x"), RetryAfter(1), SystemExit()]))

@@ -1,4 +1,4 @@
-"""A first delay is waited for as it was given: it lifts the default cap, and an explicit cap below it is refused."""
+"""A first delay is used as given: it lifts the default cap, and an explicit cap below it is refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_first_delay_below_the_default_cap_leaves_it(first: timedelta | float) -
 
 @pytest.mark.parametrize("cap", [60, timedelta(minutes=1), 0])
 def test_first_delay_above_an_explicit_cap_is_refused(cap: timedelta | float) -> None:
-    """Two settings that contradict each other are an error when the policy is built, with both values."""
+    """Two contradictory settings are an error when the policy is built, with both values."""
     with pytest.raises(InvalidValue, match=r"Retry\.first_delay: is 3600 s, longer than max_delay=\d+ s"):
         Retry(first_delay=HOUR, max_delay=cap)
     with pytest.raises(ValueError, match="first_delay"):
@@ -38,11 +38,11 @@ def test_first_delay_above_an_explicit_cap_is_refused(cap: timedelta | float) ->
 
 
 def test_cap_below_the_default_first_delay_is_kept() -> None:
-    """Who gives only a cap below the default first delay gets delays that are no longer than the cap."""
+    """A policy with only a cap below the default first delay has delays no longer than the cap."""
     assert next_delay(Retry(max_delay=0), ValueError(), 1, "w") == 0
     assert next_delay(Retry(max_delay=0.05, jitter=0), ValueError(), 2, "w") == 0.05 * SECOND
 
 
 def test_retry_after_is_not_capped() -> None:
-    """The delay that an activity asks for is waited for in full: `max_delay` caps only the delays that grow."""
+    """The delay that an activity asks for is used in full: `max_delay` caps only delays that grow."""
     assert next_delay(Retry(max_delay=10), RetryAfter(HOUR), 1, "w") == 3600 * SECOND

@@ -28,7 +28,7 @@ def instant(text: str) -> int:
 
 
 def local(plan: Plan, after: str, count: int) -> list[str]:
-    """The next ticks as a clock on the wall shows them, with the offset from UTC in hours."""
+    """The next ticks in local time, with the offset from UTC in hours."""
     ticks = (to_datetime(tick).astimezone(plan.zone()) for tick in islice(plan.ticks(instant(after), 0), count))
     return [f"{tick:%m-%d %H:%M} {(tick.utcoffset() or timedelta()) // timedelta(hours=1)}" for tick in ticks]
 
@@ -61,7 +61,7 @@ def test_change_of_the_clock(cron: str, zone: str, after: str, expected: list[st
 @pytest.mark.parametrize("zone", [BERLIN, NEW_YORK])
 @pytest.mark.parametrize("after", ["2026-10-25T01:10", "2026-11-01T06:10"])
 def test_plan_made_in_the_second_of_two_equal_hours(zone: str, after: str) -> None:
-    """A tick that was in the first of the two hours is past, and is not given as the next one."""
+    """A tick in the first of the two hours is past, and is not returned as the next one."""
     plan = Plan.of("20,40 1,2 * * *", timezone=zone)
     ticks = list(islice(plan.ticks(instant(after), 0), 5))
     assert ticks[0] > instant(after)
@@ -69,7 +69,7 @@ def test_plan_made_in_the_second_of_two_equal_hours(zone: str, after: str) -> No
 
 
 def test_zone_of_a_plan() -> None:
-    """The same expression means another instant in another zone, and UTC where none is named."""
+    """The same expression means another instant in another zone, and is in UTC without a zone."""
     assert local(Plan.of("0 3 * * *"), "2026-07-01", 1) == ["07-01 03:00 0"]
     assert Plan.of("0 3 * * *").next(instant("2026-07-01"), 0) == instant("2026-07-01T03:00")
     assert Plan.of("0 3 * * *", timezone=BERLIN).next(instant("2026-07-01"), 0) == instant("2026-07-01T01:00")
@@ -77,7 +77,7 @@ def test_zone_of_a_plan() -> None:
 
 @pytest.fixture
 def zones(tmp_path: Path) -> Iterator[Path]:
-    """A machine whose time zones lie here, and are none at first."""
+    """A machine whose time zones are in this folder, which is empty at first."""
     before = zoneinfo.TZPATH
     zoneinfo.reset_tzpath(to=[tmp_path])
     _packaged_zones.cache_clear()
@@ -87,7 +87,7 @@ def zones(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_machine_without_zones(zones: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system has no time zones those of the package tzdata are used; where there is none, only UTC."""
+    """Without system time zones those of the package tzdata are used; without that package, only UTC."""
     assert Plan.of("@daily", timezone="Europe/Zurich").zone() == zoneinfo.ZoneInfo("Europe/Zurich")
     _packaged_zones.cache_clear()
     monkeypatch.setitem(sys.modules, "tzdata", None)
@@ -97,7 +97,7 @@ def test_machine_without_zones(zones: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_file_that_is_no_zone(zones: Path) -> None:
-    """A file among the time zones that holds something else is no zone, and names do not lead out of there."""
+    """A file of another kind among the time zones is not a zone, and names cannot leave the folder."""
     (zones / "leapseconds").write_text("# none\n")
     (zones / "zone.tab").write_bytes(b"TZif")
     for name in ("leapseconds", "zone.tab", ".", "../zones", "Europe/"):
@@ -139,7 +139,7 @@ def test_next_is_always_later() -> None:
 
 
 def test_every_is_counted_from_its_anchor() -> None:
-    """Ticks are whole multiples after the anchor, whenever one asks."""
+    """Ticks are whole multiples after the anchor, whenever the next one is computed."""
     plan = Plan.of(every=timedelta(seconds=90))
     anchor = instant("2026-07-01T12:00:07.000003")
     assert plan.next(anchor, anchor) == anchor + 90 * SECOND
@@ -151,14 +151,14 @@ def test_every_is_counted_from_its_anchor() -> None:
 
 @pytest.mark.parametrize("plan", [Plan.of("@hourly"), Plan.of("@hourly", timezone=BERLIN), Plan.of(every=3600)])
 def test_end_of_the_calendar(plan: Plan) -> None:
-    """At the end of the year 9999 there is no next tick, and that is no error."""
+    """At the end of the year 9999 there is no next tick, and that is not an error."""
     late = LATEST - 2 * 3600 * SECOND
     assert len(list(plan.ticks(late, late))) <= 2
     assert plan.next(LATEST, LATEST) is None
 
 
 def test_plan_that_never_ticks() -> None:
-    """What no calendar has within fifty years has no next tick."""
+    """An expression without a date in the next fifty years has no next tick."""
     assert Plan.of("* * */20 * 1L").next(instant("2026-07-01"), 0) is None
 
 
@@ -179,7 +179,7 @@ PLANS = st.one_of(
 @settings(max_examples=300)
 @given(PLANS, st.integers(instant("2026-01-01"), instant("2027-01-01")), st.integers(0, 3 * 86_400 * SECOND))
 def test_last_tick_is_the_last(plan: Plan, after: int, span: int) -> None:
-    """It is what going through all ticks comes to."""
+    """It equals the result of stepping through all ticks."""
     until = after + min(span, 400 * (plan.every or 60 * SECOND))
     every = list(takewhile(lambda tick: tick <= until, plan.ticks(after, after - 1)))
     assert plan.last(after, until, after - 1) == (every[-1] if every else None)
@@ -188,7 +188,7 @@ def test_last_tick_is_the_last(plan: Plan, after: int, span: int) -> None:
 @settings(max_examples=300)
 @given(PLANS, st.integers(instant("2026-01-01"), instant("2027-01-01")))
 def test_plan_has_no_memory(plan: Plan, after: int) -> None:
-    """Whether ticks are asked for one by one, as an engine does, or in one go, they are the same and they ascend."""
+    """Computed one by one, as in an engine, or all at once, the ticks are the same and ascend."""
     expected = list(islice(plan.ticks(after, after - 1), 60))
     instants: list[int] = []
     for _ in expected:
@@ -198,7 +198,7 @@ def test_plan_has_no_memory(plan: Plan, after: int) -> None:
 
 
 def test_last_tick_of_many_years() -> None:
-    """Thirty years of minutes are not gone through one by one."""
+    """The last tick is found without stepping through thirty years of minutes."""
     plan = Plan.of("* * * * *", timezone=BERLIN)
     until = instant("2026-10-25T01:30:59")
     assert plan.last(instant("1996-01-01"), until, 0) == instant("2026-10-25T01:30")
@@ -233,7 +233,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("asked", "error", "message"), REFUSED, ids=lambda value: str(value)[:40])
 def test_bad_plans(asked: dict[str, Any], error: type[Exception], message: str) -> None:
-    """A plan that cannot be is refused by an error of ours that says what is wrong with it."""
+    """An impossible plan is refused by our error, which says what is wrong with it."""
     with pytest.raises(error) as caught:
         Plan.of(**asked)
     assert message in str(caught.value)
@@ -242,7 +242,7 @@ def test_bad_plans(asked: dict[str, Any], error: type[Exception], message: str) 
 @settings(max_examples=500)
 @given(st.text("0123456789*/,-#LWADMON? \n²٣", max_size=30))
 def test_any_text_is_a_plan_or_is_refused(text: str) -> None:
-    """Whatever stands in an expression, it either ticks or is refused by an error of ours."""
+    """Whatever an expression contains, it either ticks or is refused by our error."""
     try:
         plan = Plan.of(text)
     except InvalidValue:
@@ -263,7 +263,7 @@ def test_bad_names_and_policies() -> None:
 
 
 def test_names_of_runs() -> None:
-    """A run's id says which tick it is for, to the microsecond if need be; its tag says which schedule."""
+    """A run's id says which tick it is for, to the microsecond if needed; its tag names the schedule."""
     assert run_id("nightly", instant("2026-11-16T03:00")) == "nightly@2026-11-16T03:00:00+00:00"
     assert run_id("a", instant("2026-11-16T03:00:00.000007")) == "a@2026-11-16T03:00:00.000007+00:00"
     assert len(run_id("n" * 200, LATEST)) <= 255

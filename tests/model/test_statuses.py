@@ -1,4 +1,4 @@
-"""The status that an error about an ended workflow names, also when the error was stored and read again."""
+"""The status in an error about an ended workflow, also after the error was stored and read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An error comes back with everything that was in it, and no constructor runs for that."""
+"""An error comes back with everything it held, and no constructor runs for that."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from durable.model.error_codec import pack_error, unpack_error
 
 
 class Declined(Exception):
-    """Says one thing and knows another."""
+    """Its message and its attributes differ."""
 
     def __init__(self, code: object) -> None:
         super().__init__("declined")
@@ -38,7 +38,7 @@ class ByKeyword(Exception):
 
 
 class Slotted(Exception):
-    """Keeps a field in a slot, and one that nobody fills."""
+    """Has a field in a slot, and an empty slot."""
 
     __slots__ = ("code", "empty")
 
@@ -56,7 +56,7 @@ class Defined(Exception):
 
 
 class Sealed(Exception):
-    """Lets nobody set anything."""
+    """Forbids setting attributes."""
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(name)
@@ -66,7 +66,7 @@ class Sealed(Exception):
 
 
 class Mine(OSError):
-    """An error of Python's with a constructor of its own."""
+    """A subclass of a built-in error with its own constructor."""
 
     def __init__(self, path: str) -> None:
         super().__init__(2, "not there", path)
@@ -96,12 +96,12 @@ class Line:
 
 
 def back_of(error: BaseException) -> Any:
-    """The error as it is read."""
+    """The error after it was stored."""
     return unpack_error(pack_error(error))
 
 
 def facts(error: Any) -> tuple[Any, ...]:
-    """What an error holds, without what the store adds."""
+    """The parts of an error, without what the store adds."""
     attributes = {name: value for name, value in vars(error).items() if not name.startswith("__")}
     return type(error), error.args, attributes, str(error)
 
@@ -115,7 +115,7 @@ def facts(error: Any) -> tuple[Any, ...]:
     OSError(18, "Cross-device", "/a", None, "/b"), FileNotFoundError(2, "No", Path("/x")), Cancelled("stop"),
 ], ids=repr)  # fmt: skip
 def test_error_holds_what_was_raised(error: BaseException) -> None:
-    """Arguments, attributes, slots and the fields of Python's own errors are those that were raised."""
+    """Arguments, attributes, slots and the fields of Python's own errors come back as raised."""
     back = back_of(error)
     assert facts(back) == facts(error)
     for name in (
@@ -168,7 +168,7 @@ def test_error_that_holds_errors_keeps_them() -> None:
 
 
 def test_error_keeps_its_notes() -> None:
-    """Notes come back as they were, before the stored traceback, and are not told twice when stored again."""
+    """Notes come back unchanged, before the stored traceback, and are not repeated when stored again."""
     error = ValueError("no")
     error.add_note("mine")
     error.add_note("yours")
@@ -210,7 +210,7 @@ def test_traceback_is_there_for_every_kind_of_error() -> None:
 
 
 def called(cls: type, *args: object) -> Any:
-    """An error as stores have it that keep the arguments only."""
+    """An error as in stores that keep only the arguments."""
     name = f"{cls.__module__}.{cls.__qualname__}"
     return unpack_error(json.dumps({"type": name, "args": args, "message": "m", "traceback": "t"}))
 
@@ -218,7 +218,7 @@ def called(cls: type, *args: object) -> Any:
 def test_error_stored_by_its_arguments_is_read() -> None:
     """Rows of older stores give the class with its arguments, and ours with their fields; no constructor runs."""
     assert called(Declined, "declined").args == ("declined",)
-    # As the body saw it when it ran first: the class was called with its message.
+    # As on the first run: the class was called with its message.
     assert called(Declined, "declined").code == "declined"
     assert str(called(ActivityTimedOut, "charge", 1.5)) == "activity 'charge' did not finish within 1.5 s"
     assert called(PauseCancelled, "w", "0", None).reason is None
@@ -234,7 +234,7 @@ def test_error_stored_by_its_arguments_is_read() -> None:
 
 
 class Armed(Exception):
-    """Runs code at every turn of its life."""
+    """Runs code in every special method."""
 
     def __new__(cls, *args: object) -> NoReturn:
         raise AssertionError("__new__ ran")
@@ -254,19 +254,19 @@ class Armed(Exception):
         raise AssertionError("a property ran")
 
     class Mined(Exception):
-        """Runs code when it is thrown away."""
+        """Runs code when it is deleted."""
 
         def __del__(self) -> None:
             raise AssertionError("__del__ ran")
 
 
 def forged(name: str, **more: Any) -> Any:
-    """What a row of the current form gives, whoever wrote it."""
+    """The error read from a row of the current form, whatever wrote it."""
     return unpack_error(json.dumps({"type": name, "args": [], "message": "", "traceback": "", "form": 1, **more}))
 
 
 def test_forged_row_runs_no_code_of_its_class() -> None:
-    """Neither a constructor nor a setter, a property or a finalizer runs, whatever a row says."""
+    """No constructor, setter, property or finalizer runs, whatever a row says."""
     name = f"{__name__}.Armed"
     assert type(forged(name, args=[1], attributes={"code": 5, "__class__": 1, "__notes__": 3})) is Armed
     assert type(forged(f"{name}.Mined")) is ActivityFailed

@@ -1,4 +1,4 @@
-"""A time keeps its zone, so that the same time tomorrow is right across a change of the clocks."""
+"""A time keeps its zone, so that the same time tomorrow is right across a clock change."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_instant_stays_when_the_rules_of_a_zone_change() -> None:
     "key", ["Europe/Atlantis", "Europe", "../../etc/passwd", "", "/etc/localtime", "x" * 500, "a]["]
 )
 def test_unknown_zone_is_refused_by_name(key: str) -> None:
-    """A zone that this machine does not have, or a name that is none, is a `CodecError` that says so."""
+    """A zone that this machine does not have, or an invalid name, is a `CodecError` that says so."""
     with pytest.raises(CodecError, match="time zone") as caught:
         Codec().coder(datetime, "activity charge: parameter 'at'").unpack(f'"2026-07-01T12:00:00+02:00[{key}]"')
     assert str(caught.value).startswith("activity charge: parameter 'at'")
@@ -100,7 +100,7 @@ def test_unknown_zone_is_refused_by_name(key: str) -> None:
 
 
 def test_zone_without_a_name_is_refused() -> None:
-    """A zone that was read from a file has no name, so its offset alone would be stored: that is refused."""
+    """A zone that was read from a file has no name, so only its offset could be stored: that is refused."""
     with resources.files("tzdata.zoneinfo.Europe").joinpath("Berlin").open("rb") as file:
         nameless = ZoneInfo.from_file(file)
     with pytest.raises(CodecError, match="came back as"):

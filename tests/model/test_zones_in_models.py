@@ -39,7 +39,7 @@ def round_trip(value: Any) -> Any:
 
 
 def test_zone_of_a_model_survives() -> None:
-    """The same time tomorrow is right over a change of the clocks."""
+    """The same time tomorrow is right across a clock change."""
     at = datetime(2026, 3, 28, 12, tzinfo=BERLIN)
     back = round_trip(Slot(at=at, note=at.isoformat() + "[Europe/Berlin]"))
     assert (back.at + timedelta(days=1)).isoformat() == "2026-03-29T12:00:00+02:00"
@@ -53,7 +53,7 @@ def test_repeated_hour_of_a_model_survives() -> None:
 
 
 def test_zones_survive_at_any_place() -> None:
-    """In lists, tuples, dicts and behind an alias, and in a type that only pydantic knows."""
+    """In lists, tuples, dicts and behind an alias, and in a type of pydantic only."""
     at = datetime(2026, 3, 28, 12, tzinfo=BERLIN)
     plan = Plan(slots=[Slot(at=at)], by_name={"a": (at, 1)}, opensAt=time(9, tzinfo=BERLIN))
     back = round_trip(plan)
@@ -71,6 +71,6 @@ def test_models_without_zones_are_stored_as_before() -> None:
 
 
 def test_zone_that_a_serializer_drops_is_refused() -> None:
-    """A model that writes its times itself may lose a zone; it is not stored without it."""
+    """A model that writes its times itself may lose a zone; then it is refused."""
     with pytest.raises(CodecError, match="time zone"):
         round_trip(Shortened(at=datetime(2026, 3, 28, 12, tzinfo=BERLIN)))

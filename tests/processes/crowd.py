@@ -1,6 +1,6 @@
-"""A service with a crowd of activities in flight: `python crowd.py STORE COUNT CULPRIT`; it prints how it stands.
+"""A service with a crowd of activities in flight: `python crowd.py STORE COUNT CULPRIT`; it prints its status.
 
-Every activity runs until the process ends, except that of the culprit (-1: there is none), which ends it at once.
+Every activity runs until the process ends, except that of the culprit (-1: none), which ends the process immediately.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ async def hold(number: int, culprit: int) -> None:
 
 @workflow
 def member(number: int, culprit: int) -> Durable[None]:
-    """One of the crowd."""
+    """One activity of the crowd."""
     yield from hold(number, culprit)
 
 
 @workflow
 def bomb() -> Durable[None]:
-    """Kills whoever gives it its event."""
+    """Kills its process after its event."""
     yield from fuse.wait()
     os._exit(1)
 
@@ -51,7 +51,7 @@ def answer(value: object) -> None:
 
 
 async def serve(store: str, count: int, culprit: int) -> None:
-    """Start the crowd, or find it; say when everybody runs who is not parked; then wait to be killed."""
+    """Start the crowd, or find it; print when all but the parked ones run; then wait to be killed."""
     began = anyio.current_time()
     async with WorkflowEngine(store) as engine:
         if await engine.runs.count() == 0:
@@ -66,12 +66,12 @@ async def serve(store: str, count: int, culprit: int) -> None:
 
 
 async def start_member(engine: WorkflowEngine, number: int, culprit: int) -> None:
-    """Start one of the crowd."""
+    """Start one workflow of the crowd."""
     await engine.start(member(number, culprit), id=f"m{number}")
 
 
 async def light(store: str) -> None:
-    """Give the bomb its event, as a sender does who got no answer; say whether it is parked."""
+    """Send the bomb its event, like a sender that got no answer; print whether it is parked."""
     async with WorkflowEngine(store) as engine:
         await engine.start(bomb(), id="bomb")
         await engine.start(member(1, -1), id="bystander")

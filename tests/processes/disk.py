@@ -20,7 +20,7 @@ answer = Event[int]("disk.answer")
 
 @workflow(name="disk.wait")
 def wait_for_answer(text: str) -> Durable[int]:
-    """Wait for a number, with something heavy in its hands."""
+    """Wait for a number, with a large argument."""
     return len(text) + (yield from answer.wait())
 
 
@@ -39,18 +39,18 @@ class Lines(logging.Handler):
 
 
 def limit_files(size: int) -> None:
-    """No file may grow beyond this."""
+    """Limit the size of every file of the process."""
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
 
 
 def wal_size(store: str) -> int:
-    """How much lies beside the database."""
+    """The size of the files beside the database."""
     return os.path.getsize(f"{store}-wal")
 
 
 async def fill(store: str, patience: float, *, gets_room: bool) -> None:
-    """Start workflows until the disk is full; then there is room again, or there is none for too long."""
+    """Start workflows until the disk is full; then free it, or keep it full for longer than the patience."""
     lines = Lines()
     logging.getLogger("durable").addHandler(lines)
     started: list[str] = []

@@ -1,6 +1,6 @@
-"""A stranger who has the store's file open: `python holder.py FILE STATEMENT…` runs them, says so, waits for a line.
+"""A foreign process with the store's file open: `python holder.py FILE STATEMENT…` runs the statements.
 
-Then it lets go and says so. It knows SQLite and nothing of durable.
+It prints `held`, waits for a line, lets go and prints `free`. It uses SQLite and knows nothing about durable.
 """
 
 from __future__ import annotations

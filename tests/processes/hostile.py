@@ -1,6 +1,6 @@
-"""Activities that attack their own process: `python hostile.py NAME STORE` runs one of them beside honest work.
+"""Activities that attack their own process: `python hostile.py NAME STORE` runs one of them beside harmless work.
 
-Prints what became of both as one JSON line, if the process lives to tell.
+Prints the results of both as one JSON line, if the process survives.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from durable import (
 
 @activity(retry=Retry.never())
 def segfault() -> None:
-    """Reads what is not there."""
+    """Reads memory that does not exist."""
     ctypes.string_at(0)
 
 
@@ -48,19 +48,19 @@ async def eat_memory_on_the_loop() -> int:
 
 @activity(retry=Retry.never())
 def hold_the_gil() -> int:
-    """A regular expression that tries two to the twenty-second ways, and lets no other thread run meanwhile."""
+    """A regular expression that backtracks four million times and blocks all other threads."""
     return 0 if re.match("(a+)+$", "a" * 22 + "b") else 1
 
 
 @activity(retry=Retry.never())
 async def hold_the_loop() -> int:
-    """A power that takes a while, in C, on the loop."""
+    """A large power, computed in C, on the loop."""
     return int(pow(3, 400_000)).bit_length() % 2
 
 
 @activity(retry=Retry.never())
 async def interrupt() -> None:
-    """On the loop this is what a person at the keyboard does, so it ends the process."""
+    """On the loop this is Ctrl-C, so it ends the process."""
     raise KeyboardInterrupt
 
 
@@ -82,7 +82,7 @@ def attack(name: str) -> Durable[int]:
 
 @workflow(name="hostile.honest")
 def honest(number: int) -> Durable[int]:
-    """Does nobody any harm."""
+    """Harmless work."""
     number = yield from add_one(number)
     yield from sleep(0.01)
     return (yield from add_one(number))
@@ -95,7 +95,7 @@ ATTACKS: dict[str, Callable[[], Op[Any]]] = {
 
 
 async def main(name: str, store: str) -> None:
-    """Both at once, and one more after."""
+    """Run both at once, and another workflow afterwards."""
     if "memory" in name:
         resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
     async with WorkflowEngine(store) as engine:

@@ -1,7 +1,7 @@
-"""A service that is killed with SIGKILL and started again, and a witness who compares its words with its store.
+"""A service that is killed with SIGKILL and restarted, and a witness that compares its acknowledgements with its store.
 
-`kill_cycles` is one run of deaths; call it with another seed and a fresh folder for more. It asserts after every death
-and returns figures. Must not know how a service works: it reads what the service said and what lies in its file.
+`kill_cycles` is one run of kills; call it with another seed and a fresh folder for more. It asserts after every kill
+and returns figures. It knows nothing about how the service works: it reads the acknowledgements and the file.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ PER_LIFE = 1000
 
 @attrs.frozen(kw_only=True)
 class Figures:
-    """What one run of kill cycles came to."""
+    """The figures of one run of kill cycles."""
 
     kills: int = 0
-    # Of the kills, those that hit a service which had recovered and taken new work.
+    # The kills that hit a service which had recovered and accepted new work.
     kills_under_load: int = 0
     workflows: int = 0
     executions: int = 0
@@ -43,7 +43,7 @@ class Figures:
 
 @attrs.define
 class Witness:
-    """Looks at the files between two lives of the service."""
+    """Reads the files between two lives of the service."""
 
     folder: Path
     begun: set[int] = attrs.field(factory=set)
@@ -51,14 +51,14 @@ class Witness:
     nudged: set[str] = attrs.field(factory=set)
     cancelled: set[str] = attrs.field(factory=set)
     results: dict[int, int] = attrs.field(factory=dict)
-    # Activities whose result was stored when the life began, and the round of every workflow then.
+    # Activities whose result was stored when the life began, and every workflow's round at that time.
     recorded: set[tuple[str, str]] = attrs.field(factory=set)
     rounds: dict[str, int] = attrs.field(factory=dict)
     executions: int = 0
     _read: dict[str, int] = attrs.field(factory=dict)
 
     def look(self) -> None:
-        """Compare what the service said in its last life with what is stored."""
+        """Compare the acknowledgements of the last life with the store."""
         self._read_acks()
         executed = [(workflow, where) for workflow, where, _ in self._new_lines("trace")]
         self.executions += len(executed)
@@ -82,7 +82,7 @@ class Witness:
         )
 
     def look_at_the_end(self) -> None:
-        """Everything that was begun has ended, rightly, and the file is sound."""
+        """All started work has ended with the right result, and the file is sound."""
         self.look()
         assert self.results == {number: expected(number) for number in self.begun}
         ends = dict(self.rows("SELECT id, status FROM workflow"))
@@ -92,7 +92,7 @@ class Witness:
         assert self.rows("PRAGMA integrity_check") == [("ok",)]
 
     def pending(self) -> list[int]:
-        """What was begun and whose result nobody has heard."""
+        """Started workflows whose result no client has received."""
         return sorted(self.begun - set(self.results))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -124,7 +124,7 @@ class Service:
     process: subprocess.Popen[str]
 
     def live(self, **command: Any) -> dict[str, Any]:
-        """One life; how it ended."""
+        """Run one life; return how it ended."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(command) + "\n")
@@ -133,7 +133,7 @@ class Service:
         return answer
 
     def live_to_the_end(self, pending: list[int], last: int) -> None:
-        """A life that is not cut short: finish what is pending and what is new below `last`."""
+        """Run a life without a kill: finish pending work and everything new below `last`."""
         end = self.live(pending=pending, first=0, last=last, kill_after=None, early=False)
         assert end["status"] == 0
 

@@ -27,13 +27,13 @@ def work(count: int) -> Durable[int]:
 
 
 def use_up_descriptors(left: int) -> None:
-    """Leave the process so many."""
+    """Leave the process this many descriptors."""
     taken = [os.open("/dev/null", os.O_RDONLY)]
     resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1 + left, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 
 async def told(store: str) -> str:
-    """What a caller is told when the engine cannot open."""
+    """The error that a caller gets when the engine cannot open."""
     try:
         async with WorkflowEngine(store):
             return "open"
@@ -44,8 +44,8 @@ async def told(store: str) -> str:
 
 
 async def no_descriptors(store: str) -> list[object]:
-    """An engine that finds no descriptor, then a few, then enough."""
-    # With enough of them first: the store is made, and what is imported when it is needed is there.
+    """Open an engine with no descriptor, then a few, then enough."""
+    # First with enough of them: this creates the store and does the lazy imports.
     seen: list[object] = [await told(store)]
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     for left in range(12):
@@ -58,7 +58,7 @@ async def no_descriptors(store: str) -> list[object]:
 
 
 async def none_left_while_running(store: str) -> list[object]:
-    """No descriptor is left while the engine works: it needs no more than it has."""
+    """Take every descriptor while the engine works: it must need no more than it has."""
     async with WorkflowEngine(store) as engine:
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         use_up_descriptors(0)

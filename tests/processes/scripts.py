@@ -1,4 +1,4 @@
-"""Small services for tests that need a process of their own: `python scripts.py NAME STORE`; each prints its answer."""
+"""Small services for tests that need their own process: `python scripts.py NAME STORE`; each prints its answer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def add_one(number: int) -> int:
 
 @activity
 async def linger(number: int) -> int:
-    """Work that takes a moment; somebody may ask the service to stop meanwhile."""
+    """Work that takes a moment, during which a test may stop the service."""
     answer("working")
     await anyio.sleep(0.3)
     return number + 1
@@ -47,20 +47,20 @@ async def linger(number: int) -> int:
 
 @workflow
 def poison() -> Durable[None]:
-    """Kills whoever runs it."""
+    """Kills the process that runs it."""
     yield from die()
 
 
 @workflow
 def slow_poison() -> Durable[None]:
-    """Kills whoever wakes it."""
+    """Kills the process that wakes it."""
     yield from sleep(0.01)
     yield from die()
 
 
 @workflow
 def honest(number: int) -> Durable[int]:
-    """Does nobody any harm."""
+    """Harmless work."""
     number = yield from add_one(number)
     yield from sleep(0.01)
     return (yield from add_one(number))
@@ -85,7 +85,7 @@ def answer(value: Any) -> None:
 
 
 async def serve_poison(store: str) -> None:
-    """Start one workflow that kills the process and others that do not; say how all of them stand."""
+    """Start a workflow that kills the process and others that do not; print the status of all."""
     async with WorkflowEngine(store) as engine:
         handles = [await engine.start(honest(number), id=f"honest-{number}") for number in range(5)]
         await engine.start(patient(), id="patient")
@@ -102,7 +102,7 @@ async def serve_poison(store: str) -> None:
 
 
 async def fork(store: str) -> None:
-    """Fork while the engine is open: what the child gets, and that the parent goes on."""
+    """Fork while the engine is open: print what the child gets, and that the parent continues."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(patient(), id="a")
         child = os.fork()
@@ -120,7 +120,7 @@ async def fork(store: str) -> None:
 
 
 async def leave_open(store: str) -> None:
-    """Start work and go, without a shutdown."""
+    """Start work and exit without a shutdown."""
     engine = WorkflowEngine(store)
     await engine.__aenter__()
     await engine.start(honest(1), id="a")
@@ -129,14 +129,14 @@ async def leave_open(store: str) -> None:
 
 
 async def finish(store: str) -> None:
-    """What was left is finished."""
+    """Finish the work that was left."""
     async with WorkflowEngine(store) as engine:
         await engine.send_event(go_on, 1, to="b")
         answer([await engine.handle(id).result() for id in ("a", "b")])
 
 
 async def stop_on_signal(store: str) -> None:
-    """Be told to stop in the middle of an activity."""
+    """Get the signal to stop in the middle of an activity."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -149,7 +149,7 @@ async def stop_on_signal(store: str) -> None:
 
 
 async def look(store: str) -> None:
-    """What is recorded before anything goes on, and the result."""
+    """Print the history at the start, and then the result."""
     async with WorkflowEngine(store) as engine:
         recorded = [entry.outcome for entry in await engine.runs.history("a")]
         answer([recorded, await engine.handle("a").result()])

@@ -12,13 +12,13 @@ HOLDER = Path(__file__).with_name("holder.py")
 
 
 class Holder:
-    """A process that has opened the file and done something to it."""
+    """A process that has opened the file and executed these statements."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def let_go(self) -> None:
-        """Returns when the lock is gone."""
+        """Return when the process has released the lock."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("\n")
@@ -28,7 +28,7 @@ class Holder:
 
 @contextlib.contextmanager
 def held(file: Path, *statements: str) -> Iterator[Holder]:
-    """Another process does this to the file, and stays."""
+    """Let another process execute these statements on the file, and keep it running."""
     command = [sys.executable, str(HOLDER), str(file), *statements]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -19,7 +19,7 @@ from durable.backends.base import Opened
 from durable.backends.sqlite import SqliteBackend
 
 answer = Event[int]("sync.answer")
-# Where an interrupt is tried at every line.
+# The files in which an interrupt is raised at every line.
 INTERRUPTED = ("engine/api/sync.py", "engine/api/loop_thread.py")
 
 
@@ -75,7 +75,7 @@ def fork(store: str, leave: Callable[[], None]) -> None:
 
 
 class Interrupting(SqliteBackend):
-    """Interrupts the program while it opens its store, and opens it when that has arrived."""
+    """Interrupt the program while it opens its store, and open the store when the interrupt has arrived."""
 
     arrived = threading.Event()
 
@@ -87,7 +87,7 @@ class Interrupting(SqliteBackend):
 
 
 def interrupt_opening(store: str) -> None:
-    """Ctrl-C while the store is being opened; then the same file is opened once more."""
+    """Ctrl-C while the store is being opened; then open the same file again."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         Interrupting.arrived.set()

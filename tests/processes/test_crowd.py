@@ -15,7 +15,7 @@ COUNT = 1_000
 
 
 def _serve(store: Path, *numbers: int) -> tuple[int, dict[str, Any]]:
-    """Run the service until it says that everybody runs, and kill it then; or until it dies. The code, what it said."""
+    """Run the service until all of it runs, then kill it, or until it dies; return its exit code and its report."""
     command = [sys.executable, str(CROWD), str(store), *map(str, numbers)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -30,7 +30,8 @@ def _serve(store: Path, *numbers: int) -> tuple[int, dict[str, Any]]:
 @pytest.mark.timeout(120)
 def test_kills_park_no_bystander(tmp_path: Path) -> None:
     """A thousand activities are in flight at each of ten kills: all run again within about a second each time, and
-    nobody is parked. An idle machine takes 0.9 seconds; the quickest start but the two without trials tells."""
+    nothing is parked. An idle machine takes 0.9 seconds. Only the fastest start counts, without the first two, which
+    need no trials."""
     seconds: list[float] = []
     for _ in range(11):
         _, report = _serve(tmp_path / "store.db", COUNT, -1)
@@ -41,7 +42,7 @@ def test_kills_park_no_bystander(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(120)
 def test_one_culprit_among_a_thousand_is_parked(tmp_path: Path) -> None:
-    """Exactly the activity that kills the process is set aside, within 16 crashes."""
+    """Only the activity that kills the process is parked, within 16 crashes."""
     report: dict[str, Any] = {}
     for _ in range(17):
         _, report = _serve(tmp_path / "store.db", COUNT, 617)
@@ -52,7 +53,7 @@ def test_one_culprit_among_a_thousand_is_parked(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(60)
 def test_body_that_dies_of_its_event_is_parked(tmp_path: Path) -> None:
-    """The sender repeats the event after each crash; the third crash parks the workflow, and nobody else."""
+    """The sender repeats the event after each crash; the third crash parks that workflow and no other."""
     codes: list[int] = []
     report: dict[str, Any] = {}
     while not report and len(codes) < 6:

@@ -1,6 +1,6 @@
 """A store whose file was damaged: a page overwritten, the end cut off, the WAL cut off or gone.
 
-SQLite keeps no checksums of its pages; what it cannot read it says, and then the engine stops and says so too.
+SQLite keeps no checksums of its pages. If it reports a page that it cannot read, the engine stops and names the file.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def overwrite(file: Path, number: int) -> None:
 
 @pytest.mark.parametrize("which", [0, 1], ids=["root", "leaf"])
 async def test_damaged_page_stops_the_engine(tmp_path: Path, caplog: pytest.LogCaptureFixture, which: int) -> None:
-    """The first read of a damaged page stops the engine with the file's name and what to do; it is not tried again."""
+    """The first read of a damaged page stops the engine with the file's name and the cure; it is not repeated."""
     file = tmp_path / "store.db"
     await build(file)
     overwrite(file, pages_of(file, "workflow")[which])
     with pytest.raises(StoreUnusable, match=r"store\.db.*damaged"):
         await send_to_all(file)
-    # A busy machine may be told of a slow body besides.
+    # On a busy machine the watchdog may also log a slow body.
     levels = [
         record.levelno for record in caplog.records if record.name == "durable" and record.levelno >= logging.ERROR
     ]
@@ -84,13 +84,13 @@ async def test_damaged_page_stops_the_engine(tmp_path: Path, caplog: pytest.LogC
     with pytest.raises(StoreUnusable):
         async with WorkflowEngine(file) as engine:
             await engine.runs.list(limit=1000)
-    # Only the book-keeping of the start has changed: nobody has tried to mend or to go on.
+    # Only the book-keeping of the start has changed: no repair was attempted.
     changed = [n for n in range(1, len(damaged) // PAGE + 1) if page(file.read_bytes(), n) != page(damaged, n)]
     assert len(changed) <= 2
 
 
 async def test_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
-    """A file that is shorter than its header says is refused when it is opened, and stays as it is."""
+    """A file that is shorter than its header says is refused when it is opened, and is not changed."""
     file = tmp_path / "store.db"
     await build(file)
     data = file.read_bytes()
@@ -118,7 +118,7 @@ def damage_wal(file: Path, cut: Callable[[bytes], bytes]) -> None:
 
 @pytest.mark.parametrize("cut", CUTS)
 async def test_wal_that_was_cut_off_is_a_shorter_past(tmp_path: Path, cut: str) -> None:
-    """What a damaged WAL still holds is a whole number of commits: a sound store in which work goes on."""
+    """The readable part of a damaged WAL is a whole number of commits: a sound store whose work continues."""
     file = tmp_path / "image.db"
     await build(tmp_path / "store.db", file)
     damage_wal(file, CUTS[cut])

@@ -1,4 +1,4 @@
-"""Very many of one thing: timers that are all overdue when an engine starts, and events that nobody takes."""
+"""Floods: timers that are all overdue when an engine starts, and events that no workflow takes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def nap() -> Durable[int]:
 
 @workflow(name="flood.deaf")
 def deaf() -> Durable[int]:
-    """Waits for what nobody sends."""
+    """Waits for an event that is never sent."""
     return (yield from nothing.wait(key="never"))
 
 
@@ -54,7 +54,7 @@ def quick() -> Durable[int]:
 
 
 async def asleep(file: Path, count: int, **columns: object) -> None:
-    """A store with so many sleepers: one that an engine has made, and copies of its row."""
+    """A store with this many sleepers: an engine makes one, and its row is copied."""
     async with WorkflowEngine(file, clock=ManualClock()) as engine:
         await engine.start(nap(), id="nap-1")
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
@@ -71,7 +71,7 @@ async def asleep(file: Path, count: int, **columns: object) -> None:
 
 
 class Counting(SqliteBackend):
-    """Notes how much each commit records."""
+    """Counts the entries of each commit."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file, synchronous="NORMAL")
@@ -89,7 +89,7 @@ class Counting(SqliteBackend):
 
 @pytest.mark.timeout(240)
 async def test_hundred_thousand_overdue_timers(file: Path) -> None:
-    """They fire in bounded batches, each once, and others are answered meanwhile."""
+    """They fire in bounded batches, each once, and other calls are answered meanwhile."""
     count, config, backend, answered = 100_000, EngineConfig(), Counting(file), 0
     await asleep(file, count)
     async with WorkflowEngine(backend, clock=ManualClock(LATER), config=config) as engine:
@@ -119,7 +119,7 @@ async def test_overdue_timers_after_a_crash(file: Path, crashes: int) -> None:
 )
 @pytest.mark.timeout(60)
 async def test_flood_of_events(file: Path, is_over: bool, refusal: type[Exception]) -> None:
-    """Of fifty thousand sends only as many are kept as may be; every other sender is told, and the engine works on."""
+    """Of fifty thousand sends only as many are kept as the limit allows; the others get an error."""
     limit, sends = 1000, 50_000
     kept: list[int] = []
     refused: list[int] = []

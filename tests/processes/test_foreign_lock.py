@@ -24,7 +24,7 @@ from tests.scenarios.kit import SOON, query
 
 pytestmark = pytest.mark.anyio
 answer = Event[int]("lock.answer")
-# What strangers do that keeps an engine from writing.
+# What other programs do to a file that keeps an engine from writing.
 LOCKS = {"immediate": ["BEGIN IMMEDIATE"], "exclusive": ["BEGIN EXCLUSIVE"]}
 
 
@@ -44,29 +44,29 @@ def wait_for_answer() -> Durable[int]:
 
 @workflow(name="lock.big")
 def big(text: str) -> Durable[int]:
-    """Waits, with something heavy in its hands."""
+    """Waits, with a large argument."""
     return len(text) + (yield from answer.wait(key="never"))
 
 
 def levels(caplog: pytest.LogCaptureFixture) -> list[int]:
-    """How loud the engine was; but for a body that it found slow, which says something of the machine only."""
+    """The levels of the engine's log lines, without the watchdog's, which depend on the speed of the machine."""
     return [record.levelno for record in caplog.records if record.name == "durable" and record.module != "watchdog"]
 
 
 def size(file: Path) -> int:
-    """How large a file is that may not be there."""
+    """The size of a file; 0 if it does not exist."""
     return file.stat().st_size if file.exists() else 0
 
 
 async def until_warned(caplog: pytest.LogCaptureFixture) -> None:
-    """The engine has met the lock."""
+    """Wait until the engine has met the lock."""
     while not levels(caplog):
         await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize("lock", LOCKS)
 async def test_engine_waits_for_a_foreign_lock(tmp_path: Path, caplog: pytest.LogCaptureFixture, lock: str) -> None:
-    """While another process holds the file calls only wait; when it lets go all of them are answered, by themselves."""
+    """While another process holds the file, calls only wait; when it lets go, all of them are answered."""
     file = tmp_path / "store.db"
     backend = SqliteBackend(file, busy_timeout=0.01)
     started: list[str] = []
@@ -89,13 +89,13 @@ async def test_engine_waits_for_a_foreign_lock(tmp_path: Path, caplog: pytest.Lo
         for id in ("before", *started):
             await engine.send_event(answer, 1, to=id)
             assert await engine.handle(id).result(timeout=SOON) == 2
-    # One word when it began and one when it was over.
+    # One line when it began and one when it was over.
     assert levels(caplog) == [logging.WARNING] * 2
 
 
 @pytest.mark.parametrize("lock", LOCKS)
 async def test_lock_that_stays_stops_the_engine(tmp_path: Path, caplog: pytest.LogCaptureFixture, lock: str) -> None:
-    """Past its patience the engine stops with an error that names the file, and the next one finds all it promised."""
+    """After its patience the engine stops and names the file; the next engine finds all acknowledged work."""
     file = tmp_path / "store.db"
     config = EngineConfig(commit_patience=0.2)
     async with WorkflowEngine(SqliteBackend(file, busy_timeout=0.01), config=config) as engine:
@@ -124,8 +124,8 @@ async def test_lock_is_not_waited_for_beyond_the_patience(tmp_path: Path, lock: 
             await engine.start(wait_for_answer(), id="during")
 
 
-async def test_long_reader_holds_up_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A reader of an old state keeps checkpoints from finishing; the engine works on, and the WAL shrinks after it."""
+async def test_long_reader_blocks_no_engine(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A reader of an old state blocks checkpoints; the engine keeps working, and the WAL shrinks afterwards."""
     file = tmp_path / "store.db"
     wal = Path(f"{file}-wal")
     async with WorkflowEngine(file) as engine:

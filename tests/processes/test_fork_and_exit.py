@@ -1,4 +1,4 @@
-"""A fork, an interpreter that ends without a shutdown, and a service that is told to stop."""
+"""A fork, an interpreter that exits without a shutdown, and a service that gets a signal to stop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCRIPTS = Path(__file__).with_name("scripts.py")
 
 
 def run(name: str, store: Path) -> list[Any]:
-    """What a script printed; it must end by itself, without an error."""
+    """The output of a script, which must exit by itself and without an error."""
     command = [sys.executable, str(SCRIPTS), name, str(store)]
     process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
     assert process.returncode == 0, process.stderr
@@ -24,7 +24,7 @@ def run(name: str, store: Path) -> list[Any]:
 
 
 def is_clean(store: Path) -> bool:
-    """Whether the last engine on this store stopped in order."""
+    """Whether the last engine on this store stopped cleanly."""
     with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
         return bool(connection.execute("SELECT clean FROM meta").fetchone()[0])
 
@@ -36,7 +36,7 @@ def test_forked_child_cannot_use_the_engine(tmp_path: Path) -> None:
 
 
 def test_interpreter_exit_without_shutdown_loses_nothing(tmp_path: Path) -> None:
-    """A program that just ends does not hang, and the next one finishes what was acknowledged."""
+    """A program that exits without a shutdown does not hang, and the next one finishes the acknowledged work."""
     store = tmp_path / "store.db"
     assert run("leave_open", store) == ["started"]
     assert not is_clean(store)

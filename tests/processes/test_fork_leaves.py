@@ -1,4 +1,4 @@
-"""A forked child that leaves the block of its parent's engine, as any program leaves a block."""
+"""A forked child leaves the block of its parent's engine, as any program leaves a block."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ anyio.run(main, sys.argv[2], backend=sys.argv[3])
     [("exit", 7, "asyncio"), ("fail", 1, "asyncio"), ("fall through", 8, "asyncio"), ("fall through", 8, "trio")],
 )
 def test_forked_child_leaves_the_block_at_once(tmp_path: Path, end: str, code: int, backend: str) -> None:
-    """The child waits for nothing that exists only in its parent, and the parent's engine works on."""
+    """The child does not wait for tasks that exist only in its parent, and the parent's engine keeps working."""
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT, str(tmp_path / "a.db"), end, backend]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=15)
     assert (ended.returncode, ended.stdout) == (0, f"{code} 3\n"), ended.stderr

@@ -1,4 +1,4 @@
-"""The disk is full: callers wait or are told, nothing that was acknowledged is lost, and the file stays sound."""
+"""The disk is full: callers wait or get an error, no acknowledged work is lost, and the file stays sound."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DISK = Path(__file__).with_name("disk.py")
 
 
 async def run(scene: str, file: Path) -> dict[str, Any]:
-    """What a service on a small disk says of its life."""
+    """The report of a service on a small disk."""
     ended = await anyio.run_process([sys.executable, str(DISK), scene, str(file)], stderr=None)
     report: dict[str, Any] = json.loads(ended.stdout)
     return report
 
 
 async def check_store(file: Path, started: list[str]) -> None:
-    """All that was acknowledged is there and goes on."""
+    """All acknowledged work is there and continues."""
     assert query(file, "PRAGMA integrity_check") == [("ok",)]
     async with WorkflowEngine(file) as engine:
         assert {run.id for run in await engine.runs.list()} == set(started)
@@ -38,7 +38,7 @@ async def check_store(file: Path, started: list[str]) -> None:
 
 
 async def test_room_again(tmp_path: Path) -> None:
-    """Callers wait while files cannot grow and are answered when they can; it is said once, and when it is over."""
+    """Callers wait while files cannot grow, and are answered when they can; the log says when it begins and ends."""
     file = tmp_path / "store.db"
     report = await run("room again", file)
     assert report["error"] == ""
@@ -48,7 +48,7 @@ async def test_room_again(tmp_path: Path) -> None:
 
 
 async def test_no_room(tmp_path: Path) -> None:
-    """A disk that stays full stops the engine with the file's name; a restart has everything that was acknowledged."""
+    """A disk that stays full stops the engine with the file's name; after a restart all acknowledged work is there."""
     file = tmp_path / "store.db"
     report = await run("no room", file)
     assert str(file) in report["error"]

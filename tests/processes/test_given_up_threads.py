@@ -1,4 +1,4 @@
-"""A plain activity that was given up runs on in its thread, and does not keep the process from ending."""
+"""A plain activity that was abandoned keeps running in its thread, and does not keep the process from exiting."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# An activity that never comes back; the engine gives it up; then the program ends like any other.
+# An activity that never returns; the engine abandons it; then the program exits like any other.
 SCRIPT = """
 import sys, threading
 import anyio

@@ -1,4 +1,4 @@
-"""Leaving an engine at bad moments: while it recovers, while its store is locked; and forks that end as they like."""
+"""Leaving an engine at bad moments: during recovery or while its store is locked; and forks that exit."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def work(number: int) -> Durable[int]:
 
 
 async def open_when_free(file: Path) -> dict[str, WorkflowStatus]:
-    """What the next engine finds, as soon as the last one has let go of the file."""
+    """The statuses that the next engine finds, once the last one has released the file."""
     while True:
         try:
             async with WorkflowEngine(file) as engine:
@@ -65,7 +65,7 @@ async def open_when_free(file: Path) -> dict[str, WorkflowStatus]:
 
 
 async def test_shutdown_while_the_store_is_locked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """`shutdown` returns although the store does not; who waits is answered later, and what was acknowledged stays."""
+    """`shutdown` returns although the store hangs; waiting callers are answered later, and acknowledged work stays."""
     file = tmp_path / "store.db"
     outcomes: list[str] = []
 
@@ -96,7 +96,7 @@ async def test_shutdown_while_the_store_is_locked(tmp_path: Path, caplog: pytest
 
 
 async def test_shutdown_during_recovery(tmp_path: Path) -> None:
-    """An engine that is left while it recovers thousands of rows leaves at once and loses none of them."""
+    """An engine that is left while it recovers thousands of rows exits quickly and loses none of them."""
     file = tmp_path / "store.db"
     async with WorkflowEngine(file, config=EngineConfig(drain=0)) as engine:
         await engine.start(work(1), id="w1")
@@ -137,7 +137,7 @@ def in_child(pipe: Connection, engine: WorkflowEngine, file: Path) -> None:
             outcomes.append("in use")
         return outcomes
 
-    # In a thread of its own: in this one the parent's loop is still said to be running.
+    # In its own thread: in this one the parent's loop still counts as running.
     thread = threading.Thread(target=lambda: pipe.send(anyio.run(use, backend="asyncio")))
     thread.start()
     thread.join()

@@ -1,4 +1,4 @@
-"""Activities that take memory, the GIL, the loop or the whole process; the honest work beside them goes on."""
+"""Activities that exhaust memory, hold the GIL or the loop, or end the process; the other work continues."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(name: str, store: Path) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_process_survives(tmp_path: Path, name: str, end: str) -> None:
-    """Too little memory is that activity's failure, and a GIL or a loop that is held for a while is given back."""
+    """Too little memory fails that activity, and a GIL or a loop that is held for a while becomes free again."""
     ended = run(name, tmp_path / "store.db")
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout) == [end, *HONEST]
@@ -53,9 +53,9 @@ def test_activity_that_ends_the_process_is_parked(tmp_path: Path) -> None:
 
 
 def test_interrupt_on_the_loop_ends_the_process_in_order(tmp_path: Path) -> None:
-    """A `KeyboardInterrupt` on the loop is the person at the keyboard: the engine stops cleanly, the work stays.
+    """A `KeyboardInterrupt` on the loop is Ctrl-C: the engine stops cleanly, and no work is lost.
 
-    Activities that were handed out and had not begun are not waited for: the whole takes no time to drain.
+    Activities that were handed out but had not begun are not waited for, so the drain takes no time.
     """
     store = tmp_path / "store.db"
     ended = run("interrupt", store)

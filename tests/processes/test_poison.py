@@ -1,4 +1,4 @@
-"""A workflow that takes the process down is set aside after the third time; the others go on."""
+"""A workflow that kills the process is parked after the third time; the others continue."""
 
 from __future__ import annotations
 

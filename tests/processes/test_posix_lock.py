@@ -1,4 +1,4 @@
-"""Whoever closes a descriptor of a file drops the POSIX locks of the process on it: SQLite's must stay."""
+"""Closing any descriptor of a file drops the process's POSIX locks on it: SQLite's must stay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def wait_for_answer() -> Durable[int]:
 
 
 async def seen_from_outside(path: Path) -> int:
-    """How many workflows another process finds that opens the file and closes it again."""
+    """How many workflows another process finds when it opens the file and closes it again."""
     ended = await anyio.run_process([sys.executable, "-c", READER, str(path)], stderr=subprocess.STDOUT)
     return int(ended.stdout)
 

@@ -1,4 +1,4 @@
-"""Killed with SIGKILL at any point, 320 times over: nothing acknowledged is lost, nothing recorded runs again."""
+"""Killed with SIGKILL at any point, 320 times: no acknowledged work is lost, no recorded activity runs again."""
 
 from __future__ import annotations
 

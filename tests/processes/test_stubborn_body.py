@@ -1,4 +1,4 @@
-"""A body that swallows everything cannot be closed, and must not keep its process from ending."""
+"""A body that catches every exception cannot be closed, and must not keep its process from exiting."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ print("left")
 
 
 def test_stubborn_body_does_not_keep_the_process_alive(tmp_path: Path) -> None:
-    """The engine closes, says which workflow would not, and the interpreter ends."""
+    """The engine closes, names the workflow that did not close, and the interpreter exits."""
     (tmp_path / "flows.py").write_text(FLOWS)
     command = [sys.executable, "-c", MAIN, str(tmp_path / "a.db")]
     ended = subprocess.run(command, cwd=tmp_path, timeout=20, check=True, capture_output=True, text=True)

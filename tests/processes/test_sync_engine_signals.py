@@ -14,7 +14,7 @@ SCRIPTS = Path(__file__).with_name("sync_scripts.py")
 
 
 def run(name: str, store: Path) -> list[Any]:
-    """What a program has said; it must end by itself."""
+    """The output of a program, which must exit by itself."""
     command = [sys.executable, "-W", "ignore::DeprecationWarning", str(SCRIPTS), name, str(store)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=25)
     assert ended.returncode == 0, ended.stderr
@@ -28,15 +28,15 @@ def test_forked_child_is_refused_and_ends(tmp_path: Path, name: str, code: int) 
 
 
 def test_interrupt_while_opening_leaves_nothing_behind(tmp_path: Path) -> None:
-    """Ctrl-C while the store is being opened comes out at once, and the file can be opened again."""
+    """Ctrl-C while the store is being opened is raised immediately, and the file can be opened again."""
     assert run("interrupt_opening", tmp_path / "store.db") == ["interrupted", 0]
 
 
 def test_interrupt_at_any_line_of_enter_leaves_nothing_behind(tmp_path: Path) -> None:
-    """Wherever Ctrl-C meets `__enter__`: nothing hangs, and the file can be opened again."""
+    """At whichever line of `__enter__` Ctrl-C arrives, nothing hangs, and the file can be opened again."""
     assert run("interrupt_everywhere", tmp_path / "store.db") == [True]
 
 
 def test_second_interrupt_cuts_the_drain_short(tmp_path: Path) -> None:
-    """Ctrl-C while the engine waits for activities gives them up, and the file can be opened again."""
+    """Ctrl-C while the engine waits for activities abandons them, and the file can be opened again."""
     assert run("interrupt_leaving", tmp_path / "store.db") == ["interrupted", "WorkflowStatus.PARKED"]

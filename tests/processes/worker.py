@@ -4,7 +4,7 @@ The process itself only forks: it has imported everything and started no thread,
 an interpreter. Each command is answered with one JSON line when its service is dead.
 
 The service has clients that begin workflows, send them their event or cancel them, and wait for their results.
-Everything a client is told goes to the file `acks`, every activity says in the file `trace` that it begins; one write
+Each client writes every reply to the file `acks`, each activity writes to the file `trace` when it begins; one write
 per line.
 """
 
@@ -46,7 +46,7 @@ def say(file: str, *words: object) -> None:
 
 
 def say_begin() -> None:
-    """Who begins: the workflow, the place in it and the attempt."""
+    """The attempt that begins: the workflow, its position and the number of the attempt."""
     info = activity_info()
     say("trace", info.workflow_id, info.idempotency_key.removeprefix(f"{info.workflow_id}/"), info.attempt)
 
@@ -73,7 +73,7 @@ def doubled(number: int) -> Durable[int]:
 
 @workflow
 def second_round(number: int) -> Durable[int]:
-    """What is left to do, with a history of its own."""
+    """The rest of the work, with its own history."""
     return (yield from doubled((yield from step(number))))
 
 
@@ -90,7 +90,7 @@ def killed(number: int) -> Durable[int]:
 
 @workflow
 def called_off(number: int) -> Durable[int]:
-    """Waits for what never comes, and cleans up when it is cancelled."""
+    """Waits for an event that is never sent, and cleans up when it is cancelled."""
     try:
         yield from step_in_thread(number)
         return (yield from nudge.wait())
@@ -105,12 +105,12 @@ def is_called_off(number: int) -> bool:
 
 
 def expected(number: int) -> int:
-    """What a client hears in the end if the event was ten times the number; -1 stands for a cancellation."""
+    """The result that a client gets if the event was ten times the number; -1 stands for a cancellation."""
     return -1 if is_called_off(number) else 2 * (2 * (number + 1 + 10 * number + 1 + 1) + 1 + 1)
 
 
 async def use(engine: WorkflowEngine, number: int) -> None:
-    """What a client does with one number; safe to do again after any death."""
+    """The calls of a client for one number; safe to repeat after any death."""
     id = f"w{number}"
     say("acks", "begin", id)
     handle = await engine.start(called_off(number) if is_called_off(number) else killed(number), id=id)
@@ -128,8 +128,8 @@ async def use(engine: WorkflowEngine, number: int) -> None:
 
 
 async def serve(folder: Path, command: dict[str, Any], ready: int) -> None:
-    """Finish what is pending and, if this service is to be killed, begin new workflows until then."""
-    # Three kills within milliseconds of three starts would look like the workflow's own doing, which is another test.
+    """Finish pending work and, if this service is to be killed, begin new workflows until then."""
+    # Three kills within milliseconds of three starts would look like the workflow's fault, which is another test.
     config = EngineConfig(max_crashes=1_000_000)
     numbers = iter([*command["pending"], *range(command["first"], command["last"])])
     store = SqliteBackend(folder / "store.db", synchronous=cast("Literal['FULL', 'NORMAL']", sys.argv[2]))
@@ -146,7 +146,7 @@ async def serve(folder: Path, command: dict[str, Any], ready: int) -> None:
 
 
 def run(folder: Path, command: dict[str, Any]) -> dict[str, Any]:
-    """Fork a service, kill it when its time has come, and say how it ended."""
+    """Fork a service, kill it at its time, and report how it ended."""
     told, ready = os.pipe()
     child = os.fork()
     if child == 0:
@@ -161,7 +161,7 @@ def run(folder: Path, command: dict[str, Any]) -> dict[str, Any]:
     if command["kill_after"] is not None:
         if not command["early"]:
             was_ready = os.read(told, 6) == b"ready\n"
-        # Ends before its time only if the service does.
+        # It ends early only if the service does.
         select.select([told] if was_ready else [], [], [], command["kill_after"])
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
@@ -170,7 +170,7 @@ def run(folder: Path, command: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Serve commands until there are none."""
+    """Serve commands until the input ends."""
     folder = Path(sys.argv[1])
     for name in ("acks", "trace"):
         files[name] = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -1,4 +1,4 @@
-"""A person answers while the pause expires, is taken back, loses its branch, or somebody else answers."""
+"""A person answers while the pause expires, is withdrawn, loses its branch, or another person answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _desk(expires_after: float | None = None) -> Desk:
 
 
 def _expiring() -> tuple[Desk, WakeWorkflow]:
-    """The time is over, and nobody has told the workflow yet."""
+    """A workflow whose pause has expired, before the expiry is decided."""
     desk = _desk(60)
     desk.clock.advance(60)
     return desk, WakeWorkflow(desk.record().key)
@@ -49,7 +49,7 @@ def _second(desk: Desk) -> str:
 
 @TOGETHER
 def test_answer_before_the_expiry_wins(together: bool) -> None:
-    """An answer that is decided before the expiry is the answer, and the deadline that has passed does nothing."""
+    """An answer that is decided before the expiry counts, and the deadline that has passed does nothing."""
     desk, wake = _expiring()
     assert desk.two(ANSWER, wake, together=together) == [None, None]
     assert [(entry.position, entry.status.value) for entry in desk.history()] == [("0", "ok")]
@@ -58,7 +58,7 @@ def test_answer_before_the_expiry_wins(together: bool) -> None:
 
 @TOGETHER
 def test_expiry_before_the_answer_wins(together: bool) -> None:
-    """An answer that comes after the expiry was recorded is told so, and the next pause is not touched by it."""
+    """An answer after the recorded expiry is refused with that reason, and does not touch the next pause."""
     desk, wake = _expiring()
     _, late = desk.two(wake, ANSWER, together=together)
     assert refusal(late) == (PauseExpired, "w", "0")
@@ -77,7 +77,7 @@ def test_expiry_twice_is_one(together: bool) -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_restart_between_deadline_and_answer(clean: bool) -> None:
-    """A pause whose time was over while nobody ran has expired before any answer that comes after the restart."""
+    """A pause that expired while no engine ran is expired before any answer after the restart."""
     desk, _ = _expiring()
     desk.restart(*FLOWS, clean=clean)
     assert refusal(desk.batch(ANSWER)[0]) == (PauseExpired, "w", "0")
@@ -97,7 +97,7 @@ def test_two_answers(together: bool, second: str) -> None:
 @TOGETHER
 @pytest.mark.parametrize("is_answer_first", [True, False])
 def test_answer_against_taking_it_back(together: bool, is_answer_first: bool) -> None:
-    """Whichever comes first is what the body learns; the other is told so."""
+    """The body gets whichever is decided first; the other is refused."""
     desk = _desk()
     both = (ANSWER, CancelPause("w", "0"))
     answered, late = desk.two(*(both if is_answer_first else both[::-1]), together=together)
@@ -109,7 +109,7 @@ def test_answer_against_taking_it_back(together: bool, is_answer_first: bool) ->
 @TOGETHER
 @pytest.mark.parametrize("end", [CancelWorkflow("w"), TerminateWorkflow("w")], ids=["cancel", "terminate"])
 def test_answer_against_the_end(together: bool, end: CancelWorkflow | TerminateWorkflow) -> None:
-    """An answer before the end is recorded and changes nothing about it; one after it is told of the end."""
+    """An answer before the end is recorded and does not change the end; an answer after it is refused."""
     desk = _desk()
     assert desk.two(ANSWER, end, together=together) == [None, True]
     assert desk.history()[0].outcome == "5"
@@ -122,7 +122,7 @@ def test_answer_against_the_end(together: bool, end: CancelWorkflow | TerminateW
 
 @workflow(name="races.limited")
 def limited() -> Durable[list[int]]:
-    """A pause within a limit, -1 if it is late; then a timer."""
+    """A pause within a limit, -1 if it is over; then a timer."""
     answer = yield from pause(returns=int).within(60).or_default(-1)
     yield from sleep(1000)
     return [answer]
@@ -131,7 +131,7 @@ def limited() -> Durable[list[int]]:
 @TOGETHER
 @pytest.mark.parametrize("is_answer_first", [True, False])
 def test_answer_against_the_limit_of_its_branch(together: bool, is_answer_first: bool) -> None:
-    """An answer before the limit wins the branch; after it the question is gone, and the answer finds nothing."""
+    """An answer before the limit wins the branch; after the limit the pause is gone and the answer is refused."""
     desk = Desk(limited)
     desk.start(limited())
     desk.clock.advance(60)
@@ -148,7 +148,7 @@ def test_answer_against_the_limit_of_its_branch(together: bool, is_answer_first:
 
 @TOGETHER
 def test_answer_against_its_own_question(together: bool) -> None:
-    """An answer to the next pause is taken right after the one that opens it, also in one commit."""
+    """An answer to the next pause is accepted right after the one that opens it, also in one commit."""
     desk = _desk()
     assert desk.two(ANSWER, ResumePause("w", "1", "6"), together=together) == [None, None]
     assert desk.result() == [5, 6]

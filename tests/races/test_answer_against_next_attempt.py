@@ -38,7 +38,7 @@ def test_answer_of_an_earlier_attempt(error: Exception | None, room: int) -> Non
 @ERROR
 @TOGETHER
 def test_answer_of_an_earlier_round(error: Exception | None, together: bool) -> None:
-    """A second answer of an activity of the last round is not taken for the answer of this round's."""
+    """A second answer of an activity of the last round is not accepted as the answer of this round's activity."""
     desk = Desk(*EVERY)
     desk.start(work_rounds(1))
     (first,) = desk.activities
@@ -90,7 +90,7 @@ def test_answer_after_the_end(error: Exception | None, together: bool) -> None:
 
 @ERROR
 def test_answer_to_the_engine_before_the_restart(error: Exception | None) -> None:
-    """An answer to an attempt of an engine that is gone is not taken; the activity is handed out again."""
+    """An answer to an attempt of an earlier engine is not accepted; the activity is handed out again."""
     desk = Desk(*EVERY)
     desk.start(worker())
     (old,) = desk.activities

@@ -1,4 +1,4 @@
-"""The coordinator was busy: calls and a deadline that came meanwhile are decided in the order in which they came."""
+"""The coordinator was busy: calls and a deadline that arrived meanwhile are decided in order of arrival."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _rest(office: Office) -> None:
 
 @pytest.mark.parametrize(("seconds", "reply"), [(59.83, Delivered(("w",))), (60, Queued()), (60.1, Queued())])
 def test_event_and_deadline_in_one_batch(seconds: float, reply: object) -> None:
-    """An event that came in before the deadline is taken, one at or after it is not, however late both are decided."""
+    """An event that arrived before the deadline is taken, one at or after it is not, however late both are decided."""
     office = Office()
     office.ask(call_of(hesitant(), "w"))
     office.clock.advance(seconds)
@@ -45,7 +45,7 @@ def test_event_and_deadline_in_one_batch(seconds: float, reply: object) -> None:
 
 @pytest.mark.parametrize(("seconds", "result"), [(59, "7"), (61, "-1")])
 def test_answer_and_deadline_in_one_batch(seconds: float, result: str) -> None:
-    """The answer of an activity counts from when it came in, too."""
+    """The answer of an activity also counts from its arrival."""
     office = Office()
     office.ask(call_of(slow(), "w"))
     (effect,) = office.released[-1].activities
@@ -74,7 +74,7 @@ def test_flood_of_calls_does_not_hold_up_timers() -> None:
 
 
 def test_calls_keep_their_order_around_a_deadline() -> None:
-    """Calls are never decided before calls that came in earlier."""
+    """Calls are never decided before calls that arrived earlier."""
     office = Office()
     office.ask(call_of(hesitant(), "w"))
     office.clock.advance(59)

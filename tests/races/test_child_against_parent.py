@@ -50,7 +50,7 @@ def test_child_against_activity_of_its_parent(together: bool, child_first: bool)
 
 @TOGETHER
 def test_child_wins_its_race(together: bool) -> None:
-    """A child that ends just before the event it races with wins, and the event stays queued."""
+    """A child that ends just before the event that it races wins, and the event stays queued."""
     desk = Desk(*EVERY)
     desk.start(racer())
     desk.two(event_of(go, 1, to="w/0.child.0"), event_of(other, 2), together=together)
@@ -61,7 +61,7 @@ def test_child_wins_its_race(together: bool) -> None:
 
 @TOGETHER
 def test_child_loses_its_race(together: bool) -> None:
-    """A child that loses against an event is cancelled, and what is sent to it afterwards is refused."""
+    """A child that loses to an event is cancelled, and later events to it are refused."""
     desk = Desk(*EVERY)
     desk.start(racer())
     _, reply = desk.two(event_of(other, 2), event_of(go, 1, to="w/0.child.0"), together=together)
@@ -88,7 +88,7 @@ def test_child_that_ends_while_its_parent_is_parked(ends_by: str) -> None:
 
 
 def test_child_end_parks_a_parent_without_code() -> None:
-    """A child whose end finds its parent's code gone ends, and the parent is parked and gets the result later."""
+    """A child ends although its parent's code is gone; the parent is parked and gets the result later."""
     desk = Desk(*EVERY)
     desk.start(parent_of_waiter())
     desk.restart(waiter)

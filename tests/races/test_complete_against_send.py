@@ -44,7 +44,7 @@ def test_second_event_after_the_one_that_ends(together: bool) -> None:
 
 @TOGETHER
 def test_second_untargeted_event_is_kept(together: bool) -> None:
-    """Of two untargeted events the one that nobody needs any more stays for the next waiter."""
+    """Of two untargeted events the one that is not needed stays for the next waiter."""
     desk = Desk(*EVERY)
     desk.start(waiter())
     replies = desk.two(event_of(go, 1), event_of(go, 2), together=together)

@@ -1,4 +1,4 @@
-"""An operator sets a workflow right while something else happens to it: in both orders, in one batch and in two."""
+"""An operator repairs a workflow while something else happens to it: in both orders, in one batch and in two."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def failed() -> Desk:
 @TOGETHER
 @pytest.mark.parametrize("end", [CANCEL, TerminateWorkflow("w", "why")], ids=["cancel", "terminate"])
 def test_retry_then_cancel(end: CancelWorkflow | TerminateWorkflow, together: bool) -> None:
-    """What was retried can be cancelled like anything that goes on, and its step does not run on."""
+    """A retried workflow can be cancelled like any other, and its step is stopped."""
     desk = failed()
     assert desk.two(RETRY, end, together=together) == [None, True]
     assert (desk.status(), desk.activities, desk.record().error) == (CANCELLED, [], None)
@@ -74,7 +74,7 @@ def test_retry_then_cancel(end: CancelWorkflow | TerminateWorkflow, together: bo
 
 @TOGETHER
 def test_cancel_then_retry(together: bool) -> None:
-    """What has failed cannot be cancelled, and nothing of the attempt sticks."""
+    """A failed workflow cannot be cancelled, and the attempt to cancel it leaves nothing behind."""
     desk = failed()
     assert desk.two(CANCEL, RETRY, together=together) == [False, None]
     check_restart(desk, *FLOWS)
@@ -85,7 +85,7 @@ def test_cancel_then_retry(together: bool) -> None:
 
 @TOGETHER
 def test_retry_twice(together: bool) -> None:
-    """The second finds it going on: one note, one attempt."""
+    """The second retry finds the workflow running: one note, one attempt."""
     desk = failed()
     first, second = desk.two(RETRY, RETRY, together=together)
     assert first is None
@@ -97,7 +97,7 @@ def test_retry_twice(together: bool) -> None:
 @TOGETHER
 @pytest.mark.parametrize("answer_first", [True, False])
 def test_retry_against_the_failure_itself(answer_first: bool, together: bool) -> None:
-    """Before the failure is known there is nothing to retry."""
+    """Before the failure is recorded there is nothing to retry."""
     desk = Desk(*FLOWS)
     desk.start(worker())
     answer = desk.answer(desk.activities[0], error=Refused("no"))
@@ -113,7 +113,7 @@ def test_retry_against_the_failure_itself(answer_first: bool, together: bool) ->
 @TOGETHER
 @pytest.mark.parametrize("error", [None, Refused("late")])
 def test_retry_against_a_late_answer(error: Exception | None, together: bool) -> None:
-    """The answer of a step that was stopped when its workflow failed is not taken for that of its second life."""
+    """A step that was stopped when its workflow failed cannot answer for its second attempt after the retry."""
     desk = Desk(*FLOWS)
     desk.start(both())
     first, second = desk.activities
@@ -128,7 +128,7 @@ def test_retry_against_a_late_answer(error: Exception | None, together: bool) ->
 
 @TOGETHER
 def test_retry_against_an_event_for_a_child(together: bool) -> None:
-    """A child that begins anew takes what is sent to it behind the retry; before that it has ended."""
+    """A restarted child takes events that are sent after the retry; before the retry it has ended."""
     desk = Desk(*FLOWS)
     desk.start(parent())
     fail_all(desk)
@@ -158,7 +158,7 @@ def begun() -> tuple[Desk, RunActivity]:
 @TOGETHER
 @pytest.mark.parametrize("error", [None, Refused("late"), ValueError("late")])
 def test_repair_then_late_answer(error: Exception | None, together: bool) -> None:
-    """What ran with the old value is stopped, and its answer is nobody's."""
+    """A step that ran with the old value is stopped, and its answer is ignored."""
     desk, old = begun()
     assert desk.two(REPAIR, desk.answer(old, 111, error), together=together) == [None, None]
     assert StopActivity(old.key, 0, "1") in desk.effects
@@ -171,7 +171,7 @@ def test_repair_then_late_answer(error: Exception | None, together: bool) -> Non
 
 @TOGETHER
 def test_answer_then_repair(together: bool) -> None:
-    """A result that has come first is recorded; if it ended the workflow nothing can be changed any more."""
+    """A result that arrived first is recorded; if it ended the workflow, nothing can be repaired any more."""
     desk, old = begun()
     answered, refused = desk.two(desk.answer(old, 111), REPAIR, together=together)
     assert (answered, refusal(refused)) == (None, (WorkflowTerminated, "w", "succeeded"))
@@ -181,7 +181,7 @@ def test_answer_then_repair(together: bool) -> None:
 @TOGETHER
 @pytest.mark.parametrize("repair_first", [True, False])
 def test_failed_attempt_against_repair(repair_first: bool, together: bool) -> None:
-    """Only an attempt that has failed before the repair counts."""
+    """Only an attempt that failed before the repair counts."""
     desk, old = begun()
     answer = desk.answer(old, error=ValueError("no"))
     desk.two(*((REPAIR, answer) if repair_first else (answer, REPAIR)), together=together)
@@ -196,7 +196,7 @@ def test_failed_attempt_against_repair(repair_first: bool, together: bool) -> No
 @TOGETHER
 @pytest.mark.parametrize("repair_first", [True, False])
 def test_cancel_against_repair(repair_first: bool, together: bool) -> None:
-    """Cancel wins, whoever comes first."""
+    """Cancel wins in either order."""
     desk, _ = begun()
     desk.two(*((REPAIR, CANCEL) if repair_first else (CANCEL, REPAIR)), together=together)
     assert (desk.status(), desk.activities) == (CANCELLED, [])
@@ -229,7 +229,7 @@ FORK = ForkWorkflow("w", "0", "f")
 @TOGETHER
 @pytest.mark.parametrize("fork_first", [True, False])
 def test_fork_against_its_source_going_on(fork_first: bool, together: bool) -> None:
-    """Neither disturbs the other: the source records its step, and the fork has what was recorded before its place."""
+    """Neither affects the other: the source records its step, and the fork has the results before its position."""
     desk, effect = begun()
     answer = desk.answer(effect, 111)
     desk.two(*((FORK, answer) if fork_first else (answer, FORK)), together=together)
@@ -245,7 +245,7 @@ def test_fork_against_its_source_going_on(fork_first: bool, together: bool) -> N
 
 @TOGETHER
 def test_answer_that_makes_the_place(together: bool) -> None:
-    """A place that is recorded in the same batch, before it, can be forked from."""
+    """A position that is recorded earlier in the same batch can be forked from."""
     desk, effect = begun()
     assert desk.two(desk.answer(effect, 111), ForkWorkflow("w", "1", "f"), together=together) == [None, None]
     desk.finish(desk.activities[-1], 222)
@@ -255,7 +255,7 @@ def test_answer_that_makes_the_place(together: bool) -> None:
 @TOGETHER
 @pytest.mark.parametrize("fork_first", [True, False])
 def test_fork_against_a_start_of_its_id(fork_first: bool, together: bool) -> None:
-    """An id belongs to whoever came first."""
+    """An id belongs to the first workflow that takes it."""
     desk, _ = begun()
     start = call_of(waiter(), "f")
     replies = desk.two(*((FORK, start) if fork_first else (start, FORK)), together=together)
@@ -266,7 +266,7 @@ def test_fork_against_a_start_of_its_id(fork_first: bool, together: bool) -> Non
 @TOGETHER
 @pytest.mark.parametrize("fork_first", [True, False])
 def test_fork_against_repair_and_cancel(fork_first: bool, together: bool) -> None:
-    """A fork has what stood when it was made, and lives on when its source is cancelled."""
+    """A fork has the results recorded when it was made, and continues when its source is cancelled."""
     desk, _ = begun()
     desk.finish(desk.activities[0], 2)
     desk.start(two(), "v")
@@ -278,7 +278,7 @@ def test_fork_against_repair_and_cancel(fork_first: bool, together: bool) -> Non
 
 
 def test_crash_behind_each_step() -> None:
-    """An unclean stop behind a failure, a repair, a retry and an answer loses nothing of any of them."""
+    """An unclean stop after a failure, a repair, a retry and an answer loses none of them."""
     desk, effect = begun()
     desk.fail(effect, Refused("no"))
     desk.restart(*FLOWS, clean=False)
@@ -296,7 +296,7 @@ def test_crash_behind_each_step() -> None:
 @TOGETHER
 @pytest.mark.parametrize("first", ["retry", "child"])
 def test_family_that_is_cancelled_as_it_goes_on(first: str, together: bool) -> None:
-    """A parent that is cancelled with the retry takes along the children that have just begun anew."""
+    """A parent that is cancelled with the retry also cancels the children that were just restarted."""
     desk = Desk(*FLOWS)
     desk.start(parent())
     fail_all(desk)

@@ -38,7 +38,7 @@ def test_event_before_the_wait_is_taken_when_the_wait_begins(together: bool, to:
 @TO
 @TOGETHER
 def test_event_after_the_wait_is_delivered(together: bool, to: str | None, room: int) -> None:
-    """An event sent just after the wait began is delivered at once."""
+    """An event sent just after the wait began is delivered immediately."""
     desk = _desk(room)
     begins = desk.answer(desk.activities[0], 1)
     replies = desk.two(begins, event_of(go, 5, to=to), together=together)

@@ -1,4 +1,4 @@
-"""An engine is told to stop while operations are queued before and behind the stop."""
+"""An engine is stopped while operations are queued before and after the stop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.engine.office import Office
 
 
 def test_work_before_the_stop_is_done() -> None:
-    """What was queued before the stop is committed and answered; what came behind it is told that nobody is there."""
+    """Operations queued before the stop are committed and answered; those queued after it are refused."""
     office = Office()
     start, send = office.letter(call_of(waiter(), "w"), "start"), office.letter(event_of(go, 5, to="w"), "send")
     late = office.letter(call_of(waiter(), "late"), "late")
@@ -26,7 +26,7 @@ def test_work_before_the_stop_is_done() -> None:
 
 
 def test_work_behind_the_stop_is_not_stored() -> None:
-    """What came behind the stop left no trace in the store, so that its sender can send it again."""
+    """An operation queued after the stop leaves no trace in the store, so its sender can repeat it."""
     office = Office()
     office.run(behind=(office.letter(call_of(waiter(), "late")),))
     assert not office.store.workflows
@@ -34,7 +34,7 @@ def test_work_behind_the_stop_is_not_stored() -> None:
 
 
 def test_more_work_than_one_batch_before_the_stop() -> None:
-    """A stop behind more work than fits into one batch comes after all of it."""
+    """A stop behind more work than fits into one batch is handled after all of it."""
     office = Office(EngineConfig(max_batch=1))
     letters = [office.letter(call_of(waiter(), f"w{number}")) for number in range(7)]
     office.run(*letters)
@@ -60,7 +60,7 @@ def test_answer_of_an_activity_before_the_stop_is_recorded() -> None:
 
 
 def test_next_round_is_left_to_the_next_engine() -> None:
-    """A stop between two rounds is clean, and the next engine goes on with the next round."""
+    """A stop between two rounds is clean, and the next engine continues with the next round."""
     office = Office()
     office.run(office.letter(call_of(spinner(3), "w")))
     assert office.store.clean
@@ -71,7 +71,7 @@ def test_next_round_is_left_to_the_next_engine() -> None:
 
 
 def test_those_who_wait_for_an_end_are_told_of_the_stop() -> None:
-    """A caller that waits for the end of a workflow is told when the engine stops before it."""
+    """A caller that waits for the end of a workflow gets an error when the engine stops first."""
     office = Office()
     watcher, query = office.letter(AwaitEnd("w")), office.letter(FindWorkflow("w"))
     office.run(office.letter(call_of(waiter(), "w")), watcher, query)

@@ -37,7 +37,7 @@ BOTH = pytest.mark.parametrize("child_first", [True, False], ids=["child first",
 
 @workflow(name="races.asker")
 def asker(close: str = "keep") -> Durable[int]:
-    """Spawns a child, and asks for its result when it is told to."""
+    """Spawns a child, and asks for its result after an event."""
     handle = yield from spawn(waiter(), on_parent_close=OnParentClose(close))
     yield from ask.wait()
     return (yield from handle.result())
@@ -45,7 +45,7 @@ def asker(close: str = "keep") -> Durable[int]:
 
 @workflow(name="races.leaver")
 def leaver(close: str) -> Durable[str]:
-    """Spawns a child, and ends when it is told to."""
+    """Spawns a child, and ends after an event."""
     yield from spawn(waiter(), on_parent_close=OnParentClose(close))
     publish("leaving soon")
     yield from ask.wait()
@@ -54,7 +54,7 @@ def leaver(close: str) -> Durable[str]:
 
 @workflow(name="races.stopper")
 def stopper() -> Durable[list[Any]]:
-    """Spawns a child, and cancels it when it is told to."""
+    """Spawns a child, and cancels it after an event."""
     handle = yield from spawn(waiter())
     yield from ask.wait()
     accepted = yield from handle.cancel()
@@ -82,7 +82,7 @@ def _in_order(child_first: bool, child: Any, parent: Any) -> tuple[Any, Any]:
 @TOGETHER
 @BOTH
 def test_end_against_question(child_first: bool, together: bool) -> None:
-    """A child that ends just before or just after its parent asks for the result gives it, once."""
+    """A child that ends just before or just after its parent asks for the result delivers it, once."""
     desk = Desk(*FLOWS)
     desk.start(asker())
     desk.two(*_in_order(child_first, _ends(), _asks()), together=together)
@@ -125,7 +125,7 @@ def test_end_against_end_by_force(asked: bool, how: Any, child_first: bool, toge
 @TOGETHER
 @BOTH
 def test_end_against_cancel_by_the_parent(child_first: bool, together: bool) -> None:
-    """A parent that cancels its child learns whether it came in time, and the result is the one that fits."""
+    """A parent that cancels its child learns whether the cancel was in time, and the result agrees with that."""
     desk = Desk(*FLOWS)
     desk.start(stopper())
     desk.two(*_in_order(child_first, _ends(), _asks()), together=together)
@@ -135,7 +135,7 @@ def test_end_against_cancel_by_the_parent(child_first: bool, together: bool) -> 
 @TOGETHER
 @BOTH
 def test_end_against_limit(child_first: bool, together: bool) -> None:
-    """A result and the limit for it: the first in the record wins, and the child goes on either way."""
+    """Of a result and its limit the first recorded one wins, and the child continues either way."""
 
     @workflow(name="races.limited")
     def limited() -> Durable[list[Any]]:
@@ -170,7 +170,7 @@ def test_end_while_the_parent_is_parked(child_first: bool) -> None:
 
 
 def test_child_that_ends_in_the_decision_that_spawns_it() -> None:
-    """A child that ends at once has its result ready when it is asked for in the same decision."""
+    """If a child ends immediately, its result is ready in the same decision."""
 
     @workflow(name="races.quick")
     def quick() -> Durable[int]:
@@ -189,7 +189,7 @@ def test_child_that_ends_in_the_decision_that_spawns_it() -> None:
 
 @TOGETHER
 def test_progress_against_end(together: bool) -> None:
-    """The last value that a workflow has published is there after its end, asked for in the same batch or later."""
+    """The last value that a workflow published can be read after its end, in the same batch or later."""
     desk = Desk(*FLOWS)
     desk.start(leaver("keep"))
     _, seen = desk.two(_asks(), ReadProgress("w"), together=together)

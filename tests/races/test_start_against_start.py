@@ -62,7 +62,7 @@ def test_start_against_cancel(together: bool) -> None:
 
 @TOGETHER
 def test_start_with_the_id_of_a_child(together: bool) -> None:
-    """A call from outside finds a child by its id; a child does not take the id of a stranger."""
+    """A call from outside finds a child by its id; a child does not take the id of another workflow."""
     desk = Desk(*EVERY)
     child, stranger = call_of(parent_of_nothing(), "w"), call_of(sleeper(), "w/0")
     _, reply = desk.two(child, stranger, together=together)

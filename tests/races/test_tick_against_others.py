@@ -1,4 +1,4 @@
-"""A tick against what else may come at the same instant: the end of the last run, a pause, a deletion, a trigger."""
+"""A tick and another operation at the same instant: the end of the last run, a pause, a deletion, a trigger."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST = pytest.mark.parametrize("first", [True, False], ids=["tick first", "tick
 
 
 def race(desk: Desk, other: Operation[Any], *, first: bool, together: bool) -> Any:
-    """The tick that is due now, and something else; what that was answered."""
+    """Decide the tick that is due and another operation; return the other's reply."""
     tick = TickSchedule(row(desk.backend).key)
     replies = desk.two(*(tick, other) if first else (other, tick), together=together)
     desk.settle()
@@ -40,7 +40,7 @@ def busy_desk(overlap: Overlap, catch_up: CatchUp = CatchUp.SKIP) -> Desk:
 @pytest.mark.parametrize("catch_up", CatchUp)
 @pytest.mark.parametrize("overlap", Overlap)
 def test_tick_against_the_end_of_the_last_run(overlap: Overlap, catch_up: CatchUp, first: bool, together: bool) -> None:
-    """Whichever comes first, the tick has its run, or is skipped because the other was unfinished at that moment."""
+    """In either order the tick starts its run, or is skipped because the last run is unfinished at that moment."""
     desk = busy_desk(overlap, catch_up)
     race(desk, event_of(go, 1, to="s@2031-05-17T12:01:00+00:00"), first=first, together=together)
     is_skipped = overlap is Overlap.SKIP and first
@@ -52,7 +52,7 @@ def test_tick_against_the_end_of_the_last_run(overlap: Overlap, catch_up: CatchU
 @FIRST
 @TOGETHER
 def test_tick_against_a_pause(first: bool, together: bool) -> None:
-    """The tick that is decided before the pause has its run, the other has none, and later ones have none."""
+    """A tick that is decided before the pause starts its run; the one at the pause and later ones do not."""
     desk = Desk(*EVERY)
     desk.do(schedule_of(nothing()))
     desk.clock.advance(MINUTE)
@@ -64,7 +64,7 @@ def test_tick_against_a_pause(first: bool, together: bool) -> None:
 @FIRST
 @TOGETHER
 def test_tick_against_a_deletion(first: bool, together: bool) -> None:
-    """The same for a deletion; a run that was begun goes on."""
+    """The same for a deletion; a run that has begun continues."""
     desk = Desk(*EVERY)
     desk.do(schedule_of(nothing()))
     desk.clock.advance(MINUTE)
@@ -78,7 +78,7 @@ def test_tick_against_a_deletion(first: bool, together: bool) -> None:
 @TOGETHER
 @pytest.mark.parametrize("overlap", Overlap)
 def test_tick_against_a_trigger(overlap: Overlap, first: bool, together: bool) -> None:
-    """Where runs must not overlap the first of the two has its run; the other is refused, skipped or waits."""
+    """If runs must not overlap, the first of the two starts its run; the other is refused, skipped or queued."""
     desk = Desk(*EVERY)
     desk.do(schedule_of(waiter(), overlap=overlap))
     desk.clock.advance(MINUTE)
@@ -94,7 +94,7 @@ def test_tick_against_a_trigger(overlap: Overlap, first: bool, together: bool) -
 
 @TOGETHER
 def test_created_against_created(together: bool) -> None:
-    """Two services that create one schedule at the same moment have created one."""
+    """Two services that create the same schedule at the same moment create one."""
     desk = Desk(*EVERY)
     desk.two(schedule_of(nothing()), schedule_of(nothing(), replace=True), together=together)
     desk.advance(MINUTE)

@@ -33,7 +33,7 @@ def test_cancel_before_the_timer(end: CancelWorkflow, together: bool) -> None:
 @END
 @TOGETHER
 def test_timer_before_the_cancel(end: CancelWorkflow, together: bool) -> None:
-    """A workflow that its timer has ended cannot be cancelled any more, and the caller is told."""
+    """A workflow that its timer has ended cannot be cancelled, and the caller gets that answer."""
     desk, wake = _desk()
     assert desk.two(wake, end, together=together) == [None, False]
     assert desk.status() is WorkflowStatus.SUCCEEDED
@@ -42,7 +42,7 @@ def test_timer_before_the_cancel(end: CancelWorkflow, together: bool) -> None:
 @TOGETHER
 @pytest.mark.parametrize("cancel_first", [True, False])
 def test_timer_of_a_child_against_cancel_of_its_parent(together: bool, cancel_first: bool) -> None:
-    """A child's timer and its parent's cancellation end both workflows in the same way, whichever is first."""
+    """A child's timer and its parent's cancellation end both workflows in the same way, in either order."""
     desk = Desk(*EVERY)
     desk.start(parent(60))
     desk.clock.advance(60)

@@ -12,7 +12,7 @@ from tests.races.kit import TO, TOGETHER
 
 
 def _desk() -> tuple[Desk, WakeWorkflow]:
-    """The deadline has come, and nobody has told the workflow yet."""
+    """A workflow whose deadline has passed, before the timer is fired."""
     desk = Desk(*EVERY)
     desk.start(hesitant())
     desk.clock.advance(60)
@@ -55,7 +55,7 @@ def test_timer_twice_fires_once(together: bool) -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_restart_between_deadline_and_event(clean: bool) -> None:
-    """A deadline that passed while nobody ran has fired before anything that is sent after the restart."""
+    """A deadline that passed while no engine ran has fired before any event sent after the restart."""
     desk, _ = _desk()
     desk.restart(*EVERY, clean=clean)
     assert desk.status() is WorkflowStatus.RUNNING

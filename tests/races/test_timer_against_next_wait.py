@@ -13,7 +13,7 @@ from tests.races.kit import TOGETHER
 
 @pytest.mark.parametrize("restarted", [True, False])
 def test_stale_timer_fires_nothing(restarted: bool) -> None:
-    """When the deadline of a wait that is over passes, the next wait does not notice."""
+    """The deadline of a wait that is over does not affect the next wait."""
     desk = Desk(*EVERY)
     desk.start(patient(60))
     desk.send(go, 1, to="w")
@@ -29,7 +29,7 @@ def test_stale_timer_fires_nothing(restarted: bool) -> None:
 
 @TOGETHER
 def test_wake_up_that_was_queued_before_the_event(together: bool) -> None:
-    """A wake-up that was on its way when the event ended the wait finds nothing to do."""
+    """A wake-up that was already on its way when the event ended the wait does nothing."""
     desk = Desk(*EVERY)
     desk.start(patient(60))
     desk.clock.advance(60)
@@ -39,7 +39,7 @@ def test_wake_up_that_was_queued_before_the_event(together: bool) -> None:
     assert len(desk.waits()) == 1
 
 
-def test_wake_up_of_nobody() -> None:
+def test_wake_up_of_an_unknown_workflow() -> None:
     """A wake-up for a workflow that is not stored, or that has ended, does nothing."""
     desk = Desk(*EVERY)
     desk.start(patient(60))

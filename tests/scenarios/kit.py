@@ -1,4 +1,4 @@
-"""What several scenarios need: moving the clock, waiting for a workflow to wait, looking into a file."""
+"""Helpers of several scenarios: move the clock, wait until a workflow waits, read a store's file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def move(engine: WorkflowEngine, clock: ManualClock, duration: timedelta |
 
 
 async def waiting(engine: WorkflowEngine, id: str, kind: str, attempt: int = 1) -> Waiting:
-    """The wait of this kind, once the workflow has come to it; for an activity, at this attempt."""
+    """The wait of this kind, as soon as the workflow has one; for an activity, at this attempt."""
     with anyio.fail_after(SOON):
         while True:
             for wait in (await engine.runs.describe(id)).waits:
@@ -36,14 +36,14 @@ async def waiting(engine: WorkflowEngine, id: str, kind: str, attempt: int = 1) 
 
 
 async def refusing(engine: WorkflowEngine) -> None:
-    """Wait until the engine takes no more calls: it is being closed."""
+    """Wait until the engine refuses calls because it is closing."""
     with anyio.fail_after(SOON), suppress(EngineClosed):
         while True:
             await engine.query_status("nobody")
 
 
 def query(path: Path, sql: str, parameters: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
-    """Rows of a store's file, read beside its engine."""
+    """Read rows of a store's file beside its engine."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
         return connection.execute(sql, tuple(parameters)).fetchall()
 
@@ -55,5 +55,5 @@ def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def row_count(path: Path) -> int:
-    """How many rows there are in all tables."""
+    """The number of rows in all tables."""
     return sum(len(rows) for rows in contents(path).values())

@@ -1,4 +1,4 @@
-"""Activities: where they run, how long they may take, what the workflow sees of their errors."""
+"""Activities: where they run, how long they may take, and how the workflow sees their errors."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class PaymentDeclined(Exception):
 
 
 class Odd(BaseException):
-    """An error that is no `Exception`."""
+    """An error that is not an `Exception`."""
 
 
 async def test_async_activity_runs_on_the_loop_and_a_plain_one_in_a_thread() -> None:
-    """An `async def` runs in the loop's thread, a `def` in another, a plain function through `call` likewise."""
+    """An `async def` runs in the loop's thread; a `def`, also a plain function through `call`, in another."""
     threads: list[int] = []
 
     @activity
@@ -104,7 +104,7 @@ async def test_activity_that_takes_too_long_times_out(store: Store, is_async: bo
 
 
 async def test_activity_error_is_the_original_class_on_the_first_run_and_on_replay(store: Store) -> None:
-    """What the workflow caught on its first run, class and arguments, it catches again when it is replayed."""
+    """On replay the workflow catches the same error as on the first run: same class, same arguments."""
     caught: list[tuple[str, int]] = []
     calls: list[int] = []
 
@@ -157,13 +157,13 @@ async def test_activity_error_of_a_local_class_is_activity_failed(store: Store) 
 
 
 ODD_ERRORS = [SystemExit(3), Odd("odd"), asyncio.CancelledError(), StopIteration(1), MemoryError()]
-# A GeneratorExit that leaves a worker thread is a case of its own: asyncio closes the task that waits for it.
+# A GeneratorExit that leaves a worker thread needs a test: asyncio closes the task that waits for the thread.
 RAISED = [*((error, False) for error in ODD_ERRORS), *((error, True) for error in [GeneratorExit(), *ODD_ERRORS])]
 
 
 @pytest.mark.parametrize(("error", "is_async"), RAISED, ids=lambda value: str(value and type(value).__name__))
 async def test_activity_may_raise_anything(error: BaseException, is_async: bool) -> None:
-    """Whatever an activity raises is a recorded failure of that activity, and the engine goes on."""
+    """Whatever an activity raises is recorded as its failure, and the engine keeps working."""
 
     async def fails_async() -> None:
         raise error
@@ -210,7 +210,7 @@ async def test_activity_that_raises_keyboard_interrupt_in_a_thread_fails_alone()
 async def test_result_that_cannot_be_stored_fails_without_a_retry(
     store: Store, value: object, error: type[Exception]
 ) -> None:
-    """No second attempt can make a value storable, so the first one is final."""
+    """A value that cannot be stored fails the activity at the first attempt: retrying would not help."""
     calls: list[int] = []
 
     @activity(retry=Retry(max_attempts=5, first_delay=0))
@@ -280,7 +280,7 @@ async def test_activity_info_is_stable_over_attempts(store: Store) -> None:
 
 
 async def test_activity_may_use_the_engine() -> None:
-    """An activity is the place from which a workflow's work may start and ask for other workflows."""
+    """An activity may start workflows and query them."""
 
     @workflow(name="other")
     def other(number: int) -> Durable[int]:
@@ -300,7 +300,7 @@ async def test_activity_may_use_the_engine() -> None:
 
 
 async def test_arguments_and_results_are_copies(store: Store) -> None:
-    """What an activity does to its argument, or keeps of its result, does not reach the workflow."""
+    """The workflow does not see what an activity does to its argument, or later to its result."""
     kept: list[list[int]] = []
 
     @activity

@@ -20,7 +20,7 @@ odd = ContextVar[object]("odd", default=None)
 
 
 class Odd:
-    """What cannot be compared, like an array."""
+    """Cannot be compared, like an array."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -30,7 +30,7 @@ class Odd:
 
 
 async def test_context_of_an_activity_stays_in_it() -> None:
-    """A context variable that one activity has set does not reach the next ones."""
+    """A context variable that one activity sets does not reach the next activities."""
 
     @activity
     async def dirty() -> str:

@@ -1,4 +1,4 @@
-"""Activities: how many run at once, and what becomes of those that nobody wants any more."""
+"""Activities: how many run at once, and what happens to those whose result is no longer needed."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ async def test_only_so_many_threads_run_at_once() -> None:
 
 
 async def test_abandoned_thread_frees_its_slot() -> None:
-    """A thread that never comes back takes no place among `max_threads` after its attempt has timed out."""
+    """A thread that never returns frees its place among `max_threads` when its attempt times out."""
     gate = threading.Event()
 
     def stuck() -> None:
@@ -208,7 +208,7 @@ async def test_abandoned_thread_frees_its_slot() -> None:
 
 
 async def test_failure_in_a_gather_stops_the_others(store: Store) -> None:
-    """The first failure is raised, and the others, running or waiting their turn, are stopped."""
+    """The first failure is raised; the other activities, running or queued, are stopped."""
     started, stopped = anyio.Event(), anyio.Event()
 
     @activity

@@ -1,4 +1,4 @@
-"""Several things at once, as a service sees them: who wins, what becomes of the others, also after a restart."""
+"""Several things at once, as a service sees them: which branch wins, what happens to the others, and restarts."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def two_steps(number: int) -> Durable[int]:
 
 
 async def test_settle_tells_how_each_branch_ended(store: Store) -> None:
-    """An activity, a helper, an event, a child and a timer: what failed is a value beside what did not."""
+    """An activity, a helper, an event, a child and a timer: failures are values beside the results."""
 
     @workflow(name="settles")
     async def settles() -> list[Any]:
@@ -89,7 +89,7 @@ async def test_settle_tells_how_each_branch_ended(store: Store) -> None:
 
 
 async def test_first_success_stops_everything_else(store: Store) -> None:
-    """When a branch succeeds, the activity, the wait and the child of the others are gone; a failure is forgotten."""
+    """When a branch succeeds, the others' activity, wait and child are withdrawn; failures are dropped."""
     stopped.clear()
 
     @workflow(name="first")
@@ -114,7 +114,7 @@ async def test_first_success_stops_everything_else(store: Store) -> None:
 
 
 async def test_all_failed_ends_a_workflow_with_every_error(store: Store) -> None:
-    """A workflow that lets AllFailed pass fails with its name and with what each branch raised."""
+    """A workflow that does not catch AllFailed fails with that name and with the error of each branch."""
 
     @workflow(name="hopeless")
     def hopeless() -> Durable[None]:
@@ -129,7 +129,7 @@ async def test_all_failed_ends_a_workflow_with_every_error(store: Store) -> None
 
 @pytest.mark.parametrize("combinator", [race, first_success])
 async def test_winner_stays_the_winner(store: Store, combinator: Any) -> None:
-    """Whatever happens after a race was decided, also to the loser, a replay finds the same winner."""
+    """Nothing that happens after a race is decided, not even to the loser, changes the winner on replay."""
 
     @workflow(name="decided")
     def decided() -> Durable[list[Any]]:
@@ -145,13 +145,13 @@ async def test_winner_stays_the_winner(store: Store, combinator: Any) -> None:
         assert [wait.kind for wait in (await engine.runs.describe("w")).waits] == ["event"]
     clock.advance(3600)
     async with WorkflowEngine(store, workflows=[decided], clock=clock) as engine:
-        # The event that has lost goes to the next wait, and does not turn the race.
+        # The losing event goes to the next wait and does not change the winner.
         await engine.send_event(answer, 9, to="w")
         assert await engine.handle("w").result(timeout=SOON) == ["timer", 9]
 
 
 async def test_event_that_lost_is_there_for_the_next_wait(store: Store) -> None:
-    """Two events, one wait wins with the first: the second stays in the mailbox until somebody waits again."""
+    """If the first of two events wins a race, the second stays in the mailbox for the next wait."""
 
     @workflow(name="twice")
     def twice() -> Durable[list[int]]:
@@ -199,7 +199,7 @@ async def test_cancelled_workflow_cancels_all_its_branches(store: Store) -> None
 
 
 async def test_fan_out_runs_a_few_at_a_time_over_restarts(store: Store) -> None:
-    """Of many items only a few are in work, before and after a restart, and the results are in their order."""
+    """Only a few of many items are processed at once, before and after a restart; results keep their order."""
 
     def one(number: int) -> Durable[int]:
         return (yield from quick(number)) + (yield from answer.wait(str(number)))
@@ -226,7 +226,7 @@ async def test_fan_out_runs_a_few_at_a_time_over_restarts(store: Store) -> None:
 
 
 async def test_fan_out_stops_what_runs_when_one_fails(store: Store) -> None:
-    """The first failure stops the activities that run and is raised; no other begins."""
+    """The first failure stops the running activities and is raised; no other activity begins."""
     stopped.clear()
 
     def one(number: int) -> Any:

@@ -1,4 +1,4 @@
-"""`engine.backup`: a whole store in a new file, made beside a working engine; and what a restored one means."""
+"""`engine.backup`: a whole store in a new file, made beside a running engine; and what a restored store knows."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def wait_for_answer() -> Durable[int]:
 
 
 def names(folder: Path) -> list[str]:
-    """What lies in a folder."""
+    """The files in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
 class Held:
-    """A backup that stands still in the middle until it is let go."""
+    """A backup that pauses in the middle until the test releases it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self._go = threading.Event(), threading.Event()
@@ -76,12 +76,12 @@ class Held:
                 await anyio.lowlevel.checkpoint()
 
     def let_go(self) -> None:
-        """Go on."""
+        """Let the copy finish."""
         self._go.set()
 
 
 async def test_backup_opens_as_a_store(file: Path) -> None:
-    """Everything that was acknowledged before the call is in the copy, which is sound, whole and alone."""
+    """The copy holds everything that was acknowledged before the call; it is sound and needs no other file."""
     target = file.with_name("backup.db")
     async with WorkflowEngine(file) as engine:
         for number in range(20):
@@ -98,7 +98,7 @@ async def test_backup_opens_as_a_store(file: Path) -> None:
 
 
 async def test_backup_is_not_a_crash(file: Path) -> None:
-    """What was at work when the copy was made is not blamed for a crash when the copy is opened."""
+    """Work that was running when the copy was made is not blamed for a crash when the copy is opened."""
     target = file.with_name("backup.db")
     async with WorkflowEngine(file) as engine:
         await engine.start(wait_for_answer(), id="w")
@@ -106,7 +106,7 @@ async def test_backup_is_not_a_crash(file: Path) -> None:
     assert query(target, "SELECT clean, incarnation, batch FROM meta") == [(1, "", 0)]
 
 
-async def test_backup_holds_up_nobody(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_backup_blocks_no_calls(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a copy is being made, starts are acknowledged; the copy shows the moment at which it began."""
     held = Held(monkeypatch)
     target = file.with_name("backup.db")
@@ -124,7 +124,7 @@ async def test_backup_holds_up_nobody(file: Path, monkeypatch: pytest.MonkeyPatc
 
 
 async def test_backup_ends_with_the_engine(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shutdown does not wait for a copy: it is given up, its caller is told, and no part of it is left."""
+    """A shutdown does not wait for a copy: the copy is removed and its caller gets an error."""
     held = Held(monkeypatch)
     errors: list[Exception] = []
 
@@ -142,7 +142,7 @@ async def test_backup_ends_with_the_engine(file: Path, monkeypatch: pytest.Monke
 
 
 async def test_cancelled_backup_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A caller that no longer waits ends the copy, and no part of it is left."""
+    """If the caller stops waiting, the copy ends and leaves no file."""
     held = Held(monkeypatch)
     async with WorkflowEngine(file) as engine:
         async with anyio.create_task_group() as tasks:
@@ -156,7 +156,7 @@ async def test_cancelled_backup_leaves_nothing(file: Path, monkeypatch: pytest.M
 
 
 async def test_backup_does_not_overwrite(file: Path) -> None:
-    """A file that exists stays as it is, unless the caller says that it may be replaced."""
+    """A file that exists is kept, unless the caller asks to replace it."""
     target = file.with_name("backup.db")
     target.write_text("precious")
     async with WorkflowEngine(file) as engine:
@@ -168,7 +168,7 @@ async def test_backup_does_not_overwrite(file: Path) -> None:
 
 
 async def test_backup_refuses_what_it_would_harm(file: Path) -> None:
-    """The store itself, a store at work, a directory and a place that does not exist are refused in clear words."""
+    """The store itself, a store in use, a directory and a missing directory are refused with a clear message."""
     folder = file.parent
     (folder / "folder").mkdir()
     (folder / "link.db").symlink_to(file)
@@ -203,14 +203,14 @@ async def test_backup_is_as_private_as_its_store(file: Path) -> None:
 
 
 def restore(backup: Path, file: Path) -> None:
-    """The documented way: no engine runs, the old log goes, the copy takes the place of the file."""
+    """The documented way to restore: stop the engine, remove the old log, put the copy in place of the file."""
     for suffix in ("-wal", "-shm"):
         Path(f"{file}{suffix}").unlink(missing_ok=True)
     shutil.copy(backup, file)
 
 
 async def test_restored_store_continues_from_the_backup(file: Path) -> None:
-    """What came after the backup is unknown: its activities run again, its ids are free, its event ids are new."""
+    """Everything after the backup is lost: activities run again, workflow ids are free, event ids are new."""
     ran.clear()
     backup = file.with_name("backup.db")
     async with WorkflowEngine(file) as engine:

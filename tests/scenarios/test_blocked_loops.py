@@ -1,4 +1,4 @@
-"""Calls that hold up the event loop are named: a sync engine on a loop, and an async activity that blocks."""
+"""Calls that block the event loop are named: a sync engine on a loop, and an async activity that blocks."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ async def add_one(number: int) -> int:
 
 @activity(timeout=0.02, retry=Retry(max_attempts=2, first_delay=0))
 async def blocks() -> str:
-    """Holds up the loop for longer than its timeout."""
+    """Blocks the loop for longer than its timeout."""
     threading.Event().wait(0.3)
     return "done"
 
 
 @activity(timeout=0.02, retry=Retry.never())
 def takes_its_time() -> str:
-    """The same in a thread, where nobody is held up."""
+    """The same in a thread, where it blocks nothing."""
     threading.Event().wait(0.3)
     return "done"
 
@@ -58,7 +58,7 @@ def runs(in_thread: bool) -> Durable[Any]:
 
 
 async def test_sync_engine_on_a_loop_is_refused() -> None:
-    """Opening it and calling it say which engine to use and where the call stands; closing it works."""
+    """Opening it or calling it names the right engine and the line of the call; closing it works."""
     with pytest.raises(OperationMisused, match=f"use WorkflowEngine with 'async with'.*{__file__}"):
         SyncWorkflowEngine("memory://").__enter__()
     engine = await anyio.to_thread.run_sync(SyncWorkflowEngine("memory://").__enter__)
@@ -74,7 +74,7 @@ async def test_sync_engine_on_a_loop_is_refused() -> None:
 
 
 async def test_async_activity_that_blocks_past_its_timeout_has_timed_out(caplog: pytest.LogCaptureFixture) -> None:
-    """The attempt counts as timed out although it came back with a value, and the activity is named once."""
+    """The attempt counts as timed out although it returned a value, and the activity is named once."""
     with caplog.at_level(logging.WARNING, "durable"):
         async with WorkflowEngine("memory://") as engine:
             with pytest.raises(WorkflowFailed, match="blocks") as caught:
@@ -85,8 +85,8 @@ async def test_async_activity_that_blocks_past_its_timeout_has_timed_out(caplog:
     assert (line.workflow_name, line.position) == ("blocked-loops-blocks", "0")  # type: ignore[attr-defined]
 
 
-async def test_activity_in_a_thread_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    """A plain function that takes too long has timed out as well, and nothing is said about the loop."""
+async def test_activity_in_a_thread_blocks_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """A plain function that takes too long also times out, but the log does not mention the loop."""
     with caplog.at_level(logging.WARNING, "durable"):
         async with WorkflowEngine("memory://") as engine:
             with pytest.raises(WorkflowFailed):

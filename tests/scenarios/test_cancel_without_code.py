@@ -1,4 +1,4 @@
-"""Cancelling workflows whose code is not loaded: by a script of the operator, or while they are parked."""
+"""Cancelling workflows whose code is not loaded: from an operator's script, or while they are parked."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def charge() -> str:
 
 @activity(name="cancel-refund")
 async def refund(payment: str) -> None:
-    """Gives it back."""
+    """Refunds it."""
     done.append(f"refund {payment}")
 
 
@@ -68,7 +68,7 @@ def family() -> Durable[None]:
 
 
 async def _paid(store: Store, *ids: str) -> None:
-    """Orders that have paid and wait, in a store that nobody has open."""
+    """Orders that are paid and wait, in a store that no engine has open."""
     async with WorkflowEngine(store, workflows=[order]) as engine:
         for id in ids:
             await engine.start(order(), id=id)
@@ -76,7 +76,7 @@ async def _paid(store: Store, *ids: str) -> None:
 
 
 async def test_cancel_without_code_waits_for_the_code(store: Store) -> None:
-    """A cancel by a script that lacks the workflow's module is kept; the next start with the code refunds."""
+    """A cancel from a script without the workflow's module is kept; the next start with the code refunds."""
     await _paid(store, "a")
     async with WorkflowEngine(store, workflows=[]) as script:
         assert await script.cancel("a", "out of stock") is True
@@ -96,7 +96,7 @@ async def test_cancel_without_code_waits_for_the_code(store: Store) -> None:
 
 
 async def test_cancel_of_a_parked_workflow_waits_for_the_code(store: Store) -> None:
-    """A workflow that is parked already keeps a cancel too; the last reason given is the one that is raised."""
+    """A parked workflow keeps a cancel too; the reason given last is raised."""
     await _paid(store, "a")
     async with WorkflowEngine(store, workflows=[]) as script:
         await script.cancel("a", "first")
@@ -136,7 +136,7 @@ async def test_delayed_workflow_without_code_ends_at_once(store: Store) -> None:
 
 
 async def test_terminate_tells_which_undos_were_given_up(store: Store) -> None:
-    """Terminate runs no undo, and names those that were owed in the description and in the error."""
+    """Terminate runs no undo; the description and the error name the undos that were owed."""
     await _paid(store, "a")
     async with WorkflowEngine(store, workflows=[order]) as engine:
         assert await engine.terminate("a", "enough") is True
@@ -149,7 +149,7 @@ async def test_terminate_tells_which_undos_were_given_up(store: Store) -> None:
 
 
 async def test_terminate_without_code_says_that_undos_are_unknown(store: Store) -> None:
-    """Where the body cannot be rebuilt nobody knows what it owed, and terminate says so."""
+    """If the body cannot be rebuilt, its undos are unknown, and terminate says so."""
     await _paid(store, "a")
     async with WorkflowEngine(store, workflows=[]) as script:
         await script.cancel("a")

@@ -1,4 +1,4 @@
-"""A workflow that is cancelled more than once: each cancel is raised at the wait that it has then."""
+"""A workflow that is cancelled more than once: each cancel is raised at the wait open at that time."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def _nothing_heard() -> None:
 
 
 @activity(name="again-hear")
-async def hear(what: str) -> str:
-    """Notes what a body was told."""
-    heard.append(what)
-    return what
+async def hear(message: str) -> str:
+    """Notes what a body caught."""
+    heard.append(message)
+    return message
 
 
 @workflow(name="again-stubborn")
@@ -51,7 +51,7 @@ def stubborn() -> Durable[None]:
 
 @workflow(name="again-branches")
 def branches() -> Durable[None]:
-    """Cleans up in several branches, and for long."""
+    """Cleans up in several branches, which takes long."""
     try:
         yield from never.wait()
     except Cancelled:
@@ -81,7 +81,7 @@ FLOWS = [stubborn, branches, undoing, parent]
 
 
 async def test_every_cancel_is_raised_again(store: Store) -> None:
-    """A body that catches `Cancelled` and waits again hears of the next cancel with its reason, over a restart too."""
+    """A body that catches `Cancelled` and waits again gets the next cancel with its reason, also after a restart."""
     async with WorkflowEngine(store, workflows=FLOWS) as engine:
         await engine.start(stubborn(), id="a")
         assert await engine.cancel("a", "one") is True
@@ -99,7 +99,7 @@ async def test_every_cancel_is_raised_again(store: Store) -> None:
 
 
 async def test_second_cancel_ends_a_cleanup_in_branches(store: Store) -> None:
-    """A cleanup that waits in several branches is told as a whole."""
+    """A second cancel ends a cleanup that waits in several branches."""
     async with WorkflowEngine(store, workflows=FLOWS) as engine:
         await engine.start(branches(), id="a")
         assert await engine.cancel("a") is True
@@ -110,7 +110,7 @@ async def test_second_cancel_ends_a_cleanup_in_branches(store: Store) -> None:
 
 
 async def test_second_cancel_leaves_undos_alone(store: Store) -> None:
-    """An undo that runs hears of no cancel, however often it comes."""
+    """Cancels never interrupt an undo that is running."""
     async with WorkflowEngine(store, workflows=FLOWS) as engine:
         await engine.start(undoing(), id="a")
         await waiting(engine, "a", "event")
@@ -125,7 +125,7 @@ async def test_second_cancel_leaves_undos_alone(store: Store) -> None:
 
 
 async def test_parent_cancels_its_child_again(store: Store) -> None:
-    """Each `child.cancel(...)` of a body is raised in the child as well."""
+    """Each `child.cancel(...)` of a body is raised in the child."""
     async with WorkflowEngine(store, workflows=FLOWS) as engine:
         await engine.start(parent(), id="p")
         await engine.handle("p").result(timeout=SOON)

@@ -1,4 +1,4 @@
-"""Children, and workflows that go on as another round under the same id."""
+"""Children, and workflows that continue as another round under the same id."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def failing() -> Durable[None]:
 
 
 async def test_child_result_reaches_its_parent_over_restarts(store: Store) -> None:
-    """A child is a workflow with an id of its own; its end wakes the parent, and no replay starts a second one."""
+    """A child is a workflow with its own id; its end wakes the parent, and a replay does not start it again."""
     async with WorkflowEngine(store) as engine:
         await engine.start(parent(3), id="p")
         assert await engine.query_status("p/0") is WorkflowStatus.SUSPENDED
@@ -101,7 +101,7 @@ async def test_cancelled_child_is_raised_in_the_parent(store: Store) -> None:
 
 @pytest.mark.parametrize("how", ["cancel", "terminate"])
 async def test_ending_a_parent_cancels_the_child_it_awaits(store: Store, how: str) -> None:
-    """However a parent is ended, the child that it waits for is cancelled too."""
+    """However a parent is ended, the child that it waits for is cancelled."""
     async with WorkflowEngine(store) as engine:
         await engine.start(parent(1), id="p")
         assert await (engine.cancel("p") if how == "cancel" else engine.terminate("p"))
@@ -111,7 +111,7 @@ async def test_ending_a_parent_cancels_the_child_it_awaits(store: Store, how: st
 
 @pytest.mark.parametrize("goes_on", [False, True])
 async def test_child_that_lost_a_race_is_cancelled(store: Store, goes_on: bool) -> None:
-    """The losing branch's child is cancelled, whether its parent ends with the race or goes on."""
+    """The losing branch's child is cancelled, whether its parent ends with the race or continues."""
 
     @workflow(name="race-of-children")
     def body(goes_on: bool) -> Durable[int]:
@@ -145,7 +145,7 @@ async def test_child_id_that_is_taken_is_refused(store: Store) -> None:
 
 
 async def test_children_of_children_are_bounded(store: Store) -> None:
-    """A workflow that starts itself for ever ends with `ChildDepthExceeded` at the limit."""
+    """A workflow that keeps starting itself as a child ends with `ChildDepthExceeded` at the limit."""
 
     @workflow(name="matryoshka")
     def matryoshka() -> Durable[int]:
@@ -179,7 +179,7 @@ async def test_a_hundred_children_at_once(store: Store) -> None:
 
 
 async def test_continue_as_keeps_id_and_mailbox(store: Store) -> None:
-    """A new round has the same id, an empty history and the mail that was not taken; a start again finds it."""
+    """A new round keeps the id and the untaken mail, and has an empty history; starting it again finds it."""
 
     @workflow(name="sums-up")
     def sums_up(total: int) -> Durable[list[int]]:
@@ -202,7 +202,7 @@ async def test_continue_as_keeps_id_and_mailbox(store: Store) -> None:
 
 
 async def test_continue_as_another_workflow_and_its_parent(store: Store) -> None:
-    """A child may go on as another workflow; its parent gets the final result only."""
+    """A child may continue as another workflow; its parent gets only the final result."""
 
     @workflow(name="second-form")
     def second_form(number: int) -> Durable[int]:
@@ -224,7 +224,7 @@ async def test_continue_as_another_workflow_and_its_parent(store: Store) -> None
 
 
 async def test_child_ids_after_continue_as(store: Store) -> None:
-    """The id of a child is its parent's id and its position; from the second round on, the round stands before it."""
+    """A child's id is its parent's id and its position; from the second round on, the round comes first."""
 
     @workflow(name="names-child")
     def names_child() -> Durable[str]:

@@ -1,4 +1,4 @@
-"""The wall clock is set forward, back, or stands still, under an engine with its real thread."""
+"""The wall clock jumps forward or back, or stands still, under an engine with its real thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNT = 20
 
 @workflow(name="clock.nap")
 def nap(minutes: int) -> Durable[datetime]:
-    """Sleeps; when it woke."""
+    """Sleeps, and returns when it woke."""
     return (yield from sleep(timedelta(minutes=minutes)))
 
 
@@ -29,14 +29,14 @@ def ask() -> Durable[int]:
 
 
 async def begin(engine: WorkflowEngine) -> None:
-    """Sleepers of one to twenty minutes, and one who waits."""
+    """Sleepers of one to twenty minutes, and one workflow that waits."""
     for number in range(1, COUNT + 1):
         await engine.start(nap(number), id=f"nap-{number}")
     await engine.start(ask(), id="ask")
 
 
 async def statuses(engine: WorkflowEngine) -> set[WorkflowStatus | None]:
-    """How all of them stand."""
+    """The status of each of them."""
     return {await engine.query_status(id) for id in ("ask", *(f"nap-{n}" for n in range(1, COUNT + 1)))}
 
 
@@ -57,7 +57,7 @@ async def test_clock_set_forward(store: Store, step: timedelta) -> None:
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("step", [HOUR, YEARS], ids=["an hour", "ten years"])
 async def test_clock_set_back(store: Store, step: timedelta, restarts: bool) -> None:
-    """Nothing fires before the deadline that was recorded, nothing hangs, and all fire when the time comes again."""
+    """Nothing fires before its recorded deadline, nothing hangs, and everything fires when that time comes again."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         await begin(engine)
@@ -79,7 +79,7 @@ async def test_clock_set_back(store: Store, step: timedelta, restarts: bool) -> 
 
 
 async def test_clock_that_stands_still(store: Store) -> None:
-    """With a clock that never moves events and sleeps of nothing go on; only real sleeps wait, and none is early."""
+    """If the clock never moves, events and sleeps of zero continue; only real sleeps wait, and none ends early."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         await begin(engine)

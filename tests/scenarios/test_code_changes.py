@@ -1,4 +1,4 @@
-"""Code that changes while workflows are under way, through the engine and over restarts."""
+"""Code that changes while workflows run, through the engine and over restarts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def ship(how: str) -> str:
 
 
 def checkout(code: str) -> WorkflowDef[[int], str]:
-    """An order: in the old code it is shipped by post, in the new one by courier, and nobody has to approve."""
+    """An order: the old code ships by post; the new code ships by courier and needs no approval."""
 
     @workflow(name="changes-checkout")
     def body(amount: int) -> Durable[str]:
@@ -58,13 +58,13 @@ def checkout(code: str) -> WorkflowDef[[int], str]:
 
 
 async def test_patched_and_removed_across_a_restart(store: Store) -> None:
-    """A run that waited goes on without the step that is gone, on the old branch; a new one takes the new branch."""
+    """A waiting run continues without the removed step on the old branch; a new run takes the new branch."""
     ran.clear()
     async with WorkflowEngine(store, workflows=[checkout("old")]) as engine:
         await engine.start(checkout("old")(5), id="waits")
         await waiting(engine, "waits", "event")
     async with WorkflowEngine(store, workflows=[checkout("new")]) as engine:
-        # It sleeps until somebody sends it something, here what it no longer waits for.
+        # It sleeps until an event arrives, here the one that it no longer waits for.
         await engine.send_event(approval, "yes", to="waits")
         assert await engine.handle("waits").result(timeout=SOON) == "post"
         new = await engine.start(checkout("new")(7), id="new")
@@ -77,7 +77,7 @@ async def test_patched_and_removed_across_a_restart(store: Store) -> None:
 
 
 async def test_event_for_a_step_that_is_gone(store: Store) -> None:
-    """It wakes the workflow, which goes on without it; what nobody takes becomes a dead letter at its end."""
+    """The event wakes the workflow, which continues without it; an event that is never taken becomes a dead letter."""
     async with WorkflowEngine(store, workflows=[checkout("old")]) as engine:
         await engine.start(checkout("old")(5), id="waits")
         await waiting(engine, "waits", "event")
@@ -88,7 +88,7 @@ async def test_event_for_a_step_that_is_gone(store: Store) -> None:
 
 
 async def test_two_versions_side_by_side(store: Store) -> None:
-    """Runs keep the version that they began with, over restarts, while new ones take the other."""
+    """Runs keep the version with which they began, over restarts, while new runs take the other."""
 
     def version(number: int) -> WorkflowDef[[], str]:
         @workflow(name="changes-versions", version=number)
@@ -111,7 +111,7 @@ async def test_two_versions_side_by_side(store: Store) -> None:
 
 
 async def test_parked_with_its_diff_and_on_again(store: Store) -> None:
-    """Code that does not fit parks the run with both sides, appends nothing, and fitting code lets it go on."""
+    """Code that does not fit parks the run with a diff and appends nothing; with fitting code it continues."""
     async with WorkflowEngine(store, workflows=[checkout("old")]) as engine:
         await engine.start(checkout("old")(5), id="w")
         await waiting(engine, "w", "event")
@@ -141,7 +141,7 @@ async def test_parked_with_its_diff_and_on_again(store: Store) -> None:
 
 
 async def test_parked_is_retried_without_a_restart(store: Store) -> None:
-    """A run whose code was not there goes on when its code has come and an operator says so."""
+    """A run whose code was missing continues when the code is there and an operator recovers it."""
     async with WorkflowEngine(store, workflows=[checkout("old")]) as engine:
         await engine.start(checkout("old")(5), id="v")
         await waiting(engine, "v", "event")
@@ -150,7 +150,7 @@ async def test_parked_is_retried_without_a_restart(store: Store) -> None:
         assert await engine.query_status("v") is WorkflowStatus.PARKED
         with pytest.raises(CannotRetry, match="changes-checkout"):
             await engine.runs.retry("v")
-        # The first start of a workflow enters its code.
+        # The first start of a workflow registers its code.
         await engine.start(checkout("old")(1), id="other")
         handle = await engine.runs.retry("v")
         result: Any = await handle.result(timeout=SOON)

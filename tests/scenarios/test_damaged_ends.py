@@ -1,4 +1,4 @@
-"""Workflows whose rows are damaged: which lists have them, and what becomes of those that had ended."""
+"""Workflows whose rows are damaged: which lists show them, and what happens to those that had ended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def seven() -> Durable[int]:
 
 
 async def ended(file: Path, column: str, value: str, id: str = "done") -> None:
-    """A workflow that succeeded with 7, and whose row was damaged since."""
+    """A workflow that succeeded with 7, and whose row was damaged afterwards."""
     async with WorkflowEngine(file) as engine:
         assert await (await engine.start(seven(), id=id)).result(timeout=SOON) == 7
     do_damage(file, "workflow", [Damage(id, column, value, f"id = '{id}'")])
@@ -49,7 +49,7 @@ async def test_unreadable_workflow_is_in_the_lists_of_its_shown_status(file: Pat
 
 
 async def test_mended_row_leaves_the_list_of_parked_ones(file: Path) -> None:
-    """A row that is put right under a running engine is listed with its stored status again."""
+    """A row that is repaired under a running engine is listed with its stored status again."""
     await build(file, ("tags", "'{'"), ("parent_place", "'x:1'"), ("tags", "'[\"\"]'"), ("parent_place", "''"))
     async with WorkflowEngine(file) as engine:
         assert await engine.runs.count(status=WorkflowStatus.PARKED) == 4
@@ -61,7 +61,7 @@ async def test_mended_row_leaves_the_list_of_parked_ones(file: Path) -> None:
 
 @pytest.mark.parametrize(("column", "value"), [("tags", "'{'"), ("crashes", "-1"), ("wake_at", "'soon'")])
 async def test_terminate_keeps_the_end_of_an_unreadable_workflow(file: Path, column: str, value: str) -> None:
-    """A run that had ended before its row was damaged keeps status and result; its row is sound again."""
+    """A run that had ended before its row was damaged keeps its status and result, and its row is repaired."""
     await ended(file, column, value)
     async with WorkflowEngine(file) as engine:
         assert await engine.query_status("done") is WorkflowStatus.PARKED
@@ -75,7 +75,7 @@ async def test_terminate_keeps_the_end_of_an_unreadable_workflow(file: Path, col
 
 @pytest.mark.parametrize("column", ["status", "result", "finished_at"])
 async def test_terminate_gives_up_an_end_that_cannot_be_read(file: Path, column: str) -> None:
-    """Where the end itself is damaged there is nothing to keep, and no other result is made up."""
+    """If the end itself is damaged, nothing is kept and no result is invented."""
     await ended(file, column, "x'ff'")
     async with WorkflowEngine(file) as engine:
         assert await engine.terminate("done") is True
@@ -83,7 +83,7 @@ async def test_terminate_gives_up_an_end_that_cannot_be_read(file: Path, column:
 
 
 async def test_purge_takes_ended_workflows_with_damaged_rows(file: Path) -> None:
-    """A damaged row goes like any other if the run had ended; one whose end cannot be read stays."""
+    """A purge removes a damaged row if its run had ended; a row whose end cannot be read stays."""
     await ended(file, "tags", "'{'", "a")
     await ended(file, "result", "x'ff'", "b")
     await ended(file, "depth", "-1", "c")

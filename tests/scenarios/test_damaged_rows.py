@@ -1,7 +1,7 @@
-"""Rows of a real file that were altered by hand, every column of every table: only the workflow that was hit is.
+"""Damaged rows of a real file, every column of every table: only the workflow with the damaged row is affected.
 
-One store holds a workflow for each damage, all of one kind, and a few that nothing happens to. The damage is done while
-no engine is open, past the types that the schema insists on, as a broken disk would.
+One store holds a workflow for each damage, all of one kind, and a few undamaged ones. The damage is done while no
+engine is open, past the types that the schema enforces, as a broken disk would do it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from tests.scenarios.kit import SOON, query
 pytestmark = pytest.mark.anyio
 answer = Event[int]("damaged.answer")
 later = Event[int]("damaged.later")
-# What a column may hold after somebody or something has been at it, as SQL.
+# What a damaged column may hold, as SQL.
 VALUES = [
     *("NULL", "x'ff00'", "CAST(x'ff' AS TEXT)", "'garbage'", "'[[1]]'", "1.5", "-1", "0"),
     *("9223372036854775807", "-9223372036854775808"),
 ]
-# Which row is damaged: its table, the kind of workflow that it belongs to, and what finds it.
+# Which row is damaged: its table, the kind of workflow that owns it, and the condition that selects it.
 OF = "workflow = (SELECT key FROM workflow WHERE id = '{}')"
 PLACES = {
     "child": ("workflow", "child", "id = '{}'"),
@@ -68,7 +68,7 @@ PLACES = {
 
 @attrs.define
 class World:
-    """Whether activities come back."""
+    """Whether activities return."""
 
     is_stuck: bool = True
 
@@ -84,7 +84,7 @@ async def add_one(number: int) -> int:
 
 @activity
 async def work() -> int:
-    """Work that takes until the next engine."""
+    """Work that lasts until the next engine."""
     if world.is_stuck:
         await anyio.sleep_forever()
     return 1
@@ -111,14 +111,14 @@ def parent() -> Durable[int]:
 
 @workflow(name="damaged.spawner")
 def spawner() -> Durable[int]:
-    """Waits for a child that it has spawned, and that ends with it."""
+    """Waits for a child that it spawned and that ends with it."""
     handle = yield from spawn(child(1), on_parent_close=OnParentClose.CANCEL)
     return (yield from handle.result())
 
 
 @workflow(name="damaged.working")
 def working() -> Durable[int]:
-    """Has done something, and is doing something."""
+    """Has finished one step and is in the next."""
     number = yield from add_one(1)
     publish(number)
     return number + (yield from work())
@@ -138,7 +138,7 @@ def failed() -> Durable[None]:
 
 @workflow(name="damaged.asking")
 def asking() -> Durable[int]:
-    """Asks somebody, for a day."""
+    """Asks a person, for a day."""
     return (yield from pause(returns=int, prompt={"number": 1}, expires_after=86_400))
 
 
@@ -164,7 +164,7 @@ def damages(file: Path, table: str, kind: str, where: str) -> list[Damage]:
 
 
 def do_damage(file: Path, table: str, all: list[Damage]) -> None:
-    """Alter the rows, with a schema that lets everything through meanwhile."""
+    """Damage the rows, past the checks of the schema."""
     schema = query(file, "SELECT name, sql FROM sqlite_master WHERE type = 'table'")
     loose = [
         (name, sql.replace("NOT NULL", "").replace(") STRICT,", ")").replace(") STRICT", ")")) for name, sql in schema
@@ -172,14 +172,14 @@ def do_damage(file: Path, table: str, all: list[Damage]) -> None:
     set_schema(file, loose)
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         for damage in all:
-            # Not every value fits under a unique index.
+            # Not every value fits in a unique index.
             with contextlib.suppress(sqlite3.IntegrityError):
                 connection.execute(f"UPDATE {table} SET {damage.column} = {damage.value} WHERE {damage.where}")
     set_schema(file, schema)
 
 
 def set_schema(file: Path, tables: list[tuple[str, str]]) -> None:
-    """Say what the tables are, without touching a row."""
+    """Replace what the schema says of the tables, without touching a row."""
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         (version,) = connection.execute("PRAGMA schema_version").fetchone()
         connection.execute("PRAGMA writable_schema = ON")
@@ -189,7 +189,7 @@ def set_schema(file: Path, tables: list[tuple[str, str]]) -> None:
 
 
 async def build(file: Path, kind: str, count: int) -> None:
-    """Workflows of one kind, with everything that hangs on them, and three that nothing happens to."""
+    """Workflows of one kind, with all their rows, and three that are not damaged."""
     world.is_stuck = True
     config = EngineConfig(max_running_activities=1 + count, drain=0)
     async with WorkflowEngine(file, clock=ManualClock(), config=config) as engine:
@@ -225,7 +225,7 @@ async def read_history(engine: WorkflowEngine, id: str) -> object:
     return [(entry.at, entry.retry_at) for entry in await engine.runs.history(id)]
 
 
-# What is asked about every workflow whose row was damaged; most of these read it, the last ones try to change it.
+# The calls made for every workflow with a damaged row; most read it, the last ones try to change it.
 QUESTIONS: dict[str, Callable[[WorkflowEngine, str], Awaitable[object]]] = {
     "status": lambda engine, id: engine.query_status(id),
     "result": lambda engine, id: engine.query_result(id),
@@ -247,7 +247,7 @@ QUESTIONS: dict[str, Callable[[WorkflowEngine, str], Awaitable[object]]] = {
 
 
 async def ask_everything(engine: WorkflowEngine, all: list[Damage]) -> None:
-    """Whatever is asked about a damaged row is answered, or refused in our own words; the engine goes on."""
+    """Every call about a damaged row is answered, or refused with our errors; the engine keeps working."""
     for name, question in QUESTIONS.items():
         for damage in all:
             try:
@@ -261,7 +261,7 @@ async def ask_everything(engine: WorkflowEngine, all: list[Damage]) -> None:
 
 
 async def read_lists(engine: WorkflowEngine) -> None:
-    """The lists leave out what cannot be read, and every value in them is sound."""
+    """Lists omit rows that cannot be read, and every value in them is sound."""
     after: str | None = None
     while page := await engine.runs.list(limit=1000, after=after):
         after = page[-1].id
@@ -279,8 +279,8 @@ async def read_lists(engine: WorkflowEngine) -> None:
 @pytest.mark.parametrize(
     ("place", "is_clean"), [*((place, True) for place in PLACES), ("child", False), ("working", False)]
 )
-async def test_damaged_rows_hurt_nobody_else(tmp_path: Path, place: str, is_clean: bool) -> None:
-    """Over two starts the engine lives, everything about a damaged row is answered or refused, and the others end."""
+async def test_damaged_rows_affect_no_others(tmp_path: Path, place: str, is_clean: bool) -> None:
+    """Over two starts the engine works, calls about damaged rows are answered or refused, and the others end."""
     table, kind, where = PLACES[place]
     file = tmp_path / "store.db"
     async with WorkflowEngine(file):

@@ -1,4 +1,4 @@
-"""A schedule whose row cannot be read costs nobody else anything, and is mended by creating it again."""
+"""A schedule whose row cannot be read harms nothing else, and is repaired by creating it again."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ HOUR = timedelta(hours=1)
 
 @workflow(name="damaged.tick")
 def tick() -> Durable[int]:
-    """Nothing much."""
+    """Does little."""
     yield from ()
     return 1
 
 
 async def ask_everything(engine: WorkflowEngine, name: str) -> None:
-    """Whatever is asked is answered, or refused in our own words."""
+    """Every call is answered, or refused with our errors."""
     schedules = engine.schedules
     for question in (schedules.pause, schedules.resume, schedules.trigger, schedules.delete):
         try:
@@ -38,8 +38,8 @@ async def ask_everything(engine: WorkflowEngine, name: str) -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_damaged_schedules_hurt_nobody_else(tmp_path: Path) -> None:
-    """Any value in any column: the engine lives, the good schedule ticks, and a bad one can be created anew."""
+async def test_damaged_schedules_affect_no_others(tmp_path: Path) -> None:
+    """Any value in any column: the engine works, the good schedule ticks, and a bad one can be created again."""
     file = tmp_path / "store.db"
     clock = ManualClock()
     async with WorkflowEngine(file):
@@ -67,7 +67,7 @@ async def test_damaged_schedules_hurt_nobody_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_zone_that_is_gone(tmp_path: Path) -> None:
-    """A schedule whose time zone this machine does not know stands still, untouched, and is told in the log."""
+    """A schedule in a time zone that this machine does not have stands still, unchanged, and the log says so."""
     file = tmp_path / "store.db"
     async with WorkflowEngine(file, clock=ManualClock()) as engine:
         await engine.schedules.create("s", tick(), cron="@hourly", timezone="Europe/Berlin")

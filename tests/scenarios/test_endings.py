@@ -36,7 +36,7 @@ class Mishap(Exception):
 
 @activity
 async def note(text: str) -> str:
-    """Something to do while cleaning up."""
+    """Work to do while cleaning up."""
     return text
 
 
@@ -55,7 +55,7 @@ def fail(text: str) -> Durable[None]:
 
 @workflow(name="endings-clean-up")
 def clean_up(stubborn: bool) -> Durable[str]:
-    """Clean up when cancelled, with an activity; a stubborn one then returns as if nothing had been."""
+    """Clean up with an activity when cancelled; if stubborn, then return as if nothing had happened."""
     try:
         yield from answer.wait()
     except Cancelled as error:
@@ -73,7 +73,7 @@ def take(number: int, tags: list[str]) -> Durable[int]:
 
 
 async def test_failure_carries_the_original_error(store: Store) -> None:
-    """`WorkflowFailed` names type and message, and its cause is the original, now and in the next engine."""
+    """`WorkflowFailed` names type and message, and its cause is the original error, now and in the next engine."""
     async with WorkflowEngine(store) as engine:
         await engine.start(fail("broken"), id="a")
     async with WorkflowEngine(store) as engine:
@@ -88,7 +88,7 @@ async def test_failure_carries_the_original_error(store: Store) -> None:
 
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), GeneratorExit(), MemoryError(), Cancelled("me")])
 async def test_body_may_raise_anything(error: BaseException) -> None:
-    """Whatever a body raises fails that workflow, and the coordinator goes on with the others."""
+    """Whatever a body raises fails that workflow, and the coordinator continues with the others."""
 
     @workflow(name="raises-anything")
     def body() -> Durable[None]:
@@ -134,7 +134,7 @@ async def test_cancel_runs_the_cleanup_and_always_wins(store: Store, stubborn: b
 
 
 async def test_cancel_is_remembered_over_a_restart(store: Store) -> None:
-    """A workflow that was cancelled and has not finished its cleanup goes on with it in the next engine."""
+    """A workflow that was cancelled and has not finished its cleanup continues it in the next engine."""
     started, runs = anyio.Event(), list[int]()
 
     @activity
@@ -186,7 +186,7 @@ async def test_cancel_reaches_every_branch(store: Store) -> None:
 
 
 async def test_terminate_ends_without_cleanup(store: Store) -> None:
-    """A terminated workflow ends at once, its cleanup does not run, and events to it are dead letters."""
+    """A terminated workflow ends immediately without its cleanup, and events to it become dead letters."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(clean_up(False), id="a")
         await engine.send_event(Event[int]("endings-other"), 5, to="a")
@@ -199,7 +199,7 @@ async def test_terminate_ends_without_cleanup(store: Store) -> None:
 
 
 async def test_result_waits_no_longer_than_asked(store: Store) -> None:
-    """Zero times out at once, a negative time is refused, and the workflow does not notice either."""
+    """A timeout of zero expires immediately, a negative one is refused, and the workflow notices neither."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(wait_for_answer(), id="a")
         for timeout in (0, 0.01, timedelta(milliseconds=1)):
@@ -215,7 +215,7 @@ async def test_result_waits_no_longer_than_asked(store: Store) -> None:
 
 
 async def test_many_may_wait_for_one_result(store: Store) -> None:
-    """Everybody who waits gets the result; one who was cancelled meanwhile holds up nobody."""
+    """All waiting callers get the result; one that was cancelled meanwhile does not delay them."""
     results: list[int] = []
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(wait_for_answer(), id="a")
@@ -233,7 +233,7 @@ async def test_many_may_wait_for_one_result(store: Store) -> None:
 
 
 async def test_unknown_ids_get_plain_answers(store: Store) -> None:
-    """A handle of an id that does not exist says so when it is used; questions about it answer None."""
+    """A handle of an unknown id raises when it is used; queries about the id answer None."""
     async with WorkflowEngine(store) as engine:
         assert await engine.query_status("nobody") is None
         assert await engine.query_result("nobody") is None
@@ -247,7 +247,7 @@ async def test_unknown_ids_get_plain_answers(store: Store) -> None:
 
 
 async def test_same_start_finds_the_first(store: Store) -> None:
-    """The same id, name and arguments give the same run, before and after its end; anything else is refused."""
+    """The same id, name and arguments give the same run, before and after its end; any other start is refused."""
     async with WorkflowEngine(store) as engine:
         first = await engine.start(take(1, ["x"]), id="a")
         for again in (take(1, ["x"]), take(number=1, tags=["x"])):

@@ -16,7 +16,7 @@ answer = Event[int]("memory.answer")
 
 @activity
 async def echo(number: int) -> int:
-    """The number."""
+    """Return the number."""
     return number
 
 
@@ -28,7 +28,7 @@ def echo_and_wait(number: int) -> Durable[int]:
 
 
 async def test_workflow_that_waits_costs_no_memory() -> None:
-    """Of bodies that were let go of not even an empty table of their activities is kept."""
+    """For an evicted body nothing is kept, not even an empty table of its activities."""
     async with WorkflowEngine("memory://", config=EngineConfig(max_loaded_workflows=1)) as engine:
         for number in range(20):
             await engine.start(echo_and_wait(number), id=f"w{number}")
@@ -40,7 +40,7 @@ async def test_workflow_that_waits_costs_no_memory() -> None:
 
 
 async def test_abandoned_waits_for_a_result_are_forgotten() -> None:
-    """Callers who stopped waiting for a workflow's end are kept no longer than until the next sweep."""
+    """Callers that stopped waiting for a workflow's end are forgotten at the next sweep."""
     clock = ManualClock()
     async with WorkflowEngine("memory://", config=EngineConfig(sweep_every=60), clock=clock) as engine:
         coordinator = engine._core.check_open().coordinator
@@ -58,7 +58,7 @@ async def test_abandoned_waits_for_a_result_are_forgotten() -> None:
 
 
 async def test_looking_at_workflows_keeps_memory_bounded(file: Path) -> None:
-    """Bodies that were rebuilt only to be looked at are let go of like all others."""
+    """Bodies that were rebuilt only for a description are evicted like all others."""
     async with WorkflowEngine(file) as engine:
         for number in range(50):
             await engine.start(echo_and_wait(number), id=f"w{number}")

@@ -1,4 +1,4 @@
-"""An event whose name looks like a typing error is named in the log, once; all others are not."""
+"""An event whose name looks like a typing error is named in the log, once; other names are not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ approval = Event[int]("typos-approval")
 
 
 class Events:
-    """Events under names of a class."""
+    """Events named after a class."""
 
     shipped = Event[int]("typos-shipment-arrived")
 
@@ -33,7 +33,7 @@ def waits() -> Durable[int]:
 
 
 async def sent(name: str, caplog: pytest.LogCaptureFixture, *, to: str | None = None, times: int = 2) -> list[str]:
-    """What is said about an event of this name."""
+    """The warnings about an event of this name."""
     with caplog.at_level(logging.WARNING, "durable"):
         async with WorkflowEngine("memory://", workflows=[waits]) as engine:
             await engine.start(waits(), id="w")
@@ -47,7 +47,7 @@ async def sent(name: str, caplog: pytest.LogCaptureFixture, *, to: str | None = 
 async def test_event_with_a_typing_error_is_named_once(
     name: str, to: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The warning says which name was probably meant."""
+    """The warning names the event that was probably meant."""
     warning = f"no workflow here waits for event {name!r}; did you mean 'typos-approval'?"
     assert await sent(name, caplog, to=to) == [warning]
 
@@ -56,7 +56,7 @@ async def test_event_with_a_typing_error_is_named_once(
     "name", ["typos-approval", "typos-step-1", "typos-step-2", "typos-step", "something-else", "typos-approval-eu"]
 )
 async def test_other_events_are_not_mentioned(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Names that are waited for, numbered or simply unknown here are nobody's typing errors."""
+    """Names that are waited for, numbered or unknown here cause no warning."""
     assert await sent(name, caplog, times=3) == []
 
 
@@ -75,13 +75,13 @@ def by_module() -> Durable[int]:
 
 @workflow(name="typos-in-place")
 def in_place() -> Durable[int]:
-    """Waits for an event that is named on the spot."""
+    """Waits for an event that is created in place."""
     return (yield from Event[int]("typos-named-on-the-spot").wait())
 
 
 @workflow(name="typos-made-up")
 def made_up(customer: str) -> Durable[int]:
-    """Waits for an event that is named after a customer."""
+    """Waits for an event named after a customer."""
     return (yield from Event[int](f"typos-{customer}").wait())
 
 
@@ -93,7 +93,7 @@ def sends(name: str) -> Durable[str]:
 
 
 async def said_of(name: str, caplog: pytest.LogCaptureFixture, *, by_body: bool = False) -> list[str]:
-    """What is said about an event while workflows wait."""
+    """The warnings about an event while workflows wait."""
     calls = {"class": by_class(), "module": by_module(), "place": in_place(), "customer": made_up("anna-smith")}
     with caplog.at_level(logging.WARNING, "durable"):
         async with WorkflowEngine("memory://") as engine:
@@ -118,18 +118,18 @@ async def said_of(name: str, caplog: pytest.LogCaptureFixture, *, by_body: bool 
 async def test_event_is_known_wherever_it_is_named(
     name: str, meant: str, by_body: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whether it stands in a class, in another module or in the body, and whether a client or a workflow sends it."""
+    """The name is found in a class, in another module or in a body, whether a client or a workflow sends it."""
     warning = f"no workflow here waits for event {name!r}; did you mean {meant!r}?"
     assert await said_of(name, caplog, by_body=by_body) == [warning]
 
 
 @pytest.mark.parametrize("name", ["typos-hanna-smith", "typos-anna-smith"])
-async def test_name_that_is_made_up_is_nobodys_typing_error(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Names that are made for customers look alike, and each is right."""
+async def test_generated_name_is_not_a_typing_error(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Names that are generated for customers look alike, and each is right."""
     assert await said_of(name, caplog) == []
 
 
 async def test_warning_about_mail_says_whose_it_is(caplog: pytest.LogCaptureFixture) -> None:
-    """It carries the id and the name of the workflow that the event was sent to."""
+    """The line carries the id and name of the workflow that should receive the event."""
     await sent("typos-aproval", caplog, to="w", times=1)
     assert [vars(record).get("workflow_id") for record in caplog.records] == ["w"]

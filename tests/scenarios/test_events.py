@@ -1,4 +1,4 @@
-"""Events through the engine: who gets them, who does not, and what the sender is told."""
+"""Events through the engine: which waits receive them, and what the sender gets back."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ start_over = Event[None]("events-start-over")
 
 @workflow(name="events-listen")
 def listen(count: int, key: str | None = None) -> Durable[list[str]]:
-    """Take so many words."""
+    """Take this many words."""
     heard = []
     for _ in range(count):
         heard.append((yield from word.wait(key)))
@@ -57,7 +57,7 @@ def narrow(mode: str) -> Durable[str]:
 
 
 async def test_targeted_events_arrive_in_order_also_before_the_wait(store: Store) -> None:
-    """A mailbox is first in, first out; the sender learns who took it, or that it is kept."""
+    """A mailbox is first in, first out; the sender learns which workflow took the event, or that it is kept."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(listen(3), id="a")
         assert await engine.send_event(word, "one", to="a") == Delivered(("a",))
@@ -72,8 +72,8 @@ async def test_targeted_events_arrive_in_order_also_before_the_wait(store: Store
         assert await early.result(timeout=SOON) == "first"
 
 
-async def test_event_to_nobody_is_refused(store: Store) -> None:
-    """An unknown id is `WorkflowNotFound`, an ended one `WorkflowTerminated` with its status; nothing is kept."""
+async def test_event_to_an_unknown_id_is_refused(store: Store) -> None:
+    """An unknown id is `WorkflowNotFound`, an ended workflow `WorkflowTerminated` with its status; nothing is kept."""
     async with WorkflowEngine(store) as engine:
         with pytest.raises(WorkflowNotFound):
             await engine.send_event(word, "x", to="a")
@@ -96,7 +96,7 @@ async def test_event_may_wait_for_its_workflow(store: Store) -> None:
 
 
 async def test_untargeted_event_goes_to_the_longest_wait(store: Store) -> None:
-    """Exactly one waiter gets it, the one that has waited longest; with no waiter it is kept over a restart."""
+    """Exactly one waiter gets it, the one that has waited longest; without a waiter it is kept over a restart."""
     async with WorkflowEngine(store) as engine:
         for id in ("a", "b"):
             await engine.start(listen(1), id=id)
@@ -110,7 +110,7 @@ async def test_untargeted_event_goes_to_the_longest_wait(store: Store) -> None:
 
 
 async def test_keys_do_not_mix(store: Store) -> None:
-    """An event with a key goes only to a wait with that key, one without only to a wait without."""
+    """An event with a key goes only to a wait with that key, an event without a key only to a wait without."""
     async with WorkflowEngine(store) as engine:
         await engine.start(listen(1, "red"), id="red")
         await engine.start(listen(1), id="plain")
@@ -120,7 +120,7 @@ async def test_keys_do_not_mix(store: Store) -> None:
 
 
 async def test_broadcast_reaches_all_waiters_and_later_ones(store: Store) -> None:
-    """Every current waiter gets it once, and so does one that comes in the next engine, but nobody twice."""
+    """Every current waiter gets it once, and so does a waiter that begins in the next engine; nobody gets it twice."""
 
     @workflow(name="reader")
     def reader() -> Durable[list[str]]:
@@ -141,7 +141,7 @@ async def test_broadcast_reaches_all_waiters_and_later_ones(store: Store) -> Non
 
 
 async def test_delivery_modes_narrow_what_a_wait_sees(store: Store) -> None:
-    """`AFTER_CREATE` passes over what was sent before the workflow, `AFTER_WAIT` also what came before the wait."""
+    """`AFTER_CREATE` skips what was sent before the workflow, `AFTER_WAIT` also what came before the wait."""
     async with WorkflowEngine(store) as engine:
         await engine.send_event(word, "before all")
         created = await engine.start(narrow("create"), id="created")
@@ -176,7 +176,7 @@ async def test_event_id_makes_a_send_repeatable(store: Store) -> None:
 
 
 async def test_event_that_is_too_old_is_never_delivered(store: Store) -> None:
-    """Past `expire_after` an event is gone, for a wait that begins then and after a restart alike."""
+    """After `expire_after` an event is gone, both for a later wait and after a restart."""
     clock = ManualClock()
 
     @workflow(name="drinks")
@@ -196,7 +196,7 @@ async def test_event_that_is_too_old_is_never_delivered(store: Store) -> None:
 
 
 async def test_pending_events_are_bounded(store: Store) -> None:
-    """The sender beyond `max_pending_events` is told, nothing is dropped, and there is room again after a wait."""
+    """A sender beyond `max_pending_events` gets an error, nothing is dropped, and a wait makes room again."""
     async with WorkflowEngine(store, config=EngineConfig(max_pending_events=2)) as engine:
         for text in ("one", "two"):
             assert await engine.send_event(word, text) == Queued()
@@ -208,7 +208,7 @@ async def test_pending_events_are_bounded(store: Store) -> None:
 
 
 async def test_none_is_a_payload_and_an_event_that_lost_stays(store: Store) -> None:
-    """`None` wakes a wait like any value; an event for the branch that lost a race is there for the next wait."""
+    """`None` wakes a wait like any value; an event for the branch that lost a race is kept for the next wait."""
 
     @workflow(name="loser")
     def loser() -> Durable[list[object]]:
@@ -245,7 +245,7 @@ async def test_wait_within_a_limit_times_out_and_goes_on(store: Store) -> None:
 
 @pytest.mark.parametrize("policy", list(DeadLetterPolicy))
 async def test_undelivered_events_follow_the_policy(store: Store, policy: DeadLetterPolicy) -> None:
-    """What a workflow did not take before its end becomes a dead letter, an untargeted event, or nothing."""
+    """Events that a workflow never took become dead letters or untargeted events, or are dropped, as configured."""
     async with WorkflowEngine(store, config=EngineConfig(dead_letter_policy=policy)) as engine:
         other = await engine.start(listen(1, "k"), id="other")
         handle = await engine.start(narrow("create"), id="a")
@@ -271,7 +271,7 @@ def nod_then_word() -> Durable[str]:
 
 
 async def test_event_that_ends_its_workflow_is_no_dead_letter(store: Store) -> None:
-    """An event that was taken is gone: it is no dead letter, also when taking it ended the workflow."""
+    """An event that was taken is gone: it does not become a dead letter, even if taking it ended the workflow."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(nod_then_word(), id="a")
         assert await engine.send_event(word, "hello", to="a") == Queued()
@@ -281,7 +281,7 @@ async def test_event_that_ends_its_workflow_is_no_dead_letter(store: Store) -> N
 
 
 async def test_event_that_ends_its_workflow_is_not_broadcast(store: Store) -> None:
-    """With MOVE_TO_BROADCAST it must not be delivered a second time, to somebody else."""
+    """With MOVE_TO_BROADCAST it is not delivered a second time, to another workflow."""
     config = EngineConfig(dead_letter_policy=DeadLetterPolicy.MOVE_TO_BROADCAST)
     async with WorkflowEngine(store, config=config) as engine:
         handle = await engine.start(nod_then_word(), id="a")

@@ -91,7 +91,7 @@ def checkout(order: Order) -> Durable[Receipt]:
 
 @workflow(name="scenario-checkout-async")
 async def checkout_async(order: Order) -> Receipt:
-    """The same with await."""
+    """The same with `await`."""
     payment = await charge(order)
     decision = await approval.wait().within(timedelta(days=3))
     await sleep(timedelta(hours=1))
@@ -120,7 +120,7 @@ async def test_example_runs_to_its_receipt(store: Store, body: WorkflowDef[[Orde
 
 
 async def test_example_goes_on_in_every_next_engine(store: Store) -> None:
-    """With a new engine after every step the receipt is the same, and a result can be had long after the end."""
+    """With a new engine after every step the receipt is the same, and the result is kept long after the end."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         await engine.start(checkout(ORDER), id="order-42")
@@ -137,7 +137,7 @@ async def test_example_goes_on_in_every_next_engine(store: Store) -> None:
 
 
 async def test_example_times_out_after_three_days(store: Store) -> None:
-    """Without an approval the wait raises `TimedOut` after its limit, counted from its beginning over a restart."""
+    """Without an approval the wait raises `TimedOut` at its limit, counted from its beginning over a restart."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         await engine.start(checkout(ORDER), id="order-42")

@@ -90,7 +90,7 @@ async def test_call_that_an_activity_drops_fails_it(number: int) -> None:
 
 
 async def test_call_that_an_activity_keeps_is_told_with_its_line() -> None:
-    """For a variable as well the error names the line on which the call was made."""
+    """If the call is in a variable, the error names the line on which it was made."""
     async with WorkflowEngine("memory://") as engine:
         with pytest.raises(WorkflowFailed) as caught:
             await (await engine.start(runs(FUNCTIONS.index(keeps)))).result(timeout=SOON)
@@ -116,7 +116,7 @@ def raising() -> Durable[None]:
 
 
 async def test_call_that_a_failing_activity_drops_leaves_nothing() -> None:
-    """The activity's own error stands, and nothing is kept of its attempts."""
+    """The activity's own error is reported, and nothing of its attempts is kept."""
     before = len(IN_ACTIVITIES)
     async with WorkflowEngine("memory://") as engine:
         with pytest.raises(WorkflowFailed) as caught:
@@ -126,7 +126,7 @@ async def test_call_that_a_failing_activity_drops_leaves_nothing() -> None:
 
 
 async def test_call_that_an_activity_hands_to_an_engine_is_used() -> None:
-    """An activity may start workflows; a call that was refused by the engine is not forgotten either."""
+    """An activity may start workflows; a start that the engine refused does not count as forgotten."""
     async with WorkflowEngine("memory://") as engine:
 
         @activity
@@ -147,7 +147,7 @@ async def test_call_that_an_activity_hands_to_an_engine_is_used() -> None:
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["generator", "async def"])
 async def test_workflow_that_returns_a_call_fails(is_async: bool) -> None:
-    """`return charge(x)` fails the workflow with the fix, instead of storing nothing."""
+    """`return charge(x)` fails the workflow and names the fix, instead of storing nothing."""
 
     @workflow(name="returns-a-call")
     def returns() -> Durable[Any]:

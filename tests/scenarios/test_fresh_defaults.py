@@ -1,4 +1,4 @@
-"""Arguments that can change, and defaults of that kind, are fresh for every run and every attempt."""
+"""Mutable arguments and mutable defaults are fresh for every run and every attempt."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def gathering(item: int, seen: list[int] = []) -> Durable[list[int]]:  # noqa: B
 
 
 async def test_default_is_not_shared_between_runs(store: Store) -> None:
-    """Two runs and their activities begin with the default as it was written; what cannot be stored stays itself."""
+    """Every run and activity starts with the default as written; a default that cannot be stored is not copied."""
     async with WorkflowEngine(store) as engine:
         for number in (1, 2):
             handle = await engine.start(gathering(number), id=str(number))
@@ -38,11 +38,11 @@ async def test_default_is_not_shared_between_runs(store: Store) -> None:
 
 
 def newer(item: int, into: list[int] = [], mark: Any = MARK) -> None:  # noqa: B006
-    """A function that has got parameters since a call of it was stored."""
+    """A function that gained parameters after a call of it was stored."""
 
 
 async def test_new_parameter_is_not_shared_between_stored_calls() -> None:
-    """A parameter that a stored call does not know is a fresh copy of its default for each call."""
+    """A parameter that a stored call does not have gets a fresh copy of its default for each call."""
     coder = Codec().function(newer, "workflow newer")
     (_, first, mark), _ = coder.unpack_arguments('{"item":1}')
     first.append(5)
@@ -62,11 +62,11 @@ async def fill(items: list[int]) -> list[int]:
 
 @workflow(name="fresh.retried")
 def retried() -> Durable[list[int]]:
-    """Has an activity that is tried three times."""
+    """Has an activity that needs three attempts."""
     return (yield from fill([]))
 
 
 async def test_argument_is_fresh_for_every_attempt(store: Store) -> None:
-    """What an attempt that failed has done to its arguments is not seen by the next one."""
+    """An attempt does not see what a failed attempt did to its arguments."""
     async with WorkflowEngine(store) as engine:
         assert await (await engine.start(retried())).result() == [1]

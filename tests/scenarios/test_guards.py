@@ -1,4 +1,4 @@
-"""Mistakes are refused where they are made, in words, and nothing is written."""
+"""Mistakes are refused where they are made, with a clear message, and nothing is written."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def bare_yield() -> Durable[None]:
 
 
 def no_operation() -> Durable[None]:
-    """Yields what is no operation."""
+    """Yields something that is not an operation."""
     yield cast(Any, 42)
 
 
@@ -115,13 +115,13 @@ def forgotten() -> Durable[None]:
 
 
 async def foreign() -> None:
-    """Awaits what an event loop should."""
+    """Awaits something that needs an event loop."""
     await anyio.sleep(1)
 
 
 @pytest.mark.parametrize("fn", [bare_yield, no_operation, forgotten, foreign])
 async def test_misused_operations_fail_the_workflow(fn: Any) -> None:
-    """A bare yield, a foreign awaitable and a forgotten operation fail with a sentence, and the engine goes on."""
+    """A bare yield, a foreign awaitable and a forgotten operation fail with a message, and the engine keeps working."""
     async with WorkflowEngine("memory://") as engine:
         with pytest.raises(WorkflowFailed) as caught:
             await (await engine.start(workflow(name=fn.__name__)(fn)())).result(timeout=SOON)
@@ -155,7 +155,7 @@ TAKE_AN_ID: dict[str, Callable[[WorkflowEngine, Any], Awaitable[object]]] = {
 
 @pytest.mark.parametrize(("id", "error"), BAD_IDS)
 async def test_bad_ids_are_refused_everywhere(file: Path, id: Any, error: type[Exception]) -> None:
-    """No id, key, tag or name that a store might not hold gets in, at any door, and nothing is written."""
+    """An id, key, tag or name that a store might not hold is refused by every call, and nothing is written."""
     async with WorkflowEngine(file) as engine:
         await engine.start(wait_for(), id="a")
         before = contents(file)
@@ -178,7 +178,7 @@ async def test_none_is_no_id(name: str) -> None:
 
 @pytest.mark.parametrize("id", ["'; drop table workflow; --", "../../x", "<script>", " a\n\x1b[31m", "Å", "x" * 255])
 async def test_strange_ids_are_just_ids(file: Path, id: str) -> None:
-    """Whatever else an id contains, it is data and comes back as it was."""
+    """Any other text is a valid id and is returned unchanged."""
     async with WorkflowEngine(file) as engine:
         handle = await engine.start(wait_for(1), id=id, tags=[id])
         await engine.send_event(answer, 2, to=id)
@@ -211,7 +211,7 @@ BAD_CALLS: dict[str, tuple[Callable[[WorkflowEngine], Awaitable[object]], type[E
 
 @pytest.mark.parametrize("name", BAD_CALLS)
 async def test_bad_calls_are_refused_and_nothing_is_written(file: Path, name: str) -> None:
-    """Every senseless argument is refused with the right kind of error, and not a row has changed."""
+    """Every senseless argument is refused with the right kind of error, and no row changes."""
     use, error = BAD_CALLS[name]
     async with WorkflowEngine(file) as engine:
         await engine.start(wait_for(), id="a")
@@ -240,7 +240,7 @@ def test_engine_refuses_what_it_cannot_be_built_of() -> None:
 
 
 async def test_two_workflows_of_one_name_are_refused(file: Path) -> None:
-    """Another function under a known name is an error at its start, and nothing is written."""
+    """Another function under a registered name is an error when it is started, and nothing is written."""
 
     @workflow(name="guards-wait")
     def impostor() -> Durable[int]:
@@ -256,7 +256,7 @@ async def test_two_workflows_of_one_name_are_refused(file: Path) -> None:
 
 @pytest.mark.parametrize("reason", [object(), b"x", "\ud800", "x" * 2000])
 async def test_handle_refuses_a_bad_reason(file: Path, reason: Any) -> None:
-    """`handle.cancel` checks its reason like `engine.cancel`, and the engine lives."""
+    """`handle.cancel` checks its reason like `engine.cancel`, and the engine keeps working."""
     async with WorkflowEngine(file) as engine:
         handle = await engine.start(wait_for(), id="a")
         before = contents(file)
@@ -268,7 +268,7 @@ async def test_handle_refuses_a_bad_reason(file: Path, reason: Any) -> None:
 
 @pytest.mark.parametrize("letter", [[1], "x", b"x", 2**70, None, 1.5, True])
 async def test_dead_letters_refuse_a_bad_id(file: Path, letter: Any) -> None:
-    """What is no id of a letter is refused, and the engine lives."""
+    """A value that is not the id of a letter is refused, and the engine keeps working."""
     async with WorkflowEngine(file) as engine:
         for use in (engine.dead_letters.remove, engine.dead_letters.replay):
             with pytest.raises(DurableError) as caught:

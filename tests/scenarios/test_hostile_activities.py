@@ -1,4 +1,4 @@
-"""Activities that raise what nobody raises, or that do not stop when they are told to."""
+"""Activities that raise unusual things, or that do not stop when they are cancelled."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def fine() -> Durable[int]:
 @pytest.mark.parametrize("is_async", [True, False], ids=["async def", "def"])
 @pytest.mark.parametrize("name", ERRORS)
 async def test_whatever_is_raised_is_a_failure_of_its_activity(file: Path, name: str, is_async: bool) -> None:
-    """On the first run and after a restart the body sees one Exception that names the class, and the engine goes on."""
+    """On the first run and after a restart the body gets an Exception that names the class, and the engine works on."""
 
     async def fails_async() -> None:
         raise ERRORS[name]()
@@ -94,7 +94,7 @@ async def test_whatever_is_raised_is_a_failure_of_its_activity(file: Path, name:
 
 
 async def test_async_activity_that_ignores_its_cancellation(file: Path) -> None:
-    """The workflow ends cancelled at once and `shutdown` returns; only leaving the block waits for the activity."""
+    """The workflow is cancelled immediately and `shutdown` returns; only leaving the block waits for the activity."""
     began, gate = anyio.Event(), anyio.Event()
 
     @activity(timeout=0.01)
@@ -120,7 +120,7 @@ async def test_async_activity_that_ignores_its_cancellation(file: Path) -> None:
 
 
 async def test_threads_that_never_come_back(file: Path) -> None:
-    """Each is given up at its timeout and recorded as such; others get their turn, and the engine can be left."""
+    """Each is abandoned at its timeout and recorded as timed out; others get a turn, and the engine can be left."""
     gate = threading.Event()
     runs: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Leaving an engine in another task than the one that entered it, and leaving it while it is cancelled."""
+"""Leaving an engine in another task than the one that entered it, or while that task is cancelled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ begun: list[anyio.Event] = []
 
 @activity(name="elsewhere.request")
 async def read_request() -> str:
-    """What the context of the engine says."""
+    """Read the context variable `request_id`."""
     return request_id.get()
 
 
@@ -72,7 +72,7 @@ async def test_engine_left_in_another_task_is_closed(file: Path) -> None:
 
 @pytest.mark.parametrize("anyio_backend", ["trio"])
 async def test_trio_says_that_the_task_is_the_wrong_one(file: Path) -> None:
-    """Where a task group cannot change hands the error says what to do, and the right task can still leave."""
+    """If a task group cannot change hands, the error says what to do, and the right task can still leave."""
     engine = WorkflowEngine(file)
     async with engine:
 
@@ -88,7 +88,7 @@ async def test_trio_says_that_the_task_is_the_wrong_one(file: Path) -> None:
 
 
 async def test_activities_see_the_context_in_which_the_engine_was_entered() -> None:
-    """Context variables of the block reach activities; those that a caller sets for a start do not."""
+    """Context variables of the block reach activities; those that a caller of `start` sets do not."""
     request_id.set("service")
     async with WorkflowEngine("memory://") as engine:
         request_id.set("caller")
@@ -98,7 +98,7 @@ async def test_activities_see_the_context_in_which_the_engine_was_entered() -> N
 @pytest.mark.parametrize("cancels", [1, 2, 3])
 @on_asyncio
 async def test_store_is_free_right_after_a_cancelled_exit(file: Path, cancels: int) -> None:
-    """However often the task that leaves is cancelled: when it has ended the engine can be opened again at once."""
+    """However often the leaving task is cancelled, the engine can be opened again as soon as it has ended."""
     begun.append(anyio.Event())
     engine = WorkflowEngine(file, config=EngineConfig(drain=0.2 if cancels == 1 else 20))
 
@@ -137,7 +137,7 @@ async def test_scope_cancelled_around_the_block_cuts_off_activities(file: Path) 
 
 
 async def test_failure_of_an_engine_task_ends_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug in a task of the engine interrupts whatever the block waits for, and comes out of it as it is."""
+    """A bug in a task of the engine interrupts the block, and leaves it as the same error."""
 
     async def fail(*_: object) -> None:
         raise ZeroDivisionError("a bug")
@@ -159,10 +159,10 @@ async def test_failure_of_an_engine_task_ends_the_block(monkeypatch: pytest.Monk
 
 
 @on_asyncio
-async def test_failure_of_an_engine_task_reaches_whoever_leaves(
+async def test_failure_of_an_engine_task_reaches_the_task_that_leaves(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If the task that opened the engine is gone, the log tells at once, calls are refused and the exit raises it."""
+    """If the task that opened the engine is gone, the bug is logged, calls are refused and the exit raises it."""
 
     async def fail(*_: object) -> None:
         raise ZeroDivisionError("a bug")
@@ -198,7 +198,7 @@ def repeated() -> Durable[int]:
 
 @pytest.mark.parametrize("is_left", [True, False], ids=["in a task", "never left"])
 def test_end_of_the_loop_fails_no_activity(tmp_path: Path, is_left: bool) -> None:
-    """asyncio cancels every task when its loop ends. What ran then has not failed: it runs again after a start."""
+    """asyncio cancels every task when its loop ends. Activities that ran then have not failed: they run again."""
     begun.append(anyio.Event())
 
     async def serve() -> None:

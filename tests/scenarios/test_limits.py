@@ -1,4 +1,4 @@
-"""What a workflow may ask for at once is bounded; beyond it, it fails with an error that names the option."""
+"""What a workflow may ask for at once is bounded; above the bound it fails, and the error names the option."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def nested(depth: int) -> Durable[int]:
 
 @workflow(name="limits.deep")
 def deep(depth: int) -> Durable[int]:
-    """Waits deep down, and would not let go of an error."""
+    """Waits deep down, and tries to keep every error."""
     try:
         return (yield from nested(depth))
     except Exception:
@@ -78,13 +78,13 @@ async def deep_async(depth: int) -> int:
     return await nested_async(depth)
 
 
-# The body and the operation are two more.
+# The body and the operation add two.
 DEEPEST = int(sys.getrecursionlimit() * 0.4) - 3
 
 
 @pytest.mark.parametrize("body", [deep, deep_async])
 async def test_depth_that_works_live_works_on_replay(store: Store, body: Any) -> None:
-    """The deepest helper that may wait goes on in the next engine, and there too."""
+    """The deepest helper that may wait still works in the next engine, at the same depth."""
     async with WorkflowEngine(store) as engine:
         await engine.start(body(DEEPEST), id="w")
         await waiting(engine, "w", "event")
@@ -95,7 +95,7 @@ async def test_depth_that_works_live_works_on_replay(store: Store, body: Any) ->
 
 
 async def failure(engine: WorkflowEngine, call: Any) -> BaseException | None:
-    """What a workflow fails with."""
+    """The message with which a workflow fails."""
     with pytest.raises(WorkflowFailed) as caught:
         await (await engine.start(call)).result(timeout=SOON)
     return caught.value.__cause__
@@ -104,7 +104,7 @@ async def failure(engine: WorkflowEngine, call: Any) -> BaseException | None:
 @pytest.mark.parametrize("body", [deep, deep_async])
 @pytest.mark.parametrize("more", [1, 50])
 async def test_depth_beyond_the_limit_fails_with_its_name(store: Store, body: Any, more: int) -> None:
-    """One helper more fails the workflow with the depth, the limit and the cure."""
+    """One helper more fails the workflow; the message has the depth, the limit and the fix."""
     async with WorkflowEngine(store) as engine:
         error = await failure(engine, body(DEEPEST + more))
         assert isinstance(error, HelpersTooDeep)
@@ -113,7 +113,7 @@ async def test_depth_beyond_the_limit_fails_with_its_name(store: Store, body: An
 
 
 async def test_depth_beyond_what_python_can_is_told_too(store: Store) -> None:
-    """Helpers that Python itself stops fail the workflow with the same error and the same cure."""
+    """Helpers that Python itself stops fail the workflow with the same message."""
     async with WorkflowEngine(store) as engine:
         error = await failure(engine, deep_async(5_000))
         assert isinstance(error, HelpersTooDeep)
@@ -148,7 +148,7 @@ async def book(name: str) -> str:
 
 
 def deeper(kind: str, depth: int) -> Durable[int]:
-    """Goes deep, by helpers that wait, by helpers that call branches, or without any wait on its way."""
+    """Goes deep: by helpers that wait, by helpers that call branches, or without any wait."""
     if kind == "plain":
         count = plain(depth)
         yield from nothing()
@@ -170,7 +170,7 @@ def booked(name: str, kind: str, depth: int) -> Durable[int]:
 
 @pytest.mark.parametrize(("kind", "depth"), [("nested", 600), ("nested", 975), ("gather", 600), ("plain", 1_100)])
 async def test_run_that_is_too_deep_for_a_process_is_parked(store: Store, kind: str, depth: int) -> None:
-    """It neither fails nor diverges; a cancel is kept, and in a process that goes as deep it goes on."""
+    """It neither fails nor diverges; a cancel is kept, and a process with a high enough limit continues it."""
     undone.clear()
     with recursion_limit(4):
         async with WorkflowEngine(store) as engine:
@@ -221,22 +221,22 @@ def in_groups(kind: str, depth: int) -> Durable[int]:
 
 @workflow(name="limits.operations")
 def in_operations(depth: int) -> Durable[None]:
-    """Waits in operations inside of operations, without any helper."""
+    """Waits in operations inside operations, without a helper."""
     op: Op[Any] = go.wait()
     for _ in range(depth):
         op = gather(op)
     yield from op
 
 
-# A round of a loop is a helper itself.
+# A round of a loop is itself a helper.
 DEEPEST_GROUPS = {"gather": DEEPEST, "race": DEEPEST, "saga": DEEPEST, "loop": DEEPEST // 2}
-# Nesting is looked at where branches open: a last branch that only waits may be two more.
+# Nesting is checked where branches open, so a last branch that only waits may be two deeper.
 MORE = 3
 
 
 @pytest.mark.parametrize("kind", DEEPEST_GROUPS)
 async def test_branches_may_be_nested_as_deep_as_helpers(store: Store, kind: str) -> None:
-    """Helpers that call themselves as branches have the same limit: the deepest works on replay, deeper ones fail."""
+    """Helpers that call themselves as branches have the same limit: the deepest also replays, deeper ones fail."""
     depth = DEEPEST_GROUPS[kind]
     async with WorkflowEngine(store) as engine:
         await engine.start(in_groups(kind, depth), id="w")
@@ -250,14 +250,14 @@ async def test_branches_may_be_nested_as_deep_as_helpers(store: Store, kind: str
 
 
 async def test_operations_may_not_be_nested_without_end(store: Store) -> None:
-    """Operations inside of operations count as helpers do."""
+    """Operations inside operations count like helpers."""
     async with WorkflowEngine(store) as engine:
         assert isinstance(await failure(engine, in_operations(2_000)), HelpersTooDeep)
 
 
 @workflow(name="limits.wide")
 def wide(count: int, steps: bool = False) -> Durable[int]:
-    """Opens many branches at once, and would not let go of an error."""
+    """Opens many branches at once, and tries to keep every error."""
     with contextlib.suppress(Exception):
         yield from gather(*(nested(3) if steps else go.wait(key=str(n)) for n in range(count)))
     return (yield from go.wait())
@@ -265,7 +265,7 @@ def wide(count: int, steps: bool = False) -> Durable[int]:
 
 @pytest.mark.parametrize("steps", [False, True])
 async def test_too_many_branches_fail_the_workflow(store: Store, steps: bool) -> None:
-    """The workflow fails with the name of the option, whatever its body would do, and leaves nothing behind."""
+    """The workflow fails with the name of the option, whatever its body does, and nothing of it is left."""
     async with WorkflowEngine(store, config=EngineConfig(max_open_waits=10)) as engine:
         error = await failure(engine, wide(11, steps))
         assert isinstance(error, TooManyWaits)
@@ -274,8 +274,8 @@ async def test_too_many_branches_fail_the_workflow(store: Store, steps: bool) ->
         await waiting(engine, "w", "event")
 
 
-async def test_lower_limit_tomorrow_stops_nobody(store: Store) -> None:
-    """A workflow that has more open than a new limit allows is rebuilt and ends; what it does next is bounded."""
+async def test_lowered_limit_stops_no_running_workflow(store: Store) -> None:
+    """A workflow with more open waits than a lowered limit is rebuilt and ends; only new waits are bounded."""
     async with WorkflowEngine(store) as engine:
         await engine.start(wide(20), id="w")
         await waiting(engine, "w", "event")
@@ -294,7 +294,7 @@ def many(count: int) -> Durable[list[int]]:
 
 
 async def test_limited_fan_out_is_not_too_much(store: Store) -> None:
-    """Only what is open at once counts."""
+    """Only what is open at the same time counts."""
     async with WorkflowEngine(store, config=EngineConfig(max_open_waits=5)) as engine:
         assert await (await engine.start(many(50))).result(timeout=SOON) == [0] * 50
 
@@ -314,7 +314,7 @@ def spawner(count: int) -> Durable[int]:
 
 
 async def test_too_many_children_in_one_step_fail_the_workflow(store: Store) -> None:
-    """The workflow fails with the name of the option; a step with as many as are allowed goes on."""
+    """The workflow fails with the name of the option; a step within the limit works."""
     async with WorkflowEngine(store, config=EngineConfig(max_children_per_step=10)) as engine:
         error = await failure(engine, spawner(11))
         assert isinstance(error, TooManyChildren)
@@ -360,7 +360,7 @@ async def test_children_of_different_steps_are_counted_apart(store: Store) -> No
 
 
 async def test_too_many_tags_are_refused(store: Store) -> None:
-    """A start with more tags than `max_tags` is refused with that name; the same start found again is not."""
+    """A start with more tags than `max_tags` is refused and names the option; repeating a stored start is not."""
     tags = [str(number) for number in range(100)]
     async with WorkflowEngine(store) as engine:
         with pytest.raises(InvalidValue, match="max_tags=100"):

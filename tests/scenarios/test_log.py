@@ -1,4 +1,4 @@
-"""What the engine's log says of failures, and what workflow code can log."""
+"""What the engine logs about failures, and what workflow code can log."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def failing() -> Durable[None]:
 
 @workflow(name="log.talking")
 def talking() -> Durable[list[bool]]:
-    """Says where it is, and whether it says it again."""
+    """Logs where it is, and whether this is a replay."""
     log.info("before", extra={"step": 1})
     seen = [is_replaying()]
     yield from go.wait()
@@ -115,7 +115,7 @@ async def test_nothing_is_logged_for_what_goes_well(caplog: pytest.LogCaptureFix
 
 
 async def test_workflow_logger_is_silent_on_replay(caplog: pytest.LogCaptureFixture, file: Path) -> None:
-    """A line of a body is written once, although the body is rebuilt from its history after a restart."""
+    """A body's line is written once, although the body is rebuilt from its history after a restart."""
     with caplog.at_level(logging.INFO, "tests.log"):
         async with WorkflowEngine(file) as engine:
             await engine.start(talking(), id="w")
@@ -129,7 +129,7 @@ async def test_workflow_logger_is_silent_on_replay(caplog: pytest.LogCaptureFixt
 async def test_workflow_logger_is_silent_when_a_body_is_thrown_away(
     caplog: pytest.LogCaptureFixture, file: Path
 ) -> None:
-    """Every stop runs the `finally` block of a body that waits; its line is written when the body comes to it."""
+    """Every stop runs the `finally` block of a waiting body; its line is logged only when the body reaches it."""
     with caplog.at_level(logging.INFO, "tests.log"):
         for _ in range(2):
             async with WorkflowEngine(file) as engine:
@@ -143,7 +143,7 @@ async def test_workflow_logger_is_silent_when_a_body_is_thrown_away(
 
 
 def test_workflow_logger_outside_of_a_workflow_is_a_logger(caplog: pytest.LogCaptureFixture) -> None:
-    """Helpers that a service uses too log there as usual; only `is_replaying` has no answer there."""
+    """Helpers shared with a service log there as usual; only `is_replaying` raises there."""
     with caplog.at_level(logging.INFO, "tests.log"):
         log.info("here")
     assert _lines(caplog, "tests.log") == [(logging.INFO, "here", None, None, None)]

@@ -61,7 +61,7 @@ async def release(item: str) -> None:
 
 @activity(name="loops-refuse", retry=Retry.never())
 async def refuse() -> None:
-    """Fails."""
+    """Always fails."""
     raise LookupError("sold out")
 
 
@@ -83,12 +83,12 @@ def collecting(cart: Cart) -> Durable[Continue[Cart] | Break[Cart]]:
 
 @workflow(name="loops-collect")
 def collect() -> Durable[Cart]:
-    """Collects until a nought comes."""
+    """Collects until a zero arrives."""
     return (yield from loop(collecting, Cart(), keep=2))
 
 
 async def rounds(engine: WorkflowEngine, id: str) -> list[int]:
-    """The rounds of the loop at 0 that can be read in the history."""
+    """The rounds of the loop at 0 that the history shows."""
     return sorted({int(entry.position.split(".")[1]) for entry in await engine.runs.history(id)})
 
 
@@ -100,7 +100,7 @@ async def until(engine: WorkflowEngine, id: str, position: str) -> None:
 
 
 async def test_loop_goes_on_after_restarts(store: Store) -> None:
-    """Each engine goes on with the round where the last one stopped: no step is repeated, no event is lost."""
+    """Each engine continues the round in which the last one stopped: no step is repeated, no event is lost."""
     for number in range(1, 7):
         async with WorkflowEngine(store, workflows=[collect]) as engine:
             if number == 1:
@@ -117,7 +117,7 @@ async def test_loop_goes_on_after_restarts(store: Store) -> None:
 
 
 async def test_rounds_are_read_and_described(file: Path) -> None:
-    """The last rounds stand in the history with the states that they began with; a wait has the line of its body."""
+    """The history shows the last rounds with the states they began with; a wait has the line in its body."""
     async with WorkflowEngine(file, workflows=[collect]) as engine:
         await engine.start(collect(), id="w")
         for number in range(1, 5):
@@ -138,7 +138,7 @@ async def test_rounds_are_read_and_described(file: Path) -> None:
 
 
 async def test_loops_in_branches_and_in_each_other(store: Store) -> None:
-    """Two lines of loops in loops run side by side, and a restart in the middle finds each in its round."""
+    """Two nested loops run side by side, and a restart in the middle finds each in its round."""
 
     def outer(name: str) -> Any:
         def inner(number: int) -> Durable[Continue[int] | Break[int]]:
@@ -171,7 +171,7 @@ async def test_loops_in_branches_and_in_each_other(store: Store) -> None:
 
 
 async def test_loop_that_loses_leaves_its_event_behind(store: Store) -> None:
-    """A loop that has lost waits for nothing any more, and what is sent then is there for the next wait."""
+    """A loop that lost a race no longer waits, and later events are kept for the next wait."""
 
     def serving(served: int) -> Durable[Continue[int]]:
         yield from item.wait()
@@ -194,7 +194,7 @@ async def test_loop_that_loses_leaves_its_event_behind(store: Store) -> None:
 
 
 async def test_people_are_asked_round_after_round(store: Store) -> None:
-    """Each round puts its question, which is listed and answered after any restart; nobody is asked twice."""
+    """Each round asks its question, which can be answered after any restart; nobody is asked twice."""
 
     def asking(answers: list[str]) -> Durable[Continue[list[str]] | Break[list[str]]]:
         answer = yield from pause(returns=str, prompt=len(answers))
@@ -218,7 +218,7 @@ async def test_people_are_asked_round_after_round(store: Store) -> None:
 
 @pytest.mark.parametrize("ends", ["fails", "is cancelled"])
 async def test_what_rounds_have_done_is_undone(store: Store, ends: str) -> None:
-    """The bookings of all rounds are released in reverse, also those of rounds before a restart."""
+    """The bookings of all rounds are undone in reverse order, including rounds before a restart."""
 
     def booking(number: int) -> Durable[Continue[int]]:
         yield from book(str(number)).undo(release)
@@ -246,7 +246,7 @@ async def test_what_rounds_have_done_is_undone(store: Store, ends: str) -> None:
 
 
 async def test_limits_hold_over_rounds_and_restarts(store: Store) -> None:
-    """A limit in a round counts from its begin and one around the loop from its own, whatever was trimmed."""
+    """A limit in a round starts with the round, one around the loop with the loop, whatever was trimmed."""
 
     def waiting_a_while(number: int) -> Durable[Continue[int]]:
         yield from item.wait().within(10).or_default(0)
@@ -271,7 +271,7 @@ async def test_limits_hold_over_rounds_and_restarts(store: Store) -> None:
 
 
 async def test_state_that_is_too_large_fails_the_loop_only(store: Store) -> None:
-    """The error names the loop; the workflow may catch it, and goes on."""
+    """The error names the loop; the workflow may catch it and continue."""
 
     def growing(text: str) -> Durable[Continue[str]]:
         yield from sleep(0.001)
@@ -292,7 +292,7 @@ async def test_state_that_is_too_large_fails_the_loop_only(store: Store) -> None
 
 
 async def test_children_in_rounds(store: Store) -> None:
-    """A round may wait for a child, each under an id of its own, and two loops in a gather wait for theirs."""
+    """A round may wait for a child, with an id per round, and two loops in a gather wait for theirs."""
 
     @workflow(name="loops-child")
     def child(number: int) -> Durable[int]:

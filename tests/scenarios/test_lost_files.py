@@ -1,4 +1,4 @@
-"""The store's files are taken away under a running engine: it notices, and acknowledges nothing more."""
+"""The store's files are removed or replaced under a running engine: it notices, and acknowledges nothing more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.scenarios.kit import query
 
 pytestmark = pytest.mark.anyio
 answer = Event[int]("lost.answer")
-# As many starts may be acknowledged before it is noticed, if no time passes.
+# This many starts may be acknowledged before the engine notices, if no time passes.
 COMMITS = 10
 
 
@@ -60,12 +60,12 @@ def replace_log(file: Path) -> None:
 
 
 def delete_index(file: Path) -> None:
-    """Remove the index of the log, in which programs lock each other out."""
+    """Remove the log's index, which holds the locks between processes."""
     Path(f"{file}-shm").unlink()
 
 
 def empty_log(file: Path) -> None:
-    """Cut the log off where it is, as `> store.db-wal` does."""
+    """Truncate the log in place, as `> store.db-wal` does."""
     Path(f"{file}-wal").write_bytes(b"")
 
 
@@ -78,7 +78,7 @@ def critical(caplog: pytest.LogCaptureFixture) -> int:
 
 
 async def started_until_refused(engine: WorkflowEngine) -> int:
-    """How many starts are acknowledged before the engine finds out."""
+    """How many starts are acknowledged before the engine notices."""
     for number in range(2 * COMMITS):
         try:
             await engine.start(wait_for_answer(), id=str(number))
@@ -94,18 +94,18 @@ def back_up(file: Path, target: Path) -> None:
 
 
 def remove_log(file: Path) -> None:
-    """Remove a log that belongs to nobody."""
+    """Remove a log that no database uses."""
     for suffix in ("-wal", "-shm"):
         Path(f"{file}{suffix}").unlink(missing_ok=True)
 
 
 def overwrite(file: Path, source: Path) -> None:
-    """What `cp` does: the file stays the same and its contents change."""
+    """Do what `cp` does: the file stays the same and its contents change."""
     file.write_bytes(source.read_bytes())
 
 
 def is_copy(file: Path, source: Path) -> bool:
-    """Whether two files are alike."""
+    """Whether two files have the same contents."""
     return file.read_bytes() == source.read_bytes()
 
 
@@ -128,7 +128,7 @@ async def test_lost_file_is_noticed_within_ten_commits(
 async def test_lost_file_is_noticed_within_a_second(
     file: Path, caplog: pytest.LogCaptureFixture, lose: Callable[[Path], None]
 ) -> None:
-    """When the last look is a second old, the engine looks before it acknowledges the next start."""
+    """If its last check is a second old, the engine checks before it acknowledges the next start."""
     clock = ManualClock()
     async with WorkflowEngine(file, clock=clock) as engine:
         await engine.start(wait_for_answer(), id="before")
@@ -141,7 +141,7 @@ async def test_lost_file_is_noticed_within_a_second(
 
 @pytest.mark.parametrize("lose", [*LOSSES, replace_log, delete_index])
 def test_lost_file_is_noticed_by_an_idle_engine(file: Path, lose: Callable[[Path], None]) -> None:
-    """An engine that nobody calls wakes up within a second, looks, and stops."""
+    """An engine without calls wakes up within a second, checks, and stops."""
     clock, config = ManualClock(), EngineConfig()
     with closing(SqliteBackend(file)) as backend:
         coordinator = WorkflowStateCoordinator(
@@ -199,7 +199,7 @@ async def test_overwritten_file_is_noticed_and_its_log_kept_apart(file: Path) ->
 
 
 async def test_emptied_log_is_noticed_and_not_written_back(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A log that was cut off in place stops the engine after the next commit; the database stays sound."""
+    """A log that was truncated in place stops the engine after the next commit; the database stays sound."""
     clock = ManualClock()
     async with WorkflowEngine(file, clock=clock) as engine:
         for number in range(3):
@@ -215,7 +215,7 @@ async def test_emptied_log_is_noticed_and_not_written_back(file: Path, caplog: p
 
 
 async def test_schema_change_by_others_is_no_loss(file: Path) -> None:
-    """Somebody adds an index through SQLite while the engine works: that is their business and stops nothing."""
+    """An index that is added through SQLite while the engine runs does not stop it."""
     clock = ManualClock()
     async with WorkflowEngine(file, clock=clock) as engine:
         with closing(sqlite3.connect(file)) as other:

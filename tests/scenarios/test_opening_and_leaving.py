@@ -49,14 +49,14 @@ def coordinators() -> set[threading.Thread]:
 
 
 async def ended(threads: set[threading.Thread]) -> bool:
-    """Whether these threads come to their ends."""
+    """Whether these threads end."""
     for thread in threads:
         await anyio.to_thread.run_sync(thread.join, SOON)
     return not any(thread.is_alive() for thread in threads)
 
 
 class SlowToOpen(SqliteBackend):
-    """A store that opens when the test says so."""
+    """A store whose opening waits for the test."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -70,7 +70,7 @@ class SlowToOpen(SqliteBackend):
 
 
 async def test_call_after_the_coordinators_end_is_answered() -> None:
-    """A call that is made when the thread has died and the loop has not learnt of it yet gets the reason."""
+    """A call made after the thread died, but before the loop noticed, gets the reason."""
     before = coordinators()
     backend = FaultyBackend(MemoryBackend())
     async with WorkflowEngine(backend) as engine:
@@ -94,7 +94,7 @@ async def test_call_after_the_coordinators_end_is_answered() -> None:
 
 @on_asyncio
 async def test_native_cancel_while_opening_frees_the_store(file: Path) -> None:
-    """asyncio's own cancel() around the opening, as of asyncio.timeout, leaves no thread that holds the store."""
+    """asyncio's own cancel(), as by asyncio.timeout, during the opening leaves no thread that holds the store."""
     before = coordinators()
     backend = SlowToOpen(file)
 
@@ -150,7 +150,7 @@ async def test_native_cancel_while_draining_frees_the_store(file: Path) -> None:
 
 
 async def test_two_tasks_that_enter_one_engine(store: Store) -> None:
-    """Of two tasks that enter one engine at once one is refused, and the other works and leaves."""
+    """If two tasks enter one engine at once, one is refused, and the other works and leaves."""
     engine = WorkflowEngine(store)
     refused = anyio.Event()
     outcomes: list[str] = []
@@ -173,7 +173,7 @@ async def test_two_tasks_that_enter_one_engine(store: Store) -> None:
 
 
 async def test_engine_without_a_watchdog_does_not_open(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the watchdog's thread cannot be started the caller gets the error, and the store is free."""
+    """If the watchdog's thread cannot be started, the caller gets the error and the store is free."""
 
     def no_threads(self: Watchdog) -> None:
         raise RuntimeError("can't start new thread")
@@ -190,7 +190,7 @@ async def test_engine_without_a_watchdog_does_not_open(store: Store, monkeypatch
 
 
 async def test_stuck_body_does_not_hold_up_the_leaving() -> None:
-    """An engine whose body does not come back is left as soon as the shutdown has given up on it."""
+    """An engine with a stuck body is left as soon as the shutdown gives up on the body."""
     before = coordinators()
     entered, left = threading.Event(), threading.Event()
     was_left: list[bool] = []
@@ -219,7 +219,7 @@ async def test_workflow_that_is_defined_after_the_engine_is_known(file: Path, an
     def body() -> Durable[int]:
         return (yield from answer.wait())
 
-    # As if a module had been imported: what is defined inside a function is not entered by itself.
+    # As if a module had been imported: a definition inside a function is not registered by itself.
     body.__qualname__ = "body"
     defined = workflow(name=f"opening.late-{anyio_backend_name}")(body)
     async with WorkflowEngine(file) as engine:
@@ -230,7 +230,7 @@ async def test_workflow_that_is_defined_after_the_engine_is_known(file: Path, an
 
 
 async def test_callers_without_room_are_told_at_a_shutdown() -> None:
-    """A caller that waits for room in the inbox gets `EngineClosed` when the engine closes meanwhile."""
+    """A caller waiting for room in the inbox gets `EngineClosed` when the engine closes."""
     outcomes: list[str] = []
 
     async def start(engine: WorkflowEngine, number: int) -> None:
@@ -251,7 +251,7 @@ async def test_callers_without_room_are_told_at_a_shutdown() -> None:
 
 
 async def test_engine_that_may_not_open_leaves_the_first_one_alone(file: Path) -> None:
-    """A second engine on the same backend object is refused, and the first goes on."""
+    """A second engine on the same backend object is refused, and the first keeps working."""
     backend = SqliteBackend(file)
     async with WorkflowEngine(backend) as engine:
         with pytest.raises((StoreInUse, ExceptionGroup)):
@@ -261,7 +261,7 @@ async def test_engine_that_may_not_open_leaves_the_first_one_alone(file: Path) -
 
 
 async def test_engine_that_is_open_cannot_be_opened_again(file: Path) -> None:
-    """Entering an open engine is refused, and it goes on."""
+    """Entering an open engine is refused, and it keeps working."""
     with anyio.fail_after(SOON):
         async with WorkflowEngine(file) as engine:
             with pytest.raises((DurableError, ExceptionGroup)):

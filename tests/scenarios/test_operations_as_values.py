@@ -1,4 +1,4 @@
-"""An operation in the place of a value is refused with where it stands and what to write, and not as an odd class."""
+"""An operation used as a value is refused with its place and the fix, and not as an unknown class."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def as_nested_progress(value: Any) -> Durable[Any]:
 
 
 def as_prompt(value: Any) -> Durable[Any]:
-    """Asks about it."""
+    """Uses it as a condition."""
     return (yield from pause(returns=bool, prompt=value))
 
 
@@ -88,12 +88,12 @@ PLACES: dict[Callable[[Any], Durable[Any]], str] = {
 
 @workflow(name="values")
 def misplaces(use: int) -> Durable[Any]:
-    """Forgets to run an operation, and passes it on."""
+    """Forgets to run an operation, and passes it as an argument."""
     return (yield from [*PLACES][use](charge(1)))
 
 
 async def refusal(call: Any) -> str:
-    """Why a workflow fails."""
+    """The message with which a workflow fails."""
     async with WorkflowEngine("memory://") as engine:
         with pytest.raises(WorkflowFailed) as caught:
             await (await engine.start(call)).result(timeout=SOON)
@@ -103,7 +103,7 @@ async def refusal(call: Any) -> str:
 
 @pytest.mark.parametrize("use", range(len(PLACES)), ids=[use.__name__ for use in PLACES])
 async def test_operation_in_place_of_a_value_is_refused_with_the_fix(use: int) -> None:
-    """Wherever a workflow puts it, and however deep."""
+    """Wherever a workflow uses it, and however deeply nested."""
     assert await refusal(misplaces(use)) == f"{[*PLACES.values()][use]}: {IN_WORKFLOW}"
 
 
@@ -125,12 +125,12 @@ def runs(deep: bool) -> Durable[Any]:
 
 @pytest.mark.parametrize("deep", [False, True])
 async def test_operation_that_an_activity_returns_is_refused_with_the_fix(deep: bool) -> None:
-    """An activity is told to call the plain function."""
+    """In an activity the message says to call the plain function."""
     assert await refusal(runs(deep)) == f"activity confused: result: {IN_ACTIVITY}"
 
 
 async def test_operation_as_an_argument_of_a_start_is_refused_with_the_fix() -> None:
-    """So is a service that passes one to a workflow."""
+    """A service that passes an operation to a workflow gets the same message."""
     async with WorkflowEngine("memory://") as engine:
         with pytest.raises(CodecError) as caught:
             await engine.start(misplaces(charge(1)))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Who waits for the result of a parked workflow is told why it is parked; a handle knows what it is a handle of."""
+"""Callers that wait for the result of a parked workflow learn why it is parked; a handle knows its workflow."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fitting() -> Durable[Receipt]:
 
 
 def changed() -> WorkflowDef[[], Receipt]:
-    """The same workflow after a change that does not fit."""
+    """The same workflow after an incompatible change."""
 
     @workflow(name="parked-results")
     def wrong() -> Durable[Receipt]:
@@ -67,14 +67,14 @@ def other() -> Durable[str]:
 
 
 async def begin(store: Store) -> None:
-    """A workflow that was begun with the code that fits."""
+    """Start a workflow under the code that fits."""
     async with WorkflowEngine(store, workflows=[fitting]) as engine:
         await engine.start(fitting(), id="w")
         await waiting(engine, "w", "event")
 
 
 async def test_result_of_a_parked_workflow_says_why_it_is_parked(store: Store) -> None:
-    """`result()` raises with the difference between code and history instead of waiting without end."""
+    """`result()` raises with the difference between code and history instead of waiting."""
     await begin(store)
     async with WorkflowEngine(store, workflows=[wrong]) as engine:
         await engine.send_event(go, 5, to="w")
@@ -87,7 +87,7 @@ async def test_result_of_a_parked_workflow_says_why_it_is_parked(store: Store) -
 
 @pytest.mark.parametrize("other_count", [0, 1])
 async def test_result_is_told_when_the_workflow_becomes_parked(store: Store, other_count: int) -> None:
-    """A caller that waits already is told as well; one that wants to wait on is not."""
+    """A caller that already waits gets the reason too, unless it asked to keep waiting."""
     await begin(store)
     reasons: list[str] = []
 
@@ -111,7 +111,7 @@ async def test_result_is_told_when_the_workflow_becomes_parked(store: Store, oth
 
 
 async def test_result_of_a_parked_workflow_can_be_waited_for(store: Store) -> None:
-    """With `wait_if_parked=True` the result comes once the workflow has been put right."""
+    """With `wait_if_parked=True` the result arrives once the workflow is repaired."""
     await begin(store)
     results: list[Any] = []
 
@@ -124,14 +124,14 @@ async def test_result_of_a_parked_workflow_can_be_waited_for(store: Store) -> No
             assert await engine.query_status("w") is WorkflowStatus.PARKED
             tasks.start_soon(ask)
             await anyio.wait_all_tasks_blocked()
-            # The first start of a workflow enters its code.
+            # The first start of a workflow registers its code.
             await engine.start(fitting(), id="other")
             await engine.runs.retry("w")
     assert results == [Receipt(5)]
 
 
 def test_result_of_a_parked_workflow_raises_without_a_loop_too(tmp_path: Path) -> None:
-    """`SyncWorkflowEngine` says the same."""
+    """`SyncWorkflowEngine` does the same."""
     with SyncWorkflowEngine(tmp_path / "s.db", workflows=[fitting]) as engine:
         handle = engine.start(fitting(), id="w")
         while not engine.runs.history("w"):
@@ -145,7 +145,7 @@ def test_result_of_a_parked_workflow_raises_without_a_loop_too(tmp_path: Path) -
 
 
 async def test_handle_of_a_workflow_decodes_its_result() -> None:
-    """A handle that knows its workflow reads the result by it, also in an engine that does not have its code."""
+    """A handle that knows its workflow decodes the result, also in an engine without its code."""
     async with WorkflowEngine("memory://", workflows=[fitting]) as engine:
         await engine.start(fitting(), id="w")
         await engine.send_event(go, 5, to="w")
@@ -155,7 +155,7 @@ async def test_handle_of_a_workflow_decodes_its_result() -> None:
 
 
 async def test_handle_of_a_workflow_reads_results_without_its_code(store: Store) -> None:
-    """Old runs outlive their code; a handle with the workflow brings what is needed to read them."""
+    """Old runs outlive their code; a handle with the workflow can still read them."""
     async with WorkflowEngine(store, workflows=[fitting]) as engine:
         await engine.start(fitting(), id="w")
         await engine.send_event(go, 5, to="w")
@@ -167,7 +167,7 @@ async def test_handle_of_a_workflow_reads_results_without_its_code(store: Store)
 
 @pytest.mark.parametrize("verb", ["result", "status", "cancel", "progress"])
 async def test_handle_of_another_workflow_is_refused_when_used(verb: str) -> None:
-    """An id that belongs to another workflow is an error that names both, and nothing is changed."""
+    """An id that belongs to another workflow is an error that names both, and nothing changes."""
     async with WorkflowEngine("memory://", workflows=[fitting, other]) as engine:
         await engine.start(fitting(), id="w")
         with pytest.raises(WrongWorkflow, match="'w' runs 'parked-results', not 'parked-results-other'"):
@@ -179,7 +179,7 @@ async def test_handle_of_another_workflow_is_refused_when_used(verb: str) -> Non
 
 
 async def test_handle_follows_a_workflow_that_continues_as_another() -> None:
-    """A run that has continued as another workflow is still the one that the handle was made for."""
+    """A run that has continued as another workflow still belongs to the handle of the first."""
 
     @workflow(name="parked-results-first")
     def first() -> Durable[str]:

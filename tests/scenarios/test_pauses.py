@@ -1,4 +1,4 @@
-"""Pauses through the engine: questions that people see, answer, leave open and take back."""
+"""Pauses through the engine: questions that people list, answer, leave open and withdraw."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.scenarios.kit import SOON, Store, move, waiting
 
 @attrs.frozen
 class Decision:
-    """What a person decides."""
+    """A person's decision."""
 
     ok: bool
     by: str
@@ -49,7 +49,7 @@ class Decision:
 
 @activity(name="pauses-notify")
 async def notify(text: str) -> str:
-    """Something to do in between."""
+    """A step between two questions."""
     return text.upper()
 
 
@@ -63,7 +63,7 @@ def second_opinion(first: Decision) -> Durable[list[str]]:
 
 @workflow(name="pauses-approval")
 def approval(amount: int) -> Durable[list[Any]]:
-    """A decision with a limit of three days; then two more answers, by a helper."""
+    """A decision within three days; then two more answers, through a helper."""
     try:
         decision = yield from pause(returns=Decision, prompt=["approve?", amount], expires_after=timedelta(days=3))
     except PauseExpired as error:
@@ -75,7 +75,7 @@ def approval(amount: int) -> Durable[list[Any]]:
 
 @workflow(name="pauses-panel")
 def panel() -> Durable[list[Any]]:
-    """Three people at once, one of them with an activity before and one in a race; then a last question."""
+    """Three questions at once, one behind an activity and one in a race; then a last question."""
 
     def slow() -> Durable[int]:
         yield from notify("wait")
@@ -88,7 +88,7 @@ def panel() -> Durable[list[Any]]:
 
 
 async def prompts(engine: WorkflowEngine, **filters: Any) -> list[Any]:
-    """What people see."""
+    """The prompts that people see."""
     return [question.prompt for question in await engine.pauses.list(**filters)]
 
 
@@ -103,7 +103,7 @@ async def asked(engine: WorkflowEngine, prompt: Any) -> OpenPause:
 
 @pytest.mark.anyio
 async def test_a_decision_survives_restarts(store: Store) -> None:
-    """A question is listed as soon as the start returns, after every restart, and its answers are values."""
+    """A question is listed as soon as the start returns and after every restart, and its answers are values."""
     async with WorkflowEngine(store) as engine:
         await engine.start(approval(5), id="w")
         (first,) = await engine.pauses.list()
@@ -125,7 +125,7 @@ async def test_a_decision_survives_restarts(store: Store) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
 async def test_a_panel_answers_in_any_order(store: Store, order: tuple[int, ...]) -> None:
-    """Parallel pauses, also behind an activity and in a race, are answered in every order; a loser is withdrawn."""
+    """Parallel pauses, also behind an activity and in a race, can be answered in any order; the loser is withdrawn."""
     async with WorkflowEngine(store, config=EngineConfig(max_loaded_workflows=1)) as engine:
         handle = await engine.start(panel(), id="w")
         await asked(engine, "slow")
@@ -145,7 +145,7 @@ async def test_a_panel_answers_in_any_order(store: Store, order: tuple[int, ...]
 
 @pytest.mark.anyio
 async def test_expiry_and_taking_back(store: Store) -> None:
-    """An expired pause and one that was taken back raise in the body, and refuse whoever answers later."""
+    """An expired or withdrawn pause raises in the body, and refuses later answers."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         late = await engine.start(approval(1), id="late")
@@ -165,7 +165,7 @@ async def test_expiry_and_taking_back(store: Store) -> None:
 
 @pytest.mark.anyio
 async def test_refusals_leave_the_pause_open(store: Store) -> None:
-    """What does not fit is refused before anything is written, and the right answer is taken afterwards."""
+    """A wrong answer is refused before anything is written, and the right answer is accepted afterwards."""
     async with WorkflowEngine(store, config=EngineConfig(max_payload_bytes=4096)) as engine:
         await engine.start(approval(5), id="w")
         before = await engine.pauses.list()
@@ -186,7 +186,7 @@ async def test_refusals_leave_the_pause_open(store: Store) -> None:
 
 @pytest.mark.anyio
 async def test_bad_arguments(store: Store) -> None:
-    """Ids, limits and cursors that cannot be meant are refused with our errors."""
+    """Senseless ids, limits and cursors are refused with our errors."""
     async with WorkflowEngine(store) as engine:
         for arguments, error in [
             ({"limit": 0}, InvalidValue), ({"limit": True}, WrongType), ({"after": -1}, InvalidValue),
@@ -205,7 +205,7 @@ async def test_bad_arguments(store: Store) -> None:
 
 @pytest.mark.anyio
 async def test_describe_and_history_know_pauses(store: Store) -> None:
-    """A paused workflow is described as such, and its history shows who answered what."""
+    """A paused workflow is described as such, and its history shows the answer."""
     async with WorkflowEngine(store) as engine:
         await engine.start(approval(5), id="w")
         (wait,) = (await engine.runs.describe("w")).waits
@@ -223,7 +223,7 @@ async def test_describe_and_history_know_pauses(store: Store) -> None:
 
 @pytest.mark.anyio
 async def test_a_damaged_question_costs_itself(file: Path) -> None:
-    """A prompt that is no JSON any more is left out of the list; the others are shown, and it can be answered."""
+    """A prompt that is not valid JSON is left out of the list; the others are listed, and it can be answered."""
     async with WorkflowEngine(file) as engine:
         for id in "ab":
             await engine.start(approval(5), id=id)

@@ -1,4 +1,4 @@
-"""Events that nobody has taken yet: they can be listed and removed."""
+"""Events that no workflow has taken yet can be listed and removed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_pending_events_are_shown_whole(store: Store) -> None:
 
 @pytest.mark.anyio
 async def test_pending_events_are_filtered_and_paged(store: Store) -> None:
-    """By name, by the id they were sent to, started or not, and page by page."""
+    """They can be selected by name and by target, started or not, and listed page by page."""
     async with WorkflowEngine(store, workflows=[sleeper]) as engine:
         await engine.start(sleeper(), id="s")
         for number in range(3):
@@ -78,7 +78,7 @@ async def test_pending_events_are_filtered_and_paged(store: Store) -> None:
 
 
 @pytest.mark.anyio
-async def test_removed_event_is_taken_by_nobody(store: Store) -> None:
+async def test_removed_event_is_not_taken(store: Store) -> None:
     """A removed event is gone for its workflow; removing it again is `EventNotFound`."""
     clock = ManualClock()
     async with WorkflowEngine(store, workflows=[sleeper], clock=clock) as engine:
@@ -106,7 +106,7 @@ def test_pending_events_without_a_loop() -> None:
 
 @pytest.mark.anyio
 async def test_event_that_has_expired_is_not_shown(store: Store) -> None:
-    """Nobody can take it, though it is not swept yet; the page is filled with others."""
+    """An expired event is not listed, though it is not swept yet; the page is filled with others."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         await engine.send_event(brief, [1])

@@ -1,4 +1,4 @@
-"""Events that their waiters cannot read: dead letters, and nobody stops waiting."""
+"""Events that their waiters cannot read become dead letters, and the waiters keep waiting."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ EVERY = [payee, reader, editor]
 
 
 @pytest.mark.anyio
-async def test_unreadable_event_parks_nobody(store: Store) -> None:
+async def test_unreadable_event_parks_no_workflow(store: Store) -> None:
     """One event of the wrong type becomes one dead letter; a hundred waiters and every newcomer keep waiting."""
     async with WorkflowEngine(store, workflows=EVERY) as engine:
         for number in range(COUNT):
             await engine.start(payee(), id=f"p-{number}")
-    # Nobody is in memory now, so nobody knows the type.
+    # No body is in memory now, so the expected type is unknown.
     async with WorkflowEngine(store, workflows=EVERY) as engine:
         assert await engine.send_event(texts, "poison") == Queued()
         await engine.start(payee(), id="newcomer")
@@ -77,7 +77,7 @@ async def test_unreadable_event_parks_nobody(store: Store) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("to", ["late", None])
 async def test_unreadable_event_that_waits_for_its_waiter(store: Store, to: str | None) -> None:
-    """Events that lie there before the wait begins: the unreadable one is a letter, the next one is taken."""
+    """Of events that arrived before the wait, the unreadable one becomes a letter and the next one is taken."""
     async with WorkflowEngine(store, workflows=EVERY) as engine:
         await engine.send_event(texts, "poison", to=to, allow_unstarted=True)
         await engine.send_event(numbers, 5, to=to, allow_unstarted=True)
@@ -89,7 +89,7 @@ async def test_unreadable_event_that_waits_for_its_waiter(store: Store, to: str 
 @pytest.mark.anyio
 @pytest.mark.parametrize("is_first", [True, False], ids=["pending", "direct"])
 async def test_unreadable_broadcast_is_skipped(store: Store, is_first: bool) -> None:
-    """Who cannot read a broadcast skips it, all of them with one dead letter; who can read it gets it, also later."""
+    """Waiters that cannot read a broadcast skip it, with one dead letter; those that can read it get it, also later."""
     async with WorkflowEngine(store, workflows=EVERY) as engine:
         if is_first:
             await engine.send_event(headlines, "today")
@@ -106,7 +106,7 @@ async def test_unreadable_broadcast_is_skipped(store: Store, is_first: bool) -> 
 
 @pytest.mark.anyio
 async def test_unreadable_event_is_logged(store: Store, caplog: pytest.LogCaptureFixture) -> None:
-    """One warning says which workflow could not read which event, and where it waits."""
+    """One warning says which workflow could not read which event, and the line at which it waits."""
     async with WorkflowEngine(store, workflows=EVERY) as engine:
         await engine.send_event(texts, "poison")
         with caplog.at_level(logging.WARNING, "durable"):
@@ -120,7 +120,7 @@ async def test_unreadable_event_is_logged(store: Store, caplog: pytest.LogCaptur
 @pytest.mark.anyio
 @pytest.mark.parametrize("to", ["p", None])
 async def test_send_of_another_type_is_refused(store: Store, to: str | None) -> None:
-    """A sender whose payload the waiter in memory cannot read is told both types, and nothing is stored."""
+    """A sender whose payload the waiter in memory cannot read gets both types, and nothing is stored."""
     async with WorkflowEngine(store, workflows=EVERY) as engine:
         await engine.start(payee(), id="p")
         with pytest.raises(EventTypeMismatch, match=r"'poison.paid' was sent as str.* waits for it as int"):
@@ -143,14 +143,14 @@ async def test_send_of_another_type_is_refused(store: Store, to: str | None) -> 
 async def test_send_that_may_be_read_is_accepted(
     store: Store, send: Callable[[WorkflowEngine], Delivered | Queued]
 ) -> None:
-    """Another type is no reason to refuse an event that its waiter can read, or that is for somebody else."""
+    """Another type is accepted if the event's waiter can read it, or if the event is for another workflow."""
     async with WorkflowEngine(store, workflows=EVERY) as engine:
         await engine.start(payee(), id="p")
         await send(engine)  # type: ignore[misc]
         assert await engine.dead_letters.list() == []
 
 
-# What version 4 left behind: two workflows that are parked because of one event, which they cannot read.
+# A store of version 4: two workflows are parked because of one event that they cannot read.
 _REST = "0, NULL, 0, 'unreadable', 'poison', '[]', 1, NULL"
 _ROWS = "".join(
     f"""
@@ -181,7 +181,7 @@ async def test_store_that_was_poisoned_heals(file: Path) -> None:
     async with WorkflowEngine(file, workflows=EVERY) as engine:
         assert await engine.runs.count(status=WorkflowStatus.PARKED) == 0
         letters = {letter.payload: letter.reason for letter in await engine.dead_letters.list()}
-        # The event was sent in 1970, so a sweep may have been first.
+        # The event was sent in 1970, so a sweep may have removed it already.
         assert letters.keys() == {"poison", 1}
         assert letters[1] is DeadLetterReason.WORKFLOW_ENDED
         assert await engine.send_event(numbers, 9) == Delivered(("p-1",))

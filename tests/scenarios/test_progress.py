@@ -1,4 +1,4 @@
-"""What workflows publish, and watching them, through the engine and both loops."""
+"""What workflows publish, and watching them, through the engine and under both loops."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SUSPENDED, SUCCEEDED = WorkflowStatus.SUSPENDED, WorkflowStatus.SUCCEEDED
 
 @attrs.frozen
 class Stage:
-    """How far it is."""
+    """The progress of a run."""
 
     name: str
     done: int
@@ -48,7 +48,7 @@ class Stage:
 
 @workflow(name="progress-stages")
 def stages(count: int) -> Durable[str]:
-    """Publishes what it has got, after each event."""
+    """Publishes its numbers after each event."""
     publish(Stage("begun", 0))
     for _ in range(count):
         publish(Stage("at work", (yield from step.wait())))
@@ -57,7 +57,7 @@ def stages(count: int) -> Durable[str]:
 
 @pytest.fixture(autouse=True)
 def no_leaks() -> Iterator[None]:
-    """Whatever is left behind when a consumer leaves is told by a warning, which is an error here."""
+    """Turn the warning about an iterator that was not closed into an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
@@ -65,7 +65,7 @@ def no_leaks() -> Iterator[None]:
 
 
 async def test_progress_is_read_from_the_store(store: Store) -> None:
-    """The last value is there over restarts, as JSON or as its class, also when nobody knows the code any more."""
+    """The last value survives restarts, as JSON or as its class, also if the code of the workflow is missing."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(stages(2), id="w")
         assert await handle.progress() == {"name": "begun", "done": 0}
@@ -80,7 +80,7 @@ async def test_progress_is_read_from_the_store(store: Store) -> None:
 
 
 async def test_progress_that_is_too_large(store: Store) -> None:
-    """A value over the limit fails the workflow with an error that names it and says what to do."""
+    """A value over the limit fails the workflow with an error that names the value and the fix."""
 
     @workflow(name="progress-large")
     def large() -> Durable[None]:
@@ -104,7 +104,7 @@ async def _collect(handle: WorkflowHandle[Any], seen: list[WorkflowUpdate[Stage]
 
 
 async def test_watching_from_the_beginning_to_the_end(store: Store) -> None:
-    """A watcher sees the present, every change that it is quick enough for, and the end; then the iterator ends."""
+    """A watcher gets the current state, the changes that it is fast enough for, and the end; then it stops."""
     seen: list[WorkflowUpdate[Stage]] = []
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine, anyio.create_task_group() as tasks:
@@ -124,7 +124,7 @@ async def test_watching_from_the_beginning_to_the_end(store: Store) -> None:
 
 
 async def test_slow_watcher_never_misses_the_end(store: Store) -> None:
-    """Who looks rarely sees the latest; who comes after the end sees the end, and nothing else."""
+    """A slow watcher gets the latest update; one that comes after the end gets only the end."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(stages(3), id="w")
         watch = handle.watch()
@@ -140,7 +140,7 @@ async def test_slow_watcher_never_misses_the_end(store: Store) -> None:
 
 
 async def test_watcher_that_leaves(store: Store) -> None:
-    """A consumer that leaves early or is cancelled leaves nothing behind, and may look again with the same iterator."""
+    """A watcher that leaves early or is cancelled leaves nothing behind, and may use the same iterator again."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(stages(1), id="w")
         async for update in handle.watch():
@@ -156,7 +156,7 @@ async def test_watcher_that_leaves(store: Store) -> None:
 
 
 async def test_watching_over_a_shutdown(store: Store) -> None:
-    """Who watches while the engine shuts down is told so; the next engine shows how it stands."""
+    """A watcher gets an error when the engine shuts down; the next engine shows the current state."""
     async with anyio.create_task_group() as tasks:
         met = anyio.Event()
         seen: list[WorkflowUpdate[Stage]] = []
@@ -179,7 +179,7 @@ async def test_watching_over_a_shutdown(store: Store) -> None:
 
 
 async def test_services_alone_may_look(store: Store) -> None:
-    """A workflow body that asks for progress or watches is told that this is for services."""
+    """A workflow body that asks for progress or watches gets an error: these calls are for services."""
 
     @workflow(name="progress-nosy")
     def nosy(which: str) -> Durable[str]:

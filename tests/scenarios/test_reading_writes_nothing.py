@@ -1,4 +1,4 @@
-"""Whoever only looks changes nothing: not a status, not a row, also where the code is missing or does not fit."""
+"""Queries change nothing: not a status, not a row, also if the code is missing or does not fit."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def child() -> Durable[None]:
 
 @workflow(name="reading-asks")
 def asks() -> Durable[None]:
-    """Asks a person, waits for an event, has taken one, and has a child."""
+    """Asks a person, waits for an event, has taken an event, and has a child."""
     publish("asking")
     yield from gather(pause(returns=int, prompt="how many?"), go.wait("never"), go.wait("now"), child(), sleep(3600))
 
@@ -76,7 +76,7 @@ CODES = _codes()
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("code", CODES)
 async def test_looking_writes_nothing(file: Path, look: str, code: str) -> None:
-    """With code that fits, with other code and without any, no question leaves a trace in the store."""
+    """With fitting code, other code or none, no query changes the store."""
     async with WorkflowEngine(file, workflows=[asks, child]) as engine:
         await engine.start(asks(), id="a")
         await waiting(engine, "a", "pause")
@@ -90,7 +90,7 @@ async def test_looking_writes_nothing(file: Path, look: str, code: str) -> None:
 
 
 async def test_describe_says_that_the_code_is_missing(file: Path) -> None:
-    """Without its code a suspended workflow stays suspended, and the description says what is missing."""
+    """Without its code a suspended workflow stays suspended, and the description says that the code is missing."""
     async with WorkflowEngine(file, workflows=[asks, child]) as engine:
         await engine.start(asks(), id="a")
         assert (await engine.runs.describe("a")).problem is None
@@ -113,7 +113,7 @@ async def test_describe_says_that_the_code_is_missing(file: Path) -> None:
 
 
 async def test_describe_shows_what_new_code_would_wait_for(file: Path) -> None:
-    """Code that fits and waits for something else is shown, and nothing is registered for it."""
+    """If new code fits but waits for something else, the description shows that wait, but does not register it."""
     async with WorkflowEngine(file, workflows=[asks, child]) as engine:
         await engine.start(asks(), id="a")
     async with WorkflowEngine(file, workflows=CODES["diverged"]) as engine:

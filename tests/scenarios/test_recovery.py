@@ -1,4 +1,4 @@
-"""After a restart: who goes on, who is left alone, who is set aside."""
+"""After a restart: which workflows continue, which are left alone, and which are parked."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def wait_for_answer() -> Durable[int]:
 
 @workflow(name="recovery-sleep")
 def sleep_long() -> Durable[None]:
-    """Wait for a far day."""
+    """Sleep for 300 days."""
     yield from sleep(timedelta(days=300))
 
 
 async def test_recover_may_be_repeated(store: Store) -> None:
-    """What runs already is left alone: no activity begins twice, however often recovery is asked for."""
+    """Work that already runs is left alone: no activity begins twice, however often recovery is requested."""
     started, gate, runs = anyio.Event(), anyio.Event(), list[int]()
 
     @activity
@@ -74,7 +74,7 @@ async def test_recover_may_be_repeated(store: Store) -> None:
 
 
 async def test_recovery_is_lazy(file: Path) -> None:
-    """Two thousand workflows that wait for events or far timers are not loaded by a start; an event finds its own."""
+    """Two thousand workflows that wait for events or far timers are not loaded at the start; an event loads its own."""
     async with WorkflowEngine(file) as engine, anyio.create_task_group() as tasks:
 
         async def start(first: int) -> None:
@@ -93,7 +93,7 @@ async def test_recovery_is_lazy(file: Path) -> None:
 
 
 async def test_few_bodies_in_memory_are_enough(store: Store) -> None:
-    """With room for two bodies a hundred workflows all go on; each is rebuilt when it is needed."""
+    """With room for two bodies a hundred workflows make progress; each body is rebuilt when it is needed."""
 
     @workflow(name="three-answers")
     def body() -> Durable[int]:
@@ -141,7 +141,7 @@ async def test_parked_workflow_goes_on_when_the_code_fits_again(store: Store) ->
 
 
 async def test_unknown_workflow_is_parked_and_the_others_go_on(store: Store) -> None:
-    """A run whose code is missing waits for it, parked; it can be terminated meanwhile."""
+    """A run whose code is missing is parked until the code is there; it can be terminated meanwhile."""
 
     @workflow(name="missing-code")
     def missing() -> Durable[int]:
@@ -197,7 +197,7 @@ async def test_damaged_workflow_is_parked_and_the_others_go_on(file: Path, damag
 
 
 async def test_version_of_a_run_is_the_one_it_started_with(store: Store) -> None:
-    """A run keeps its version of the code; new runs get the newest that was called."""
+    """A run keeps its version of the code; new runs use the newest registered version."""
 
     @workflow(name="versioned", version=1)
     def first() -> Durable[str]:

@@ -1,4 +1,4 @@
-"""By which name `removed` speaks of a step: the table in docs/code-changes.md."""
+"""The names by which `removed` refers to steps: the table in docs/code-changes.md."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ go = Event[int]("removed.go")
 
 @activity
 async def charge() -> int:
-    """Its name is that of the function."""
+    """Its name is the name of the function."""
     return 1
 
 
 @activity(name="removed.ship")
 async def ship() -> int:
-    """Its name was given."""
+    """It has a name of its own."""
     return 1
 
 
@@ -61,7 +61,7 @@ def kid() -> Durable[int]:
 
 
 def collected() -> Durable[int]:
-    """A child that is spawned and asked for its result."""
+    """A child that is spawned and whose result is awaited."""
     handle = yield from spawn(child(), id="the-child")
     return (yield from handle.result())
 
@@ -72,7 +72,7 @@ def stopped() -> Durable[None]:
     yield from handle.cancel()
 
 
-# The steps, and the names that stand in their place.
+# The steps, and the names by which `removed` refers to them.
 STEPS: dict[str, tuple[Any, list[str]]] = {
     "activity": (charge, ["charge"]),
     "named activity": (ship, ["removed.ship"]),
@@ -94,7 +94,7 @@ STEPS: dict[str, tuple[Any, list[str]]] = {
 
 
 def version(step: Any, names: list[str] | None) -> WorkflowDef[[], int]:
-    """The workflow with its steps, or with names in their place."""
+    """The workflow with its steps, or with names instead of them."""
 
     @workflow(name="removed.body")
     def body() -> Durable[int]:
@@ -110,7 +110,7 @@ def version(step: Any, names: list[str] | None) -> WorkflowDef[[], int]:
 
 @pytest.mark.parametrize("what", STEPS)
 async def test_step_is_removed_by_the_name_that_the_docs_say(store: Store, what: str) -> None:
-    """A run that has recorded a step goes on where its name is removed, and is parked where it is another."""
+    """A run that recorded a step continues if that name is removed, and is parked if another name is."""
     step, names = STEPS[what]
     old = version(step, None)
     async with WorkflowEngine(store, workflows=[old, child, kid]) as engine:

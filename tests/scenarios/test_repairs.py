@@ -1,4 +1,4 @@
-"""`engine.runs.retry`, `fork` and `repair`: operators set workflows right, over restarts, without losing anything."""
+"""`engine.runs.retry`, `fork` and `repair`: operators repair workflows, over restarts, without losing anything."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ answer = Event[int]("repairs-answer")
 
 @attrs.frozen
 class Price:
-    """What something costs."""
+    """A price."""
 
     amount: int
     currency: str
@@ -43,7 +43,7 @@ class Price:
 
 @attrs.define
 class World:
-    """What activities find outside, and what they have done there."""
+    """The outside world of the activities: whether it works, and what they did there."""
 
     is_up: bool = False
     done: list[str] = attrs.field(factory=list)
@@ -54,14 +54,14 @@ WORLD = World()
 
 @pytest.fixture(autouse=True)
 def _world() -> None:
-    """A world in which nothing was done and nothing works."""
+    """Reset the world: nothing is done and nothing works."""
     WORLD.is_up = False
     WORLD.done.clear()
 
 
 @activity(name="repairs-price")
 async def price(item: str) -> Price:
-    """Look up what it costs."""
+    """Look up the price."""
     WORLD.done.append(f"price {item}")
     return Price(10, "EUR")
 
@@ -98,7 +98,7 @@ async def _failed(engine: WorkflowEngine, id: str = "w") -> None:
 
 @pytest.mark.anyio
 async def test_retry_of_a_failed_run(store: Store) -> None:
-    """The step that failed begins anew with all its attempts, also in another process and twice."""
+    """The failed step begins again with all its attempts, also in another process and a second time."""
     async with WorkflowEngine(store) as engine:
         await _failed(engine)
         handle = await engine.runs.retry("w")
@@ -120,7 +120,7 @@ async def test_retry_of_a_failed_run(store: Store) -> None:
 
 @pytest.mark.anyio
 async def test_retry_of_a_family(store: Store) -> None:
-    """A parent goes on with the child that made it fail and with the one that was stopped with it."""
+    """A parent continues with the child that made it fail and with the child that was cancelled with it."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(parent("book"), id="p")
         with pytest.raises(WorkflowFailed):
@@ -137,7 +137,7 @@ async def test_retry_of_a_family(store: Store) -> None:
 
 @pytest.mark.anyio
 async def test_fork(store: Store) -> None:
-    """A fork knows what was recorded, charges under a key of its own, and the first one stands as it was."""
+    """A fork has the results before its position and charges under its own key; the first run is unchanged."""
     WORLD.is_up = True
     async with WorkflowEngine(store) as engine:
         await engine.start(order("book"), id="w")
@@ -163,7 +163,7 @@ async def test_fork(store: Store) -> None:
 
 @pytest.mark.anyio
 async def test_repair_of_a_failed_run(store: Store) -> None:
-    """A result that was wrong is replaced by a value of its type, with the reason, and the run is retried with it."""
+    """A wrong result is replaced by a value of its type, with a reason, and the run is retried with it."""
     async with WorkflowEngine(store) as engine:
         await _failed(engine)
         with pytest.raises(CodecError):
@@ -200,7 +200,7 @@ async def _retry_broken_code(engine: WorkflowEngine) -> None:
 
 @pytest.mark.anyio
 async def test_repair_of_a_waiting_run(store: Store) -> None:
-    """It goes on with the value at once: the question that it puts is another, and the answer counts for it."""
+    """It continues with the value immediately: it asks another question, and the answer counts for that."""
 
     @workflow(name="repairs-asks")
     def asks() -> Durable[str]:
@@ -219,7 +219,7 @@ async def test_repair_of_a_waiting_run(store: Store) -> None:
 
 @pytest.mark.anyio
 async def test_refusals_write_nothing(file: Path) -> None:
-    """Not a row of the store changes when something is refused."""
+    """A refusal changes no row of the store."""
     WORLD.is_up = True
     async with WorkflowEngine(file) as engine:
         await engine.start(order("book"), id="w")
@@ -237,7 +237,7 @@ async def test_refusals_write_nothing(file: Path) -> None:
 
 
 def test_without_a_loop(file: Path) -> None:
-    """The same three through the engine for services without an event loop."""
+    """The same three calls on the engine for services without an event loop."""
     with SyncWorkflowEngine(file, workflows=[order]) as engine:
         handle = engine.start(order("book"), id="w")
         with pytest.raises(WorkflowFailed):

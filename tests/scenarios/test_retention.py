@@ -1,4 +1,4 @@
-"""Old workflows go by themselves, and a file gets smaller when they do."""
+"""Old workflows are removed automatically, and the file becomes smaller."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def size(file: Path) -> int:
 
 
 async def fill(engine: WorkflowEngine) -> None:
-    """Run many workflows to their end."""
+    """Run many workflows until they end."""
     async with anyio.create_task_group() as tasks:
         for number in range(RUNS):
             tasks.start_soon(engine.start, echo(PAYLOAD + str(number)))
@@ -63,14 +63,14 @@ async def fill(engine: WorkflowEngine) -> None:
 
 
 async def shrunk(engine: WorkflowEngine, clock: ManualClock, file: Path) -> None:
-    """Let the engine give back what it can; it looks once a second."""
+    """Let the engine free what it can; it checks once a second."""
     with anyio.fail_after(SOON):
         while pages(file)[1] > max(256, pages(file)[0] // 10) or size(file) != 4096 * pages(file)[0]:
             await move(engine, clock, 1.0)
 
 
 async def test_retention_keeps_the_rules_of_purge(store: Store) -> None:
-    """A child whose parent may still ask for it stays; when the parent has ended and is old, both go."""
+    """A child stays while its parent may still ask for it; when the parent has ended and is old, both are removed."""
     clock = ManualClock()
     config = EngineConfig(retention=timedelta(days=1), sweep_every=60)
     async with WorkflowEngine(store, clock=clock, config=config) as engine:
@@ -91,13 +91,13 @@ async def test_retention_keeps_the_rules_of_purge(store: Store) -> None:
 
 @pytest.mark.parametrize(("value", "error"), [(-1, InvalidValue), ("1d", WrongType), (True, WrongType)])
 async def test_retention_must_be_a_duration(value: Any, error: type[Exception]) -> None:
-    """What is neither a duration nor None is refused when the config is built."""
+    """A value that is neither a duration nor None is refused when the config is built."""
     with pytest.raises(error, match=r"EngineConfig\.retention"):
         EngineConfig(retention=value)
 
 
 async def test_purge_gives_room_back_to_the_file_system(file: Path) -> None:
-    """After a purge the database file becomes small again while the engine runs, and it stays sound."""
+    """After a purge the database file shrinks while the engine runs, and it stays sound."""
     clock = ManualClock()
     async with WorkflowEngine(SqliteBackend(file, synchronous="NORMAL"), clock=clock) as engine:
         await engine.start(wait_for_answer(), id="open")
@@ -115,7 +115,7 @@ async def test_purge_gives_room_back_to_the_file_system(file: Path) -> None:
 
 
 async def test_reader_only_delays_what_is_given_back(file: Path) -> None:
-    """Somebody who reads keeps the file from becoming smaller; when that is over it does, without any new work."""
+    """A reader keeps the file from shrinking; when the reader is done the file shrinks, without any new work."""
     clock = ManualClock()
     async with WorkflowEngine(SqliteBackend(file, synchronous="NORMAL"), clock=clock) as engine:
         await fill(engine)
@@ -133,7 +133,7 @@ async def test_reader_only_delays_what_is_given_back(file: Path) -> None:
 
 
 def make_old(file: Path) -> None:
-    """A store that an earlier version created: its file never gets smaller."""
+    """A store that an earlier version created: its file never shrinks."""
     backend = SqliteBackend(file)
     backend.open("old")
     backend.close()
@@ -144,7 +144,7 @@ def make_old(file: Path) -> None:
 
 
 async def test_older_file_can_be_vacuumed_when_it_is_opened(file: Path) -> None:
-    """A file of an earlier version keeps its pages for reuse; opened with `vacuum=True` it can shrink from then on."""
+    """A file of an earlier version keeps its pages for reuse; once opened with `vacuum=True` it can shrink."""
     make_old(file)
     clock = ManualClock()
     async with WorkflowEngine(SqliteBackend(file, synchronous="NORMAL"), clock=clock) as engine:

@@ -1,4 +1,4 @@
-"""Retries are durable: the count and the next time survive every restart."""
+"""Retries are durable: the count and the time of the next attempt survive every restart."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ pytestmark = pytest.mark.anyio
 
 
 class Hopeless(NonRetryable):
-    """An error that no other attempt can mend."""
+    """An error that no other attempt can fix."""
 
 
 async def test_retry_count_survives_restarts(store: Store) -> None:
-    """With an engine per attempt, the third one is the last, and each has the same idempotency key."""
+    """With a new engine for each attempt the third is still the last, and all have the same idempotency key."""
     clock, attempts, keys = ManualClock(), list[int](), set[str]()
 
     @activity(retry=Retry(max_attempts=3, first_delay=60, jitter=0))
@@ -64,7 +64,7 @@ async def test_retry_count_survives_restarts(store: Store) -> None:
 
 
 async def test_retry_that_succeeds_leaves_its_failures_in_history(store: Store) -> None:
-    """A failed attempt is an entry of its own, with the time of the next, and the body never hears of it."""
+    """A failed attempt is an entry of its own, with the time of the next, and the body does not see it."""
     clock, attempts = ManualClock(), list[int]()
 
     @activity(retry=Retry(first_delay=1, factor=3, jitter=0))
@@ -91,7 +91,7 @@ async def test_retry_that_succeeds_leaves_its_failures_in_history(store: Store) 
 
 @pytest.mark.parametrize("error", [NonRetryable("stop"), Hopeless("stop"), KeyError("stop")])
 async def test_retry_stops_at_an_error_that_is_not_to_be_retried(store: Store, error: Exception) -> None:
-    """`NonRetryable`, its subclasses and what `retry_on` leaves out are final at the first attempt."""
+    """`NonRetryable`, its subclasses and errors outside `retry_on` are final at the first attempt."""
     attempts: list[int] = []
 
     @activity(retry=Retry(max_attempts=9, first_delay=0, retry_on=(ValueError, NonRetryable)))
@@ -111,7 +111,7 @@ async def test_retry_stops_at_an_error_that_is_not_to_be_retried(store: Store, e
 
 
 async def test_retry_after_sets_the_next_time(store: Store) -> None:
-    """An activity that says when it wants to be tried again is tried then, whatever its policy says."""
+    """An activity that names the time of its next attempt is tried then, whatever its policy says."""
     clock, attempts = ManualClock(), list[int]()
 
     @activity(retry=Retry(first_delay=1, jitter=0))
@@ -181,7 +181,7 @@ async def test_cancelled_retry_never_runs(store: Store) -> None:
 
 @pytest.mark.parametrize("delay", [-1, float("nan"), "5", timedelta.max, timedelta(days=365 * 7990)])
 async def test_senseless_retry_after_fails_the_activity(delay: Any) -> None:
-    """A delay that makes no sense is a failure of the activity, and the workflow does not hang."""
+    """A senseless delay fails the activity, and the workflow does not hang."""
 
     @activity(retry=Retry(max_attempts=2))
     async def confused() -> None:

@@ -1,4 +1,4 @@
-"""What an operator asks: lists with pages, counts, histories, descriptions, purges and dead letters."""
+"""Queries of an operator: lists with pages, counts, histories, descriptions, purges and dead letters."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def at_once(number: int) -> Durable[int]:
 
 @workflow(name="runs-family")
 def family() -> Durable[list[int]]:
-    """A parent of one that waits and one that does not."""
+    """A parent of one child that waits and one that does not."""
     return list((yield from gather(at_once(1).with_id("child-done"), wait_for_answer().with_id("child-waits"))))
 
 
 async def test_list_pages_through_everything_newest_first(store: Store) -> None:
-    """Pages follow each other by the last id of the one before, and together they are everything, each once."""
+    """Each page starts after the last id of the one before, and together they hold everything, each run once."""
     async with WorkflowEngine(store) as engine:
         for number in range(25):
             await engine.start(at_once(number), id=f"w{number}")
@@ -73,7 +73,7 @@ async def test_list_pages_through_everything_newest_first(store: Store) -> None:
 
 
 async def test_list_and_count_filter(store: Store) -> None:
-    """Status, several statuses, name, tag and age narrow lists and counts alike."""
+    """Status, several statuses, name, tag and age filter lists and counts alike."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         await engine.start(at_once(1), id="old", tags=["red", "blue", "red"])
@@ -101,7 +101,7 @@ async def test_list_and_count_filter(store: Store) -> None:
 
 
 async def test_bad_filters_are_refused(store: Store) -> None:
-    """Limits, ages, statuses and cursors that make no sense are refused by name, not passed on to the store."""
+    """Senseless limits, ages, statuses and cursors are refused by name, not passed to the store."""
     async with WorkflowEngine(store) as engine:
         for limit in (0, -1, 1001, 10**9):
             with pytest.raises(ValueError, match="limit"):
@@ -121,8 +121,8 @@ async def test_bad_filters_are_refused(store: Store) -> None:
             await engine.dead_letters.list(after="x")  # type: ignore[arg-type]
 
 
-async def test_history_tells_what_was_learnt(store: Store) -> None:
-    """Entries stand in order with position, kind, name, outcome and time, before and after the end."""
+async def test_history_shows_recorded_results(store: Store) -> None:
+    """Entries are in order with position, kind, name, outcome and time, before and after the end."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         handle = await engine.start(wait_for_answer(), id="a")
@@ -140,7 +140,7 @@ async def test_history_tells_what_was_learnt(store: Store) -> None:
 
 
 async def test_describe_tells_what_a_workflow_waits_for(store: Store) -> None:
-    """Kind, name, since, until and the source line of every open wait, and how much mail lies there."""
+    """A description has kind, name, since, until and source line of every open wait, and the size of the mailbox."""
     clock = ManualClock()
 
     @workflow(name="several-waits")
@@ -171,7 +171,7 @@ async def test_describe_tells_what_a_workflow_waits_for(store: Store) -> None:
 
 
 async def test_purge_removes_what_ended_long_ago(store: Store) -> None:
-    """Only workflows that ended before the given age go, with all that belongs to them; their ids are free again."""
+    """Only workflows that ended before the age are removed, with all their rows; their ids are free again."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         await engine.start(wait_for_answer(), id="open")
@@ -205,7 +205,7 @@ def weighing() -> Durable[int]:
 
 
 async def test_history_has_decoded_values(store: Store) -> None:
-    """What a step came to is plain data, of a failed attempt as well; the stored text is there too."""
+    """The outcome of a step, also of a failed attempt, is plain data; the stored text is there too."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(weighing(), id="w")
         assert await handle.result(timeout=SOON) == 2
@@ -215,13 +215,13 @@ async def test_history_has_decoded_values(store: Store) -> None:
 
 
 def test_history_of_a_damaged_row_can_be_looked_at() -> None:
-    """A text that is no JSON is shown as it is."""
+    """Stored text that is not JSON is shown as it is."""
     entry = HistoryEntry(1, "0", EntryKind.ACTIVITY, "weigh", EntryStatus.OK, "{", 0)
     assert entry.value == "{"
 
 
 async def test_dead_letters_can_be_sent_again_or_removed(store: Store) -> None:
-    """Letters are listed with pages; a replayed one wakes a waiter, a removed one is gone, and both only once."""
+    """Letters are listed in pages; a replayed one wakes a waiter, a removed one is gone, and both work only once."""
     async with WorkflowEngine(store) as engine:
         await engine.start(wait_for_answer(), id="dead")
         for number in range(5):

@@ -49,12 +49,12 @@ def report(kind: str) -> Durable[str]:
 
 @workflow(name="schedules.waiter")
 def waiter() -> Durable[int]:
-    """Goes on when it is told to."""
+    """Continues when the test releases it."""
     return (yield from go.wait())
 
 
 async def settle(engine: WorkflowEngine) -> None:
-    """Let the engine notice what the clock says, and do what follows from it."""
+    """Let the engine read the clock, and do what is due."""
     for _ in range(6):
         await engine.query_status("nobody")
 
@@ -101,7 +101,7 @@ async def test_ticks_over_restarts(store: Store) -> None:
 
 @pytest.mark.anyio
 async def test_every(store: Store) -> None:
-    """A schedule by duration is counted from its creation, to the microsecond."""
+    """A schedule with an interval counts from its creation, to the microsecond."""
     clock = ManualClock(NOON + timedelta(microseconds=5))
     async with WorkflowEngine(store, clock=clock) as engine:
         made = await engine.schedules.create("often", report("x"), every=timedelta(seconds=90))
@@ -123,7 +123,7 @@ async def test_every(store: Store) -> None:
     ids=["spring in Berlin", "autumn in Berlin", "spring in New York", "autumn in New York"],
 )
 async def test_summer_time(store: Store, zone: str, start: str, expected: list[str]) -> None:
-    """A job of half past two runs once a day, also on the day that has no such time and where it comes twice."""
+    """A job at 2:30 runs once a day, also on the day without that time and on the day that has it twice."""
     clock = ManualClock(datetime.fromisoformat(start).replace(tzinfo=timezone.utc))
     async with WorkflowEngine(store, clock=clock) as engine:
         made = await engine.schedules.create("s", report("x"), cron="30 2 * * *", timezone=zone)
@@ -142,7 +142,7 @@ async def test_summer_time(store: Store, zone: str, start: str, expected: list[s
     ("catch_up", "expected"), [(CatchUp.SKIP, []), (CatchUp.LAST, [15]), (CatchUp.ALL, [13, 14, 15])]
 )
 async def test_missed_while_no_engine_was_there(store: Store, catch_up: CatchUp, expected: list[int]) -> None:
-    """What was missed is caught up as the schedule says; the list tells what was left out."""
+    """Missed ticks are caught up as the schedule says; the list shows how many were skipped."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         await engine.schedules.create("s", report("x"), cron="@hourly", overlap=Overlap.ALLOW, catch_up=catch_up)
@@ -163,7 +163,7 @@ async def test_missed_while_no_engine_was_there(store: Store, catch_up: CatchUp,
     ("overlap", "during", "after"), [(Overlap.SKIP, 1, 1), (Overlap.QUEUE, 1, 2), (Overlap.ALLOW, 3, 3)]
 )
 async def test_last_run_is_unfinished(store: Store, overlap: Overlap, during: int, after: int, restarts: bool) -> None:
-    """A tick that comes meanwhile is skipped, waits for the end, or does not care; also over a restart."""
+    """A tick during a run is skipped, queued or started anyway, as the schedule says; also over a restart."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         await engine.schedules.create("s", waiter(), every=60, overlap=overlap)
@@ -189,7 +189,7 @@ async def test_last_run_is_unfinished(store: Store, overlap: Overlap, during: in
 
 @pytest.mark.anyio
 async def test_life_of_a_schedule(store: Store) -> None:
-    """Create, create again, replace, pause, resume, trigger, delete: each does what it says, and only that."""
+    """Create, create again, replace, pause, resume, trigger, delete: each does what it promises and nothing else."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         schedules = engine.schedules
@@ -221,7 +221,7 @@ async def test_life_of_a_schedule(store: Store) -> None:
 
 @pytest.mark.anyio
 async def test_pages(store: Store) -> None:
-    """A list comes by name, page by page, with as many next ticks as one asks for."""
+    """A list is sorted by name, comes page by page, and has as many upcoming ticks as requested."""
     async with WorkflowEngine(store, clock=ManualClock()) as engine:
         for name in "cab":
             await engine.schedules.create(name, waiter(), cron="@daily")
@@ -239,7 +239,7 @@ async def test_pages(store: Store) -> None:
 
 @pytest.mark.anyio
 async def test_workflow_body_must_not_create_one() -> None:
-    """Inside a workflow a schedule cannot be made, and the message says what to do."""
+    """Inside a workflow a schedule cannot be created, and the message says what to do."""
 
     @workflow(name="schedules.nosy")
     async def nosy() -> None:
@@ -254,7 +254,7 @@ async def test_workflow_body_must_not_create_one() -> None:
 
 @pytest.mark.anyio
 async def test_code_that_is_gone(store: Store) -> None:
-    """After a deploy without the workflow its runs wait, parked; with it they go on."""
+    """After a deploy without the workflow its runs are parked; with the workflow they continue."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock, workflows=[report]) as engine:
         await engine.schedules.create("s", report("x"), every=60)

@@ -37,7 +37,7 @@ async def customer(number: int) -> str:
 
 @workflow(name="sending-late")
 def late() -> Durable[str]:
-    """Sends to somebody who has gone meanwhile."""
+    """Sends to a workflow that has ended meanwhile."""
     yield from go_on.wait()
     try:
         yield from order.send(1, to="shop")
@@ -47,7 +47,7 @@ def late() -> Durable[str]:
 
 
 async def test_workflows_answer_each_other(store: Store) -> None:
-    """An order and its receipt, both from body to body; bodies may be generators or coroutines."""
+    """An order and its receipt, both sent by bodies; a body may be a generator or a coroutine."""
     async with WorkflowEngine(store) as engine:
         seller = await engine.start(shop(3), id="shop")
         buyers = [await engine.start(customer(n), id=f"customer-{n}") for n in range(3)]
@@ -56,7 +56,7 @@ async def test_workflows_answer_each_other(store: Store) -> None:
 
 
 async def test_ended_target_raises_in_the_body_after_a_restart(store: Store) -> None:
-    """The sender slept through the end of its target."""
+    """The sender slept past the end of its target."""
     async with WorkflowEngine(store) as engine:
         await engine.start(late(), id="late")
         assert await (await engine.start(shop(0), id="shop")).result() == 0

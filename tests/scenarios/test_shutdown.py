@@ -1,4 +1,4 @@
-"""Opening and closing an engine: before, during, twice and after; and stores that break or are taken."""
+"""Opening and closing an engine: before, during, twice and after; and stores that break or are in use."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def test_shutdown_lets_a_running_activity_finish(store: Store) -> None:
 
 
 async def test_shutdown_starts_nothing_new(store: Store) -> None:
-    """An activity that comes next while the engine drains is left for the next engine."""
+    """An activity that is due while the engine drains is left to the next engine."""
     started, gate, runs = anyio.Event(), anyio.Event(), list[str]()
 
     @activity
@@ -141,7 +141,7 @@ async def test_shutdown_starts_nothing_new(store: Store) -> None:
 
 @pytest.mark.parametrize("is_async", [True, False], ids=["async def", "def"])
 async def test_activities_that_are_cut_off_run_again(store: Store, is_async: bool) -> None:
-    """With `drain=0` an activity that does not end is left behind, in a task or a thread, and runs again later."""
+    """With `drain=0` an activity that does not end is abandoned, in a task or a thread, and runs again later."""
     started, gate, runs = anyio.Event(), threading.Event(), list[int]()
 
     async def endless() -> int:
@@ -175,7 +175,7 @@ async def test_activities_that_are_cut_off_run_again(store: Store, is_async: boo
 
 
 async def test_shutdown_twice_is_harmless(store: Store) -> None:
-    """A second shutdown, at once or later, returns; so does leaving the block."""
+    """A second shutdown, during the first or later, returns; so does leaving the block."""
     async with WorkflowEngine(store) as engine:
         await engine.start(wait_for_answer(), id="a")
         async with anyio.create_task_group() as tasks:
@@ -189,7 +189,7 @@ async def test_shutdown_twice_is_harmless(store: Store) -> None:
 
 
 async def test_those_who_wait_for_a_result_are_told(store: Store) -> None:
-    """Everybody who waits for a result when the engine closes gets `EngineClosed`."""
+    """All callers that wait for a result when the engine closes get `EngineClosed`."""
     refused: list[int] = []
 
     async def wait(engine: WorkflowEngine) -> None:
@@ -208,7 +208,7 @@ async def test_those_who_wait_for_a_result_are_told(store: Store) -> None:
 
 
 async def test_queued_operations_are_done_or_refused(store: Store) -> None:
-    """A call that is under way at a shutdown is answered: what was acknowledged is stored, the others are told."""
+    """Every call in progress at a shutdown is answered: acknowledged calls are stored, the others get an error."""
     done: list[str] = []
     refused: list[str] = []
 
@@ -231,7 +231,7 @@ async def test_queued_operations_are_done_or_refused(store: Store) -> None:
 
 
 async def test_engine_can_be_opened_again(file: Path) -> None:
-    """After a shutdown the same engine object may be opened once more and finds its work."""
+    """After a shutdown the same engine object may be opened again and finds its work."""
     engine = WorkflowEngine(file)
     async with engine:
         await engine.start(wait_for_answer(), id="a")
@@ -241,7 +241,7 @@ async def test_engine_can_be_opened_again(file: Path) -> None:
 
 
 async def test_second_engine_on_a_file_is_refused(file: Path) -> None:
-    """The second one gets `StoreInUse`, the first one does not notice, and the file is free after it."""
+    """The second engine gets `StoreInUse`, the first one does not notice, and then the file is free."""
     async with WorkflowEngine(file) as engine:
         await engine.start(wait_for_answer(), id="a")
         with pytest.raises(StoreInUse, match="only one engine may use a file"):
@@ -254,7 +254,7 @@ async def test_second_engine_on_a_file_is_refused(file: Path) -> None:
 
 
 async def test_store_that_stays_broken_stops_the_engine(caplog: pytest.LogCaptureFixture) -> None:
-    """The call at hand, those that wait and all later ones get `StorageUnavailable`; the block still ends."""
+    """The current call, waiting calls and all later ones get `StorageUnavailable`; the block still ends."""
     backend = FaultyBackend(MemoryBackend())
     waited: list[int] = []
 
@@ -284,7 +284,7 @@ async def test_store_that_stays_broken_stops_the_engine(caplog: pytest.LogCaptur
 
 @pytest.mark.parametrize("fault", [Fault.FAIL_BEFORE, Fault.FAIL_AFTER])
 async def test_store_that_comes_back_loses_and_doubles_nothing(fault: Fault) -> None:
-    """Commits that fail for a while, stored or not, are made good; callers only wait longer."""
+    """Commits that fail for a while, stored or not, are repeated; callers only wait longer."""
     backend = FaultyBackend(MemoryBackend(), dict.fromkeys(range(2, 40, 3), fault))
     runs: list[int] = []
 
@@ -320,7 +320,7 @@ async def test_block_ends_though_the_store_is_broken_and_activities_run() -> Non
 
 
 async def test_cancelled_scope_around_an_engine_does_not_hold_it_up(caplog: pytest.LogCaptureFixture) -> None:
-    """An engine inside a cancelled scope leaves at once, and says nothing of a coordinator that hangs."""
+    """An engine inside a cancelled scope leaves immediately, and does not report a hanging coordinator."""
     with anyio.fail_after(SOON), anyio.CancelScope() as scope:
         async with WorkflowEngine("memory://", config=EngineConfig(drain=25)) as engine:
             await engine.start(wait_for_answer())
@@ -330,7 +330,7 @@ async def test_cancelled_scope_around_an_engine_does_not_hold_it_up(caplog: pyte
 
 
 async def test_error_in_the_block_comes_out_as_it_is() -> None:
-    """What is raised inside `async with` is not wrapped in an exception group."""
+    """An error raised inside `async with` is not wrapped in an exception group."""
     with pytest.raises(KeyError):
         async with WorkflowEngine("memory://"):
             raise KeyError("mine")

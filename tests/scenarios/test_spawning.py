@@ -1,4 +1,4 @@
-"""Children that are spawned, through the engine: kept or not, awaited later, three deep, over restarts."""
+"""Spawned children, through the engine: kept or not, awaited later, three deep, over restarts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def failing() -> Durable[None]:
 
 @workflow(name="spawning-later")
 async def later(times: int) -> list[int]:
-    """Spawns two, does something else, and then asks for both, one of them twice."""
+    """Spawns two, does something else, and then asks for both results, one of them twice."""
     first = await spawn(ask(times))
     second = await spawn(ask(times), id="second")
     await carry_on.wait()
@@ -77,7 +77,7 @@ async def test_results_that_are_asked_for_later(store: Store) -> None:
 @pytest.mark.parametrize("close", list(OnParentClose))
 @pytest.mark.parametrize("how", ["return", "cancel", "terminate"])
 async def test_what_becomes_of_a_child_without_its_parent(store: Store, how: str, close: OnParentClose) -> None:
-    """A child that was spawned to be kept goes on when its parent has ended; another is cancelled with it."""
+    """A child that was spawned to be kept continues when its parent has ended; another is cancelled with it."""
 
     @workflow(name="leaves")
     def leaves() -> Durable[str]:
@@ -101,7 +101,7 @@ async def test_what_becomes_of_a_child_without_its_parent(store: Store, how: str
 
 
 async def test_children_of_a_parked_parent_end_with_it(store: Store) -> None:
-    """A parent without code that is terminated takes along the child it awaits and the one it has spawned so."""
+    """Terminating a parent without code cancels the child it awaits and the spawned child that is not kept."""
 
     @workflow(name="lost-code")
     def lost() -> Durable[int]:
@@ -121,7 +121,7 @@ async def test_children_of_a_parked_parent_end_with_it(store: Store) -> None:
 
 
 async def test_failures_and_cancellations_of_spawned_children(store: Store) -> None:
-    """What goes wrong in a spawned child is raised where its result is asked for, and nowhere else."""
+    """An error of a spawned child is raised where its result is requested, and nowhere else."""
 
     @workflow(name="catches-all")
     def catches() -> Durable[list[str]]:
@@ -146,7 +146,7 @@ async def test_failures_and_cancellations_of_spawned_children(store: Store) -> N
 
 
 async def test_race_of_spawned_children(store: Store) -> None:
-    """Results of spawned children may race; the loser goes on and can be asked again."""
+    """Results of spawned children may race; the loser continues and can be awaited again."""
 
     @workflow(name="races-children")
     def body() -> Durable[list[int]]:
@@ -165,7 +165,7 @@ async def test_race_of_spawned_children(store: Store) -> None:
 
 
 async def test_id_of_a_stranger(store: Store) -> None:
-    """A child cannot take an id that belongs to somebody else: the body gets a typed error, and the other goes on."""
+    """A child cannot take an id that is in use: the body gets a typed error, and the other workflow continues."""
 
     @workflow(name="wants-a-name")
     def wants() -> Durable[str]:
@@ -182,7 +182,7 @@ async def test_id_of_a_stranger(store: Store) -> None:
 
 
 async def test_three_generations(store: Store) -> None:
-    """Children of children of children, spawned and left alone or spawned and awaited, each once, over a restart."""
+    """Three generations of children, spawned or spawned and awaited, are each started once, over a restart."""
 
     @workflow(name="generations")
     def generation(level: int) -> Durable[int]:

@@ -1,4 +1,4 @@
-"""A second start under a known id is a repetition, or an error that says what differs."""
+"""A second start under an existing id is a repetition, or an error that says what differs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_repeated_start_finds_the_first(how: str) -> None:
 
 
 async def test_tags_of_a_set_are_stored_in_order() -> None:
-    """A set has another order in every process; what is stored of it has not. A list keeps its own."""
+    """A set has another order in every process, but its stored form has not. A list keeps its order."""
     async with WorkflowEngine("memory://") as engine:
         names = [f"tag-{number}" for number in range(12)]
         await engine.start(order("tea"), id="set", tags=set(names))
@@ -88,7 +88,7 @@ OTHER: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("what", OTHER)
 async def test_other_start_under_a_known_id_says_what_differs(what: str) -> None:
-    """Arguments, name, tags or delay that differ are an error with both values, and nothing is changed."""
+    """Arguments, name, tags or delay that differ are an error with both values, and nothing changes."""
     async with WorkflowEngine("memory://", workflows=[order, other]) as engine:
         await engine.start(order("tea"), id="w", tags=["eu"], delay=60)
         call, options, expected = OTHER[what]
@@ -98,7 +98,7 @@ async def test_other_start_under_a_known_id_says_what_differs(what: str) -> None
 
 
 async def test_start_that_has_continued_is_compared_by_its_first_call() -> None:
-    """After `continue_as` the first call still finds the run, and another one is told that arguments have changed."""
+    """After `continue_as` the first call still finds the run; the error for another says that the arguments changed."""
     async with WorkflowEngine("memory://") as engine:
         await engine.start(rounds(1), id="w")
         await engine.send_event(go, 5, to="w")

@@ -38,7 +38,7 @@ class Opaque:
 
 
 class SlowToStop:
-    """An activity whose first attempt stops only when it may."""
+    """An activity whose first attempt stops only when the test allows it."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -46,7 +46,7 @@ class SlowToStop:
         self.stopping, self.may_stop, self.may_end = anyio.Event(), anyio.Event(), anyio.Event()
 
     async def run(self) -> int:
-        """Wait to be cancelled, or to be let go."""
+        """Wait to be cancelled or released."""
         self.runs += 1
         self.begun[self.runs - 1].set()
         if self.runs == 1:
@@ -61,7 +61,7 @@ class SlowToStop:
 
 
 async def quiet(engine: WorkflowEngine) -> None:
-    """Wait until no activity runs or waits for its turn."""
+    """Wait until no activity runs or is queued."""
     pool = engine._core.check_open().pool
     with anyio.fail_after(SOON):
         while pool._running or pool._waiting:
@@ -69,7 +69,7 @@ async def quiet(engine: WorkflowEngine) -> None:
 
 
 async def test_activity_that_is_slow_to_stop_may_have_a_successor() -> None:
-    """The end of a stopped activity neither stops the next run of the same one nor takes its answer."""
+    """The end of a stopped activity neither stops its next run nor takes that run's answer."""
     slow = SlowToStop()
 
     @activity
@@ -128,7 +128,7 @@ async def test_parked_workflow_goes_on_while_its_activity_stops() -> None:
 
 
 async def test_great_gather_that_fails_is_stopped_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gather of 2,000 activities that fails does not rebuild the queue for each that is stopped."""
+    """When a gather of 2,000 activities fails, the queue is not rebuilt for each one that is stopped."""
     queues: list[deque[Any]] = []
 
     def count(items: Iterable[Any] = ()) -> deque[Any]:

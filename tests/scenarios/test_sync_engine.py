@@ -81,7 +81,7 @@ def test_sync_engine_runs_a_whole_scenario(store: Store) -> None:
 
 
 def test_sync_engine_has_the_groups(store: Store) -> None:
-    """`runs` and `dead_letters` offer the same verbs."""
+    """`runs` and `dead_letters` have the same methods."""
     with SyncWorkflowEngine(store) as engine:
         engine.start(nap(), id="a", tags=["t"])
         assert engine.send_event(answer, 5, to="a") == Queued()
@@ -138,7 +138,7 @@ def test_sync_engine_is_usable_only_while_it_is_open(store: Store) -> None:
 
 
 def test_sync_engine_wakes_those_who_wait_when_it_closes(store: Store) -> None:
-    """A thread that waits for a result when another one closes the engine gets `EngineClosed`."""
+    """A thread that waits for a result when another thread closes the engine gets `EngineClosed`."""
     waits = threading.Event()
     caught: list[BaseException] = []
 
@@ -159,7 +159,7 @@ def test_sync_engine_wakes_those_who_wait_when_it_closes(store: Store) -> None:
 
 
 def test_sync_engine_must_not_be_called_from_a_body() -> None:
-    """A body that calls it fails with the advice, and nothing hangs."""
+    """A body that calls it fails with advice, and nothing hangs."""
 
     @workflow(name="sync-talks")
     def body() -> Durable[None]:
@@ -190,7 +190,7 @@ def test_sync_engine_may_be_called_from_an_activity() -> None:
 
 
 def test_sync_engine_takes_a_clock(store: Store) -> None:
-    """Settings go through to the engine."""
+    """Settings are passed on to the engine."""
     clock = ManualClock()
     with SyncWorkflowEngine(store, clock=clock) as engine:
         handle = engine.start(nap(), id="a")

@@ -30,7 +30,7 @@ go_on = Event[None]("time-go-on")
 
 @workflow(name="time-nap")
 def nap(duration: timedelta) -> Durable[list[datetime]]:
-    """Sleep once; when it began, when it ended, and what time it is then."""
+    """Sleep once; return when it began, when it ended, and what time it is then."""
     began = now()
     ended = yield from sleep(duration)
     return [began, ended, now()]
@@ -48,7 +48,7 @@ async def test_sleep_fires_at_its_time(store: Store) -> None:
 
 
 async def test_sleep_goes_on_over_restarts(store: Store) -> None:
-    """The deadline is computed once: restarts do not move it, and one that passed meanwhile fires at once."""
+    """The deadline is computed once: restarts do not move it, and one that has passed fires immediately."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         await engine.start(nap(HOUR), id="short")
@@ -64,7 +64,7 @@ async def test_sleep_goes_on_over_restarts(store: Store) -> None:
 
 
 async def test_wall_clock_set_back_does_not_lose_a_sleep(store: Store) -> None:
-    """A sleep that began before the clock was set back fires at its instant, and time never runs back in a body."""
+    """A sleep that began before the clock was set back fires at its instant, and a body never sees time run back."""
     clock = ManualClock()
 
     @workflow(name="two-naps")
@@ -85,7 +85,7 @@ async def test_wall_clock_set_back_does_not_lose_a_sleep(store: Store) -> None:
 
 
 async def test_sleep_of_nothing_and_the_past_do_not_suspend(store: Store) -> None:
-    """`sleep(0)` and a past instant go on at once and write nothing; senseless durations raise in the body."""
+    """`sleep(0)` and a past instant continue immediately and write nothing; senseless durations raise in the body."""
 
     @workflow(name="no-sleep")
     def no_sleep() -> Durable[list[str]]:
@@ -110,7 +110,7 @@ async def test_sleep_of_nothing_and_the_past_do_not_suspend(store: Store) -> Non
 
 
 async def test_delayed_start_begins_when_its_time_has_come(store: Store) -> None:
-    """`delay=` stores the workflow at once; its body begins later, also in another engine."""
+    """`delay=` stores the workflow immediately; its body begins later, also in another engine."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         handle = await engine.start(nap(timedelta(0)), id="a", delay=HOUR)
@@ -126,7 +126,7 @@ async def test_delayed_start_begins_when_its_time_has_come(store: Store) -> None
 
 
 async def test_many_timers_fire_in_order(store: Store) -> None:
-    """Sleeps of different lengths in one workflow fire each at its own time."""
+    """Sleeps of different lengths in one workflow each fire at their own time."""
     clock = ManualClock()
 
     @workflow(name="many-naps")
@@ -155,7 +155,7 @@ async def test_overdue_timers_all_fire_after_a_restart(store: Store) -> None:
 
 
 async def test_drawn_values_are_the_same_on_replay(store: Store) -> None:
-    """`uuid`, `random` and `now` give the same in the next engine, and one more name does not shift the others."""
+    """`uuid`, `random` and `now` are the same in the next engine, and another name does not shift the others."""
     drawn: list[tuple[UUID, UUID, float, datetime]] = []
 
     @workflow(name="draws")

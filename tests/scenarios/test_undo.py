@@ -1,4 +1,4 @@
-"""Undo through whole engines: bookings that fail, are cancelled, lose a race, and are rolled back over restarts."""
+"""Undo through whole engines: bookings that fail, are cancelled, lose a race, and are undone over restarts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def decline() -> None:
 
 @activity(name="undo-refuse", retry=Retry(max_attempts=2, first_delay=60, jitter=0))
 async def refuse(item: str) -> None:
-    """An undo that fails."""
+    """An undo that always fails."""
     done.append(f"refuse {item}")
     raise OSError(5, f"{item} is gone")
 
@@ -85,7 +85,7 @@ def trip() -> Durable[str]:
 
 @workflow(name="undo-stay")
 async def stay() -> None:
-    """A coroutine that books and then waits for ever; one undo has several steps, one fails."""
+    """A coroutine that books and then waits forever; one undo has several steps, one fails."""
 
     async def goodbye(item: str) -> None:
         await release(item)
@@ -98,7 +98,7 @@ async def stay() -> None:
 
 
 async def test_trip_is_undone_in_reverse(store: Store) -> None:
-    """The hotel that loses is released at once; when the payment fails the rest is, and the error is the bank's."""
+    """The losing hotel is released immediately; when the payment fails the rest is undone, with the bank's error."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(trip(), id="t")
         await waiting(engine, "t", "event")
@@ -120,7 +120,7 @@ async def test_trip_is_undone_in_reverse(store: Store) -> None:
 
 
 async def test_cancelled_stay_is_undone_over_restarts(store: Store) -> None:
-    """A rollback with retries and timers goes on in the next engine; what fails is reported, the rest is undone."""
+    """A rollback with retries and timers continues in the next engine; failed undos are reported, the rest runs."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         await engine.start(stay(), id="s")
@@ -129,7 +129,7 @@ async def test_cancelled_stay_is_undone_over_restarts(store: Store) -> None:
         assert [undo.undo for undo in owed] == ["undo-refuse", "goodbye"]
         assert await engine.cancel("s", "rain")
         assert (await waiting(engine, "s", "activity", attempt=2)).position == "u.0.0"
-        # It is cancelled already; nothing interrupts the undos.
+        # It is already cancelled; nothing interrupts the undos.
         assert await engine.cancel("s")
     clock.advance(60)
     async with WorkflowEngine(store, clock=clock) as engine:
@@ -150,7 +150,7 @@ async def test_cancelled_stay_is_undone_over_restarts(store: Store) -> None:
 
 
 async def test_terminate_undoes_nothing(store: Store) -> None:
-    """Terminate is the axe, also in the middle of the undos."""
+    """Terminate ends the workflow immediately, also in the middle of its undos."""
     async with WorkflowEngine(store, clock=ManualClock()) as engine:
         await engine.start(stay(), id="s")
         await waiting(engine, "s", "event")
@@ -171,7 +171,7 @@ def short() -> Durable[None]:
 
 
 def test_undo_without_an_event_loop(store: Store) -> None:
-    """The engine for services without a loop tells the same."""
+    """The engine for services without a loop reports the same."""
     with SyncWorkflowEngine(store) as engine:
         with pytest.raises(WorkflowFailed) as caught:
             engine.start(short(), id="t").result(timeout=SOON)

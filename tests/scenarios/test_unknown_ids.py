@@ -1,4 +1,4 @@
-"""What each call says of an id that nothing has: the table in docs/states.md."""
+"""How each call answers for an id that does not exist: the table in docs/states.md."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def asks() -> Durable[int]:
 
 
 async def first_update(engine: WorkflowEngine) -> object:
-    """The first thing that a watcher sees."""
+    """The first update that a watcher gets."""
     return await anext(aiter(engine.handle("x").watch()))
 
 
@@ -72,7 +72,7 @@ REFUSED: dict[str, tuple[Asked, type[DurableError]]] = {
 
 @pytest.mark.parametrize("call", NOTHING)
 async def test_question_about_an_unknown_id_is_answered(call: str) -> None:
-    """Who only asks for the status or the result learns that there is nothing."""
+    """Queries for the status or the result answer that there is nothing."""
     ask, answer = NOTHING[call]
     async with WorkflowEngine("memory://") as engine:
         assert await ask(engine) == answer
@@ -80,7 +80,7 @@ async def test_question_about_an_unknown_id_is_answered(call: str) -> None:
 
 @pytest.mark.parametrize("call", REFUSED)
 async def test_call_for_an_unknown_id_is_refused(call: str) -> None:
-    """Who wants something done, or more than a status, gets an error that names what is not there."""
+    """Calls that change something, or need more than a status, raise an error that names the missing id."""
     ask, error = REFUSED[call]
     async with WorkflowEngine("memory://") as engine:
         await engine.start(asks(), id="w")
@@ -89,7 +89,7 @@ async def test_call_for_an_unknown_id_is_refused(call: str) -> None:
 
 
 async def test_letter_is_not_lost_to_an_unknown_target() -> None:
-    """A dead letter that is replayed to an id that nobody has stays where it is."""
+    """A dead letter that is replayed to an unknown id stays where it is."""
     async with WorkflowEngine("memory://") as engine:
         await engine.start(asks(), id="w")
         await engine.send_event(go, 1, to="w")

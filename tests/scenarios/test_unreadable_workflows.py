@@ -1,4 +1,4 @@
-"""A workflow whose row cannot be read is shown as parked, can be looked at and ended, and goes on once it is mended."""
+"""A workflow whose row cannot be read is shown as parked, can be described and ended, and continues once repaired."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ DAMAGES = [
 
 
 async def build(file: Path, *damages: tuple[str, str]) -> list[str]:
-    """A workflow for each damage, and a good one; the ids of the former."""
+    """A workflow for each damage, and an undamaged one; the ids of the former."""
     ids = [f"bad-{number}" for number in range(len(damages))]
     async with WorkflowEngine(file) as engine:
         for id in (*ids, "good"):
@@ -95,7 +95,7 @@ async def test_recovery_counts_what_it_cannot_read(file: Path) -> None:
 
 
 async def test_unreadable_workflow_is_not_cancelled(file: Path) -> None:
-    """It may owe undos that nobody can see. The refusal names what is damaged, and nothing is written."""
+    """It may owe undos that cannot be read. The refusal names the damage, and nothing is written."""
     ids = await build(file, *DAMAGES)
     before = contents(file)["workflow"]
     async with WorkflowEngine(file) as engine:
@@ -106,7 +106,7 @@ async def test_unreadable_workflow_is_not_cancelled(file: Path) -> None:
 
 
 async def test_unreadable_workflow_can_be_ended(file: Path) -> None:
-    """Ending it writes a sound row, which the next engine reads; what could be read of it is kept."""
+    """Ending it writes a sound row, which the next engine reads; the readable parts are kept."""
     ids = await build(file, *DAMAGES)
     async with WorkflowEngine(file) as engine:
         for id in ids:
@@ -122,7 +122,7 @@ async def test_unreadable_workflow_can_be_ended(file: Path) -> None:
 
 @pytest.mark.parametrize("is_clean", [True, False])
 async def test_unreadable_workflow_is_left_alone_until_it_is_mended(file: Path, is_clean: bool) -> None:
-    """However often an engine starts, it neither runs nor changes it; with its row put right it goes on."""
+    """However often an engine starts, it neither runs nor changes it; with its row repaired it continues."""
     await build(file, ("tags", "'{'"), ("crashes", "-5"))
     before = contents(file)["workflow"]
     for _ in range(4):
@@ -143,7 +143,7 @@ async def test_unreadable_workflow_is_left_alone_until_it_is_mended(file: Path, 
 
 
 async def test_pauses_of_an_unreadable_workflow_are_refused(file: Path) -> None:
-    """Nobody can tell what it asks, so an empty page would be wrong; the pages of the others are given."""
+    """Its questions are unknown, so an empty page would be wrong; pages of the others are returned."""
     (bad,) = await build(file, ("tags", "'{'"))
     async with WorkflowEngine(file) as engine:
         with pytest.raises(CodecError, match=f"workflow id '{bad}': its row cannot be read: tags"):
@@ -152,7 +152,7 @@ async def test_pauses_of_an_unreadable_workflow_are_refused(file: Path) -> None:
 
 
 async def test_bad_entry_does_not_stop_describe(file: Path) -> None:
-    """A workflow with an entry that cannot be read is described with the problem, unchanged, and can be ended."""
+    """A workflow with an unreadable entry is described with the problem, is unchanged, and can be ended."""
     await build(file)
     do_damage(file, "history", [Damage("good", "kind", "'whim'", "seq = 1")])
     async with WorkflowEngine(file) as engine:
@@ -164,7 +164,7 @@ async def test_bad_entry_does_not_stop_describe(file: Path) -> None:
 
 
 async def test_unreadable_error_does_not_stop_describe(file: Path) -> None:
-    """What is told of a workflow does not depend on the text of its error, nor on that of an attempt that failed."""
+    """A description needs neither the text of the workflow's error nor that of a failed attempt."""
     async with WorkflowEngine(file) as engine:
         handle = await engine.start(failing(), id="w")
         await waiting(engine, "w", "activity", attempt=2)

@@ -35,7 +35,7 @@ def child(number: int) -> Durable[int]:
 
 @workflow(name="views-parent")
 def parent(count: int, kept: str = "kept") -> Durable[None]:
-    """Has children that it awaits and one that it does not."""
+    """Has children that it awaits and one that it does not await."""
     yield from spawn(child(0), id=kept)
     yield from gather(*(child(number) for number in range(1, count)))
 
@@ -48,7 +48,7 @@ def failing(message: str) -> Durable[None]:
 
 
 async def test_summaries_tell_error_parent_and_progress(store: Store) -> None:
-    """A list says why a run failed, who started it, and what it has published, as the description does."""
+    """Like the description, a list shows why a run failed, its parent, and what it has published."""
     async with WorkflowEngine(store, workflows=[parent, child, failing]) as engine:
         await engine.start(parent(2), id="p")
         for id, message in (("bad", "no such order"), ("long", "x" * 1000)):
@@ -66,7 +66,7 @@ async def test_summaries_tell_error_parent_and_progress(store: Store) -> None:
 
 
 async def test_description_names_the_newest_children(store: Store) -> None:
-    """The children of a run are named, the newest first and a hundred at most, also when they have ended."""
+    """The children of a run are listed, the newest first and a hundred at most, also when they have ended."""
     async with WorkflowEngine(store, workflows=[parent, child]) as engine:
         await engine.start(parent(2), id="p")
         await engine.send_event(go, 1, to="kept")
@@ -79,7 +79,7 @@ async def test_description_names_the_newest_children(store: Store) -> None:
 
 
 async def test_description_tells_running_from_queued(store: Store) -> None:
-    """Of two activities only the one that runs is running: the other waits for a worker, or for a thread."""
+    """Of two activities only the one that began is running: the other waits for a worker or a thread."""
     began, finish = anyio.Event(), anyio.Event()
     blocked, release = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Bodies that are slow or do not come back are named."""
+"""Bodies that are slow or do not return are named in the log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_slow_body_is_logged_with_its_name(caplog: pytest.LogCaptureFixtur
 
 
 def test_stuck_body_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
-    """A body that has not come back for `stuck_body_after` is named while it is stuck, and only once."""
+    """A body that has not returned for `stuck_body_after` is named while it is stuck, and only once."""
     clock = ManualClock()
     watchdog = Watchdog(clock, EngineConfig(stuck_body_after=5))
     watchdog.check()

@@ -27,7 +27,7 @@ NOON = datetime(2026, 3, 28, 12, tzinfo=timezone.utc)
 
 
 class Declined(Exception):
-    """Its constructor takes something else than what it hands on."""
+    """An error whose constructor takes other arguments than it passes on."""
 
     def __init__(self, code: int, *, at: datetime) -> None:
         super().__init__("declined")
@@ -45,7 +45,7 @@ async def charge() -> None:
 
 @workflow(name="whole.pay")
 def pay() -> Durable[list[str]]:
-    """Tells what is in the error, and waits for a word."""
+    """Reports what the error holds, and waits for an event."""
     try:
         yield from charge()
     except Declined as error:
@@ -58,7 +58,7 @@ def pay() -> Durable[list[str]]:
 
 
 async def test_error_is_the_same_on_the_first_run_and_on_replay(store: Store) -> None:
-    """Arguments, attributes, notes and traceback are what was raised, both times."""
+    """Arguments, attributes, notes and traceback are the raised ones, both times."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(pay(), id="w")
         await waiting(engine, "w", "event")
@@ -72,7 +72,7 @@ async def test_error_is_the_same_on_the_first_run_and_on_replay(store: Store) ->
 
 
 class Refused(NonRetryable):
-    """Comes back as something else, as its arguments are not those of its `__init__`."""
+    """Cannot be rebuilt, because its arguments are not those of its `__init__`."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"refused {code}")
@@ -80,7 +80,7 @@ class Refused(NonRetryable):
 
 
 async def test_non_retryable_that_cannot_be_rebuilt_is_not_retried() -> None:
-    """A subclass of NonRetryable whose arguments differ from its `__init__` is not retried either."""
+    """A subclass of NonRetryable whose arguments differ from its `__init__` is not retried."""
     attempts: list[int] = []
 
     @activity(retry=Retry(max_attempts=3, first_delay=0))
@@ -118,7 +118,7 @@ async def test_last_retry_after_comes_back_as_itself() -> None:
 
 
 class CardDeclined(NonRetryable):
-    """Has a field and an `__init__` of its own."""
+    """Has a field and its own `__init__`."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)

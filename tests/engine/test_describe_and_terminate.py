@@ -124,8 +124,8 @@ def test_retry_of_a_crashed_workflow_with_a_kept_cancel() -> None:
     assert (desk.status(), desk.record().cancel_reason) == (WorkflowStatus.CANCELLED, "why")
 
 
-def test_parent_is_looked_at_while_its_child_goes_on() -> None:
-    """Rebuilding a parent whose child still runs neither starts nor ends anything."""
+def test_parent_is_described_while_its_child_runs() -> None:
+    """Rebuilding a parent to describe it neither starts nor ends its child."""
     desk = Desk(*EVERY)
     desk.start(parent_of_waiter())
     desk.restart(*EVERY)
