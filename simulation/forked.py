@@ -71,6 +71,9 @@ def _past(source: Life, batch: Batch, fork: int, note: HistoryEntry) -> list[His
     is_there = [Position(note.position).covers(entry.position) and entry.kind not in NOTES for entry in standing]
     past = standing[: is_there.index(True)] if True in is_there else standing
     undone = {then.held[number] for number in _undone(then.entries) - _undone(past) if number in then.held}
+    # Of a saga that had failed by then the fork does the undos again, and takes nothing in it for done.
+    sagas = {then.held[number]: Position(at).undo_scope for at, number in then.released if number in then.held}
+    undone = {position for position in undone if not _has_failed(past, sagas.get(position))}
     scope = Position(note.position).undo_scope
     if scope is not None:
         # A fork at an undo repeats that undo, and treats no step in its scope as done.
@@ -78,6 +81,12 @@ def _past(source: Life, batch: Batch, fork: int, note: HistoryEntry) -> list[His
     if any(entry.position in undone and entry.status is EntryStatus.OK for entry in past):
         raise Violation("I36", f"{source.record.id} is forked at {note.position}, and has undone {undone} since")
     return past
+
+
+def _has_failed(past: Iterable[HistoryEntry], saga: Position | None) -> bool:
+    """Whether something had failed for good inside a saga."""
+    errors = (entry for entry in past if entry.status is EntryStatus.ERROR)
+    return bool(saga) and saga is not None and any(saga.covers(entry.position) for entry in errors)
 
 
 def _undone(entries: Iterable[HistoryEntry]) -> set[int]:

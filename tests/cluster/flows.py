@@ -135,6 +135,12 @@ def twice(key: str) -> Durable[list[int]]:
     return [(yield from news.wait(key)), (yield from news.wait(key))]
 
 
+@workflow(name="cluster.patient")
+def patient(key: str) -> Durable[list[int]]:
+    """Two waits for the same broadcast at once: each takes another one."""
+    return sorted((yield from gather(news.wait(key), news.wait(key))))
+
+
 @workflow(name="cluster.sender")
 def sender(key: str, to: str | None = None) -> Durable[str]:
     """Sends an event and says whether it was accepted."""
@@ -147,5 +153,5 @@ def sender(key: str, to: str | None = None) -> Durable[str]:
 
 EVERY: tuple[WorkflowDef[Any, Any], ...] = (
     child, instant, failing, caller, broken, impatient, hasty, shy, spawner, stopper, waiter, timid, fickle, twice,
-    sender,
+    patient, sender,
 )  # fmt: skip

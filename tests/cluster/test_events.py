@@ -9,7 +9,7 @@ from durable.backends.base import Letters
 from durable.engine.operations import ReplayLetter, SendEvent
 from durable.engine.operations.messages import EventOffered, EventReturned, WaitRegistered, WaitWithdrawn
 from durable.errors import WorkflowNotFound
-from tests.cluster.flows import EVERY, brief, fickle, fresh, go, news, sender, timid, twice, waiter
+from tests.cluster.flows import EVERY, brief, fickle, fresh, go, news, patient, sender, timid, twice, waiter
 from tests.cluster.kit import Cluster, id_at, key_at
 
 # The workflow lives in shard 0, the event in shard 1.
@@ -147,6 +147,25 @@ def test_broadcast_is_taken_once(second_late: bool) -> None:
         cluster.send(news, 2, key=key)
         cluster.settle()
     assert cluster.result(W) == cluster.result(HERE) == [1, 2]
+
+
+def test_broadcast_to_two_waits_of_one_workflow() -> None:
+    """It is offered to both: the one that is given up meanwhile must not keep it from the other."""
+    cluster = Cluster(*EVERY)
+    key = key_at("news", 1, 2)
+    cluster.start(patient(key), W)
+    cluster.settle()
+    assert cluster.guests(1) == 2
+    cluster.kill(0)
+    cluster.send(news, 1, key=key)
+    assert cluster.guests(1) == 0
+    assert kinds(cluster, 0) == [EventOffered, EventOffered]
+    cluster.open(0)
+    cluster.settle()
+    assert cluster.guests(1) == 1
+    cluster.send(news, 2, key=key)
+    cluster.settle()
+    assert cluster.result(W) == [1, 2]
 
 
 def test_event_sent_after_the_start_is_newer() -> None:

@@ -167,12 +167,11 @@ def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...] | None:
     """
     takers: dict[int, str] = {}
     misfits: dict[int, tuple[WorkflowRecord, EventWait, str]] = {}
-    guests: set[int] = set()
     for row in turn.state.waits.find_waiting_for_event(event.name, event.event_key):
         key = row.workflow_key
         if row.guest is not None:
-            if key not in guests and guest_fits(row, event):
-                guests.add(key)
+            # Of a broadcast each wait of one workflow is offered a copy: which of them is open still is known there.
+            if guest_fits(row, event):
                 if event.consume:
                     offer_guest(turn, row, event)
                     return None
