@@ -12,6 +12,8 @@ import attrs
 from sortedcontainers import SortedDict
 
 from durable.backends.base import Batch, Inbox, LetterId, StoredLetter, Undelivered
+from durable.errors import InvariantViolated
+from durable.model.homes import Shard
 
 
 def _letters() -> SortedDict[LetterId, StoredLetter]:
@@ -33,6 +35,19 @@ class Letterbox:
         """The mark of the next commit: marks of all shards are in the order of their commits."""
         self.mark += 1
         return self.mark
+
+    def check(self, shard: Shard, batch: Batch) -> None:
+        """Raise `InvariantViolated` for a batch that changes another shard, or handles a letter that is not there."""
+        rows = (batch.workflows_new, batch.workflows_changed, batch.schedules_put)
+        foreign = [key for found in rows for key in found if not shard.owns_key(key)]
+        foreign += [key for key, _ in batch.history if not shard.owns_key(key)]
+        if foreign:
+            raise InvariantViolated(f"a batch of shard {shard.number} changes rows of other shards: {foreign}")
+        if missing := self.missing(shard.number, batch.letters_handled | batch.letters_set_aside):
+            raise InvariantViolated(f"a batch handles letters that are not in the inbox: {missing}")
+        if any(letter.to == shard.number or letter.to not in range(shard.count) for letter in batch.letters):
+            problem = f"a batch of shard {shard.number} writes letters to itself or to a shard that does not exist"
+            raise InvariantViolated(f"{problem}: {batch.letters}")
 
     def apply(self, shard: int, batch: Batch, mark: int) -> None:
         """Deliver the letters that a commit of a shard wrote, and remove those that it handled or set aside."""

@@ -139,20 +139,7 @@ class MemoryStore(MemoryMail):
             if event.target is not None and event.unstarted is not None:
                 raise InvariantViolated(f"event {event.serial} lies in a mailbox and waits for a start as well")
         if self.shard.count > 1:
-            self._check_shard(batch)
-
-    def _check_shard(self, batch: Batch) -> None:
-        """Raise `InvariantViolated` for a batch that changes another shard, or handles a letter that is not there."""
-        puts = (batch.workflows_new, batch.workflows_changed, batch.schedules_put)
-        foreign = [key for rows in puts for key in rows if not self.shard.owns_key(key)]
-        foreign += [key for key, _ in batch.history if not self.shard.owns_key(key)]
-        if foreign:
-            raise InvariantViolated(f"a batch of shard {self.shard.number} changes rows of other shards: {foreign}")
-        if missing := self.letterbox.missing(self.shard.number, batch.letters_handled | batch.letters_set_aside):
-            raise InvariantViolated(f"a batch handles letters that are not in the inbox: {missing}")
-        if any(letter.to == self.shard.number or letter.to not in range(self.shard.count) for letter in batch.letters):
-            problem = f"a batch of shard {self.shard.number} writes letters to itself or to a shard that does not exist"
-            raise InvariantViolated(f"{problem}: {batch.letters}")
+            self.letterbox.check(self.shard, batch)
 
     def apply(self, batch: Batch) -> None:
         """Apply a batch that `check` let pass. It cannot fail half-way."""
