@@ -27,7 +27,7 @@ from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowCall, WorkflowDef
 from durable.runner.events import Event
 from durable.testing.clock import ManualClock
-from tests.engine.desk import call_of, event_of
+from tests.engine.direct import call_of, event_of
 
 A = TypeVar("A")
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from durable.errors import NotAcrossShards, WrongShard
 from durable.model.schedule import Job, Plan
 from tests.cluster.flows import EVERY, child
 from tests.cluster.kit import Cluster, id_at, key_at, schedule_at
-from tests.engine.desk import call_of
+from tests.engine.direct import call_of
 
 HERE, ELSEWHERE = id_at(0, 2), id_at(1, 2)
 SCHEDULE = schedule_at(1, 2)

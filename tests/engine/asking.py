@@ -20,7 +20,7 @@ from durable import (
 from durable.engine import operations as ops
 from durable.engine.operations import ListPauses, ResumePause
 from durable.runner.definitions import WorkflowDef
-from tests.engine.desk import Desk, refusal
+from tests.engine.direct import DirectEngine, refusal
 from tests.engine.flows import EVERY, go
 
 A = TypeVar("A")
@@ -70,24 +70,24 @@ FLOWS: tuple[WorkflowDef[Any, Any], ...] = (asker, crowd, rounds, loser, *EVERY)
 TIGHT = EngineConfig(max_loaded_workflows=1)
 
 
-def pauses(desk: Desk, **filters: Any) -> list[OpenPause]:
+def pauses(engine: DirectEngine, **filters: Any) -> list[OpenPause]:
     """What is listed."""
-    return desk.do(ListPauses(after=filters.pop("after", 0), limit=filters.pop("limit", 100), **filters))
+    return engine.do(ListPauses(after=filters.pop("after", 0), limit=filters.pop("limit", 100), **filters))
 
 
-def ids(desk: Desk, **filters: Any) -> list[str]:
+def ids(engine: DirectEngine, **filters: Any) -> list[str]:
     """The same, by id."""
-    return [one.pause_id for one in pauses(desk, **filters)]
+    return [one.pause_id for one in pauses(engine, **filters)]
 
 
-def reply(desk: Desk, operation: ops.Operation[A]) -> A:
+def reply(engine: DirectEngine, operation: ops.Operation[A]) -> A:
     """Decide and commit one operation; a refusal that is its reply is a reply."""
-    (told,) = desk.batch(operation)
+    (told,) = engine.batch(operation)
     answer: A = told
     return answer
 
 
-def resume(desk: Desk, pause_id: str, answer: Any, id: str = "w") -> Any:
+def resume(engine: DirectEngine, pause_id: str, answer: Any, id: str = "w") -> Any:
     """Answer; None, or the refusal as something that can be compared."""
-    told = reply(desk, ResumePause(id, pause_id, json.dumps(answer)))
+    told = reply(engine, ResumePause(id, pause_id, json.dumps(answer)))
     return None if told is None else refusal(told)

@@ -29,59 +29,59 @@ class Refused(NonRetryable):
     """An error that ends the retries."""
 
 
-@activity(name="desk.work", retry=Retry(max_attempts=3, first_delay=10, factor=2, jitter=0))
+@activity(name="engine.work", retry=Retry(max_attempts=3, first_delay=10, factor=2, jitter=0))
 def work(number: int) -> int:
     """Never runs here: the tests answer for it."""
     raise NotImplementedError
 
 
-@activity(name="desk.clean", retry=Retry.never())
+@activity(name="engine.clean", retry=Retry.never())
 def clean() -> None:
     """Never runs here either."""
     raise NotImplementedError
 
 
-@workflow(name="desk.nothing")
+@workflow(name="engine.nothing")
 def nothing(value: int = 0) -> Durable[int]:
     """Ends at once."""
     yield from sleep(0)
     return value
 
 
-@workflow(name="desk.failing")
+@workflow(name="engine.failing")
 def failing() -> Durable[None]:
     """Fails at once."""
     yield from sleep(0)
     raise LookupError("nothing there")
 
 
-@workflow(name="desk.worker")
+@workflow(name="engine.worker")
 def worker(number: int = 1) -> Durable[int]:
     """One activity."""
     return (yield from work(number))
 
 
-@workflow(name="desk.sleeper")
+@workflow(name="engine.sleeper")
 def sleeper(seconds: float = 60) -> Durable[str]:
     """One timer; says when it fired."""
     fired = yield from sleep(seconds)
     return fired.isoformat()
 
 
-@workflow(name="desk.waiter")
+@workflow(name="engine.waiter")
 def waiter() -> Durable[int]:
     """One event."""
     return (yield from go.wait())
 
 
-@workflow(name="desk.late_waiter")
+@workflow(name="engine.late_waiter")
 def late_waiter() -> Durable[int]:
     """An activity, then an event."""
     yield from work(1)
     return (yield from go.wait())
 
 
-@workflow(name="desk.collector")
+@workflow(name="engine.collector")
 def collector(count: int, key: str | None = None) -> Durable[list[int]]:
     """Some events in a row."""
     taken = []
@@ -90,7 +90,7 @@ def collector(count: int, key: str | None = None) -> Durable[list[int]]:
     return taken
 
 
-@workflow(name="desk.reader")
+@workflow(name="engine.reader")
 def reader(count: int = 1) -> Durable[list[int]]:
     """Some broadcasts in a row."""
     taken = []
@@ -99,7 +99,7 @@ def reader(count: int = 1) -> Durable[list[int]]:
     return taken
 
 
-@workflow(name="desk.patient")
+@workflow(name="engine.patient")
 def patient(seconds: float = 60) -> Durable[list[int]]:
     """An event within a limit, -1 if it is late; then another event, without a limit."""
     first = yield from go.wait().within(seconds).or_default(-1)
@@ -107,7 +107,7 @@ def patient(seconds: float = 60) -> Durable[list[int]]:
     return [first, second]
 
 
-@workflow(name="desk.steady")
+@workflow(name="engine.steady")
 def steady() -> Durable[int]:
     """An activity, then an event, then a timer."""
     yield from work(1)
@@ -116,7 +116,7 @@ def steady() -> Durable[int]:
     return taken
 
 
-@workflow(name="desk.hesitant")
+@workflow(name="engine.hesitant")
 def hesitant() -> Durable[list[int]]:
     """An event within a limit, -1 if it is late; an activity; another event; a timer."""
     first = yield from go.wait().within(60).or_default(-1)
@@ -126,7 +126,7 @@ def hesitant() -> Durable[list[int]]:
     return [first, second]
 
 
-@workflow(name="desk.work_rounds")
+@workflow(name="engine.work_rounds")
 def work_rounds(number: int) -> Durable[int]:
     """One activity in each round; ends after the third."""
     done = yield from work(number)
@@ -135,7 +135,7 @@ def work_rounds(number: int) -> Durable[int]:
     raise work_rounds.continue_as(number + 1)
 
 
-@workflow(name="desk.tidy")
+@workflow(name="engine.tidy")
 def tidy() -> Durable[int]:
     """An activity; when cancelled, another one cleans up."""
     try:
@@ -145,7 +145,7 @@ def tidy() -> Durable[int]:
         raise
 
 
-@workflow(name="desk.stubborn")
+@workflow(name="engine.stubborn")
 def stubborn(then: str) -> Durable[int]:
     """An activity; when cancelled it does as if nothing had happened."""
     with contextlib.suppress(Cancelled):
@@ -159,13 +159,13 @@ def stubborn(then: str) -> Durable[int]:
     return 7
 
 
-@workflow(name="desk.parent")
+@workflow(name="engine.parent")
 def parent(seconds: float = 60) -> Durable[str]:
     """Waits for a child that sleeps."""
     return (yield from sleeper(seconds))
 
 
-@workflow(name="desk.parent_of_waiter")
+@workflow(name="engine.parent_of_waiter")
 def parent_of_waiter(id: str | None = None) -> Durable[Any]:
     """Waits for a child that waits for an event; an error of the child is the result."""
     try:
@@ -174,7 +174,7 @@ def parent_of_waiter(id: str | None = None) -> Durable[Any]:
         return [type(error).__name__, str(error), type(error.__cause__).__name__]
 
 
-@workflow(name="desk.parent_of_nothing")
+@workflow(name="engine.parent_of_nothing")
 def parent_of_nothing(busy: bool = False) -> Durable[int]:
     """Waits for a child that ends at once, after an activity if it is busy."""
     if busy:
@@ -182,13 +182,13 @@ def parent_of_nothing(busy: bool = False) -> Durable[int]:
     return (yield from nothing(5))
 
 
-@workflow(name="desk.parent_of_failing")
+@workflow(name="engine.parent_of_failing")
 def parent_of_failing() -> Durable[None]:
     """Lets its child's error pass."""
     yield from failing()
 
 
-@workflow(name="desk.racer")
+@workflow(name="engine.racer")
 def racer() -> Durable[Any]:
     """A child against an event; then waits on."""
     won = yield from race(child=waiter(), event=other.wait())
@@ -196,19 +196,19 @@ def racer() -> Durable[Any]:
     return won.key
 
 
-@workflow(name="desk.both")
+@workflow(name="engine.both")
 def both() -> Durable[tuple[int, int]]:
     """Two events at once."""
     return (yield from gather(go.wait(), other.wait()))
 
 
-@workflow(name="desk.deep")
+@workflow(name="engine.deep")
 def deep(levels: int) -> Durable[int]:
     """A child in a child in a child."""
     return 0 if levels == 0 else 1 + (yield from deep(levels - 1))
 
 
-@workflow(name="desk.rounds")
+@workflow(name="engine.rounds")
 def rounds(left: int, so_far: int = 0) -> Durable[int]:
     """Takes one event in each round."""
     if left == 0:
@@ -216,7 +216,7 @@ def rounds(left: int, so_far: int = 0) -> Durable[int]:
     raise rounds.continue_as(left - 1, so_far + (yield from go.wait()))
 
 
-@workflow(name="desk.spinner")
+@workflow(name="engine.spinner")
 def spinner(left: int) -> Durable[int]:
     """Continues at once, again and again."""
     yield from sleep(0)
@@ -229,7 +229,7 @@ def waits_for(name: str, mode: DeliveryMode = DeliveryMode.ALL, **more: Any) -> 
     """A workflow that does an activity and then waits for the event `name`."""
     event = Event[int](name, delivery_mode=mode, **more)
 
-    @workflow(name=f"desk.waits_for_{name}")
+    @workflow(name=f"engine.waits_for_{name}")
     def waits() -> Durable[int]:
         yield from work(1)
         return (yield from event.wait())

@@ -9,65 +9,67 @@ from durable.backends.base import Workflows
 from durable.engine.operations import DescribeWorkflow, ForkWorkflow, RepairWorkflow, RetryWorkflow, RunActivity
 from durable.errors import DurableError
 from durable.runner.definitions import WorkflowDef
-from tests.engine.desk import ALL, Desk
+from tests.engine.direct import ALL, DirectEngine
 
 
-def retry(desk: Desk, id: str = "w") -> None:
+def retry(engine: DirectEngine, id: str = "w") -> None:
     """Retry a workflow; a refusal is raised."""
-    desk.do(RetryWorkflow(id))
-    desk.settle()
+    engine.do(RetryWorkflow(id))
+    engine.settle()
 
 
-def fork(desk: Desk, position: str, id: str = "w", new_id: str = "f") -> None:
+def fork(engine: DirectEngine, position: str, id: str = "w", new_id: str = "f") -> None:
     """Fork a workflow; a refusal is raised."""
-    desk.do(ForkWorkflow(id, position, new_id))
-    desk.settle()
+    engine.do(ForkWorkflow(id, position, new_id))
+    engine.settle()
 
 
-def repair(desk: Desk, position: str, value: Any, id: str = "w", reason: str = "it was wrong") -> None:
+def repair(engine: DirectEngine, position: str, value: Any, id: str = "w", reason: str = "it was wrong") -> None:
     """Replace a result; a refusal is raised."""
-    desk.do(RepairWorkflow(id, position, json.dumps(value), reason))
-    desk.settle()
+    engine.do(RepairWorkflow(id, position, json.dumps(value), reason))
+    engine.settle()
 
 
-def told(desk: Desk, id: str = "w") -> list[str]:
+def told(engine: DirectEngine, id: str = "w") -> list[str]:
     """What stands in a history, in short."""
-    return [f"{one.kind.value} {one.position} {one.status.value}" for one in desk.history(id)]
+    return [f"{one.kind.value} {one.position} {one.status.value}" for one in engine.history(id)]
 
 
-def stored(desk: Desk) -> dict[str, Any]:
+def stored(engine: DirectEngine) -> dict[str, Any]:
     """Every row of every workflow."""
-    records = desk.backend.find(Workflows(limit=ALL))
-    return {one.id: (one, desk.history(one.id), desk.waits(one.id)) for one in records} | {"letters": desk.letters()}
+    records = engine.backend.find(Workflows(limit=ALL))
+    return {one.id: (one, engine.history(one.id), engine.waits(one.id)) for one in records} | {
+        "letters": engine.letters()
+    }
 
 
-def running(desk: Desk) -> list[RunActivity]:
+def running(engine: DirectEngine) -> list[RunActivity]:
     """What runs, in one order."""
-    return sorted(desk.activities, key=lambda one: (one.key, one.position))
+    return sorted(engine.activities, key=lambda one: (one.key, one.position))
 
 
-def refused(desk: Desk, act: Any) -> DurableError:
+def refused(engine: DirectEngine, act: Any) -> DurableError:
     """Why something was refused; nothing was written, and nothing was started or stopped."""
-    before, effects = stored(desk), len(desk.effects)
+    before, effects = stored(engine), len(engine.effects)
     try:
         act()
     except DurableError as error:
-        assert stored(desk) == before
-        assert len(desk.effects) == effects
+        assert stored(engine) == before
+        assert len(engine.effects) == effects
         return error
     raise AssertionError("it was accepted")
 
 
-def _bodies(desk: Desk) -> dict[str, Any]:
+def _bodies(engine: DirectEngine) -> dict[str, Any]:
     """What every workflow that goes on waits for."""
-    going = [one for one in desk.backend.find(Workflows(limit=ALL)) if not one.status.is_terminal]
-    return {one.id: desk.do(DescribeWorkflow(one.id)) for one in going}
+    going = [one for one in engine.backend.find(Workflows(limit=ALL)) if not one.status.is_terminal]
+    return {one.id: engine.do(DescribeWorkflow(one.id)) for one in going}
 
 
-def check_restart(desk: Desk, *workflows: WorkflowDef[Any, Any]) -> None:
+def check_restart(engine: DirectEngine, *workflows: WorkflowDef[Any, Any]) -> None:
     """A restart changes nothing: neither what is stored, nor what runs, nor what the bodies wait for."""
-    before, runs, bodies = stored(desk), running(desk), _bodies(desk)
-    desk.restart(*workflows)
-    assert _bodies(desk) == bodies
-    assert stored(desk) == before
-    assert running(desk) == runs
+    before, runs, bodies = stored(engine), running(engine), _bodies(engine)
+    engine.restart(*workflows)
+    assert _bodies(engine) == bodies
+    assert stored(engine) == before
+    assert running(engine) == runs

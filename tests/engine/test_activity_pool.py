@@ -29,7 +29,7 @@ def run(value: int) -> RunActivity:
     return RunActivity(value, f"w{value}", 0, "0", 1, number, (value,), {})
 
 
-class Office:
+class SteppedEngine:
     """A pool and what it has reported."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup, limit: int) -> None:
@@ -63,14 +63,14 @@ def test_activities_begin_outside_any_task(limit: int) -> None:
     async def main() -> list[int]:
         with anyio.fail_after(SOON):
             async with anyio.create_task_group() as tasks:
-                office = Office(tasks, limit)
-                office.pool.start()
+                stepped = SteppedEngine(tasks, limit)
+                stepped.pool.start()
                 for value in range(MANY):
                     # They find different numbers of workers at rest, at first none.
-                    asyncio.get_running_loop().call_later(value // 5 / 1000, office.take, run(value))
-                await office.all_came.wait()
-                await office.pool.drain(SOON)
-        return office.values
+                    asyncio.get_running_loop().call_later(value // 5 / 1000, stepped.take, run(value))
+                await stepped.all_came.wait()
+                await stepped.pool.drain(SOON)
+        return stepped.values
 
     assert sorted(asyncio.run(main())) == list(range(MANY))
 
@@ -84,14 +84,14 @@ def test_activities_that_came_before_the_start() -> None:
         loop.set_exception_handler(lambda _, context: errors.append(context))
         with anyio.fail_after(SOON):
             async with anyio.create_task_group() as tasks:
-                office = Office(tasks, 100)
+                stepped = SteppedEngine(tasks, 100)
                 for value in range(MANY):
-                    loop.call_soon(office.take, run(value))
+                    loop.call_soon(stepped.take, run(value))
                 await anyio.lowlevel.checkpoint()
-                office.pool.start()
-                await office.all_came.wait()
-                await office.pool.drain(SOON)
-        return office.values
+                stepped.pool.start()
+                await stepped.all_came.wait()
+                await stepped.pool.drain(SOON)
+        return stepped.values
 
     assert sorted(asyncio.run(main())) == list(range(MANY))
     assert not errors

@@ -13,7 +13,7 @@ import pytest
 from durable import Durable, Event, ParkReason, WorkflowDef, pause, workflow
 from durable.engine.operations import Operation, RecoverWorkflows, ResumePause
 from durable.testing.faults import SimCrash
-from tests.engine.desk import Desk, event_of
+from tests.engine.direct import DirectEngine, event_of
 from tests.engine.flows import EVERY, waiter, work
 
 _armed: list[bool] = []
@@ -85,28 +85,28 @@ def test_value_that_kills_while_it_is_read_parks_its_workflow(
     call: WorkflowDef[[], int], operation: Callable[[], Operation[Any]]
 ) -> None:
     """The sender repeats after each crash; the third crash parks the workflow whose type it is, and nobody else."""
-    desk = Desk(*FLOWS)
-    desk.start(waiter(), "bystander")
-    desk.start(call())
+    engine = DirectEngine(*FLOWS)
+    engine.start(waiter(), "bystander")
+    engine.start(call())
     for crashes in (1, 2, 3):
-        _die_of(desk, operation())
-        assert desk.record().crashes == crashes
-    assert desk.record().park_reason is ParkReason.CRASHED
-    assert desk.record("bystander").crashes == 0
+        _die_of(engine, operation())
+        assert engine.record().crashes == crashes
+    assert engine.record().park_reason is ParkReason.CRASHED
+    assert engine.record("bystander").crashes == 0
 
 
 def test_argument_that_kills_while_it_is_read_parks_its_workflow() -> None:
     """A workflow that cannot be loaded without killing the process is parked at the third crash."""
-    desk = Desk(*FLOWS)
-    desk.start(takes(Message(1)))
-    desk.restart(*FLOWS, recover=False)
+    engine = DirectEngine(*FLOWS)
+    engine.start(takes(Message(1)))
+    engine.restart(*FLOWS, recover=False)
     for crashes in (1, 2, 3):
-        _die_of(desk, RecoverWorkflows())
-        assert desk.record().crashes == crashes
-    assert desk.record().park_reason is ParkReason.CRASHED
+        _die_of(engine, RecoverWorkflows())
+        assert engine.record().crashes == crashes
+    assert engine.record().park_reason is ParkReason.CRASHED
 
 
-def _die_of(desk: Desk, operation: Operation[Any]) -> None:
+def _die_of(engine: DirectEngine, operation: Operation[Any]) -> None:
     with _armed_types(), pytest.raises(SimCrash):
-        desk.do(operation)
-    desk.restart(*FLOWS, clean=False, recover=False)
+        engine.do(operation)
+    engine.restart(*FLOWS, clean=False, recover=False)

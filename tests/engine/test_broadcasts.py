@@ -7,7 +7,7 @@ import pytest
 from durable import Delivered, Durable, Event, PendingEventsFull, Queued, WorkflowStatus, gather, sleep, workflow
 from durable.engine.config import EngineConfig
 from durable.engine.operations import ForkWorkflow
-from tests.engine.desk import Desk, event_of, refusal
+from tests.engine.direct import DirectEngine, event_of, refusal
 from tests.engine.flows import EVERY, go, news, reader, work
 
 ROOM = pytest.mark.parametrize("room", [1, 1000], ids=["evicted", "loaded"])
@@ -24,42 +24,42 @@ def reading_rounds(left: int, so_far: int = 0) -> Durable[int]:
 @ROOM
 def test_every_waiter_gets_it_once(room: int) -> None:
     """A broadcast reaches everybody who waits, and a waiter that waits on does not get the same one again."""
-    desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=room))
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
     for id in "abc":
-        desk.start(reader(2), id)
-    assert desk.send(news, 1) == Delivered(("a", "b", "c"))
-    assert {desk.status(id) for id in "abc"} == {WorkflowStatus.SUSPENDED}
-    desk.send(news, 2)
-    assert [desk.result(id) for id in "abc"] == [[1, 2]] * 3
+        engine.start(reader(2), id)
+    assert engine.send(news, 1) == Delivered(("a", "b", "c"))
+    assert {engine.status(id) for id in "abc"} == {WorkflowStatus.SUSPENDED}
+    engine.send(news, 2)
+    assert [engine.result(id) for id in "abc"] == [[1, 2]] * 3
 
 
 @ROOM
 def test_later_waiters_get_it_too(room: int) -> None:
     """A broadcast stays: one that comes later gets all that are there, in order and once each."""
-    desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=room))
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
     for number in (1, 2, 3):
-        assert desk.send(news, number) == Queued()
-    desk.start(reader(4))
-    assert [entry.outcome for entry in desk.history()] == ["1", "2", "3"]
-    desk.restart(*EVERY)
-    assert desk.status() is WorkflowStatus.SUSPENDED
-    desk.send(news, 4)
-    assert desk.result() == [1, 2, 3, 4]
-    assert desk.pending("news") == 4
+        assert engine.send(news, number) == Queued()
+    engine.start(reader(4))
+    assert [entry.outcome for entry in engine.history()] == ["1", "2", "3"]
+    engine.restart(*EVERY)
+    assert engine.status() is WorkflowStatus.SUSPENDED
+    engine.send(news, 4)
+    assert engine.result() == [1, 2, 3, 4]
+    assert engine.pending("news") == 4
 
 
 def test_continue_as_does_not_read_it_again() -> None:
     """What one round has read the next round does not get again."""
-    desk = Desk(reading_rounds)
-    desk.start(reading_rounds(3))
-    desk.send(news, 1)
-    desk.settle()
-    assert desk.record().round == 1
-    desk.send(news, 2)
-    desk.settle()
-    desk.send(news, 3)
-    desk.settle()
-    assert desk.result() == 123
+    engine = DirectEngine(reading_rounds)
+    engine.start(reading_rounds(3))
+    engine.send(news, 1)
+    engine.settle()
+    assert engine.record().round == 1
+    engine.send(news, 2)
+    engine.settle()
+    engine.send(news, 3)
+    engine.settle()
+    assert engine.result() == 123
 
 
 def test_two_waits_of_one_workflow() -> None:
@@ -69,12 +69,12 @@ def test_two_waits_of_one_workflow() -> None:
     def pair() -> Durable[tuple[int, int]]:
         return (yield from gather(news.wait(), news.wait()))
 
-    desk = Desk(pair)
-    desk.start(pair())
-    desk.send(news, 1)
-    assert desk.status() is WorkflowStatus.SUSPENDED
-    desk.send(news, 2)
-    assert desk.result() == [1, 2]
+    engine = DirectEngine(pair)
+    engine.start(pair())
+    engine.send(news, 1)
+    assert engine.status() is WorkflowStatus.SUSPENDED
+    engine.send(news, 2)
+    assert engine.result() == [1, 2]
 
 
 def test_keys_have_their_own_cursors() -> None:
@@ -87,31 +87,31 @@ def test_keys_have_their_own_cursors() -> None:
             taken.append((yield from news.wait(key)))
         return taken
 
-    desk = Desk(keys)
+    engine = DirectEngine(keys)
     for number, key in enumerate("aba"):
-        desk.send(news, number, key=key)
-    desk.start(keys())
-    assert desk.result() == [0, 1, 2]
+        engine.send(news, number, key=key)
+    engine.start(keys())
+    assert engine.result() == [0, 1, 2]
 
 
 def test_expired_broadcast_is_not_read() -> None:
     """A broadcast that has expired is not given to later waiters, and goes when one of them finds it."""
     short = Event[int]("news", consume_on_read=False, expire_after=10)
-    desk = Desk(*EVERY)
-    desk.send(short, 1)
-    desk.clock.advance(10)
-    desk.start(reader(1))
-    assert desk.status() is WorkflowStatus.SUSPENDED
-    assert desk.pending("news") == 0
+    engine = DirectEngine(*EVERY)
+    engine.send(short, 1)
+    engine.clock.advance(10)
+    engine.start(reader(1))
+    assert engine.status() is WorkflowStatus.SUSPENDED
+    assert engine.pending("news") == 0
 
 
 def test_full_queue_refuses_before_anybody_gets_it() -> None:
     """A broadcast that there is no room for is refused, and no waiter has got it."""
-    desk = Desk(*EVERY, config=EngineConfig(max_pending_events=1))
-    desk.start(reader(2))
-    desk.send(news, 1, key="nobody waits for this key")
-    assert refusal(desk.batch(event_of(news, 2))[0]) == (PendingEventsFull, "news", 1, None)
-    assert desk.history() == []
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_pending_events=1))
+    engine.start(reader(2))
+    engine.send(news, 1, key="nobody waits for this key")
+    assert refusal(engine.batch(event_of(news, 2))[0]) == (PendingEventsFull, "news", 1, None)
+    assert engine.history() == []
 
 
 def test_broadcast_that_ends_its_readers() -> None:
@@ -124,13 +124,13 @@ def test_broadcast_that_ends_its_readers() -> None:
         yield from sleep(10)
         return taken
 
-    desk = Desk(goes_on, *EVERY)
-    desk.send(go, 5)
-    desk.start(goes_on(), "a")
-    desk.start(reader(1), "b")
-    assert desk.send(news, 1) == Delivered(("a", "b"))
-    desk.advance(10)
-    assert (desk.result("a"), desk.result("b")) == (5, [1])
+    engine = DirectEngine(goes_on, *EVERY)
+    engine.send(go, 5)
+    engine.start(goes_on(), "a")
+    engine.start(reader(1), "b")
+    assert engine.send(news, 1) == Delivered(("a", "b"))
+    engine.advance(10)
+    assert (engine.result("a"), engine.result("b")) == (5, [1])
 
 
 def test_targeted_broadcast_is_taken_once() -> None:
@@ -143,19 +143,19 @@ def test_targeted_broadcast_is_taken_once() -> None:
         yield from news.wait()
         return taken
 
-    desk = Desk(late)
-    desk.start(late())
-    desk.send(news, 1, to="w")
-    desk.finish(desk.activities[0], 1)
-    assert desk.pending("news") == 0
-    assert desk.status() is WorkflowStatus.SUSPENDED
+    engine = DirectEngine(late)
+    engine.start(late())
+    engine.send(news, 1, to="w")
+    engine.finish(engine.activities[0], 1)
+    assert engine.pending("news") == 0
+    assert engine.status() is WorkflowStatus.SUSPENDED
 
 
 def test_fork_in_the_batch_of_a_broadcast() -> None:
     """A fork from behind a broadcast that was taken a moment ago does not take it again."""
-    desk = Desk(*EVERY)
-    desk.start(reader(2))
-    desk.send(news, 1)
-    desk.batch(event_of(news, 2), ForkWorkflow("w", "1", "fork"))
-    desk.settle()
-    assert (desk.result(), desk.result("fork")) == ([1, 2], [1, 2])
+    engine = DirectEngine(*EVERY)
+    engine.start(reader(2))
+    engine.send(news, 1)
+    engine.batch(event_of(news, 2), ForkWorkflow("w", "1", "fork"))
+    engine.settle()
+    assert (engine.result(), engine.result("fork")) == ([1, 2], [1, 2])

@@ -6,7 +6,7 @@ import pytest
 
 from durable import Cancelled, Durable, EngineConfig, Event, WorkflowStatus, activity, gather, publish, spawn, workflow
 from durable.model.records import EntryKind
-from tests.engine.desk import Desk, event_of
+from tests.engine.direct import DirectEngine, event_of
 
 ping, answer, go_on = Event[int]("ping"), Event[int]("answer"), Event[None]("go-on")
 news = Event[int]("news", consume_on_read=False)
@@ -93,70 +93,70 @@ FLOWS = (kid, parent, late, restless, patient, busy)
 @pytest.mark.parametrize("name", ["ping", "news"])
 def test_all_is_heard_before_the_end(name: str, steps: int) -> None:
     """However few steps a decision may take."""
-    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
-    desk.start(parent(name))
-    desk.settle()
-    assert desk.result() is True
-    assert [entry.kind.value for entry in desk.history("kid")] == ["event"] * COUNT + ["cancel"]
-    assert (desk.status("kid"), desk.letters()) == (WorkflowStatus.CANCELLED, [])
+    engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
+    engine.start(parent(name))
+    engine.settle()
+    assert engine.result() is True
+    assert [entry.kind.value for entry in engine.history("kid")] == ["event"] * COUNT + ["cancel"]
+    assert (engine.status("kid"), engine.letters()) == (WorkflowStatus.CANCELLED, [])
 
 
-def _heard(desk: Desk) -> int:
+def _heard(engine: DirectEngine) -> int:
     """How many events the child has taken."""
-    return sum(entry.kind is EntryKind.EVENT for entry in desk.history("kid"))
+    return sum(entry.kind is EntryKind.EVENT for entry in engine.history("kid"))
 
 
-def _interrupted(fillers: int = 0) -> Desk:
+def _interrupted(fillers: int = 0) -> DirectEngine:
     """A parent that tells its child to stop while the child has not come to what it was sent."""
-    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=10), checks=False)
-    desk.start(patient("late"))
+    engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=10), checks=False)
+    engine.start(patient("late"))
     for number in range(fillers):
-        desk.start(late(), f"filler-{number}")
-    desk.send(go_on, None, to="w")
-    desk.settle()
-    desk.finish(desk.activities[-1], 0)
-    desk.send(go_on, None, to="w")
-    assert not desk.status("kid").is_terminal
-    return desk
+        engine.start(late(), f"filler-{number}")
+    engine.send(go_on, None, to="w")
+    engine.settle()
+    engine.finish(engine.activities[-1], 0)
+    engine.send(go_on, None, to="w")
+    assert not engine.status("kid").is_terminal
+    return engine
 
 
 @pytest.mark.parametrize("more", [0, COUNT])
 def test_child_that_is_behind_catches_up_first(more: int) -> None:
     """The cancellation waits until the child has taken what it was sent before, whatever others send meanwhile."""
-    desk = _interrupted()
-    desk.batch(*(event_of(ping, number, to="kid") for number in range(more)))
-    desk.settle()
-    assert desk.result() is True
-    assert COUNT <= _heard(desk) < COUNT + 10
+    engine = _interrupted()
+    engine.batch(*(event_of(ping, number, to="kid") for number in range(more)))
+    engine.settle()
+    assert engine.result() is True
+    assert COUNT <= _heard(engine) < COUNT + 10
 
 
 @pytest.mark.parametrize("fillers", [0, 60])
 @pytest.mark.parametrize("clean", [True, False])
 def test_all_is_heard_though_the_process_dies_in_between(clean: bool, fillers: int) -> None:
     """Also if the recovery comes to the parent long before it comes to the child."""
-    desk = _interrupted(fillers)
-    desk.restart(*FLOWS, clean=clean)
-    desk.advance(60)
-    assert desk.result() is True
-    assert _heard(desk) == COUNT
+    engine = _interrupted(fillers)
+    engine.restart(*FLOWS, clean=clean)
+    engine.advance(60)
+    assert engine.result() is True
+    assert _heard(engine) == COUNT
 
 
 @pytest.mark.parametrize("steps", [10, 11, 12, 13])
 def test_other_events_do_not_hold_it_up(steps: int) -> None:
     """A child that never comes to rest is cancelled all the same, whatever it is sent later or does not care for."""
-    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
-    desk.start(patient("restless"))
-    desk.batch(event_of(go_on, None, to="w"), event_of(go_on, None, to="w"))
-    desk.settle()
-    assert (desk.result(), desk.status("kid")) == (True, WorkflowStatus.CANCELLED)
+    engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
+    engine.start(patient("restless"))
+    engine.batch(event_of(go_on, None, to="w"), event_of(go_on, None, to="w"))
+    engine.settle()
+    assert (engine.result(), engine.status("kid")) == (True, WorkflowStatus.CANCELLED)
 
 
 def test_workflow_with_waits_to_look_at_counts_as_running() -> None:
     """An activity that ends in between does not put the workflow to sleep: after a crash nobody would wake it."""
-    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=10), checks=False)
-    desk.batch(*(event_of(ping, number, to="w", allow_unstarted=True) for number in range(COUNT)))
-    desk.start(busy())
-    desk.finish(desk.activities[0], 7)
-    assert desk.status() is WorkflowStatus.RUNNING
-    desk.restart(*FLOWS)
-    assert desk.result() == [COUNT, 7]
+    engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=10), checks=False)
+    engine.batch(*(event_of(ping, number, to="w", allow_unstarted=True) for number in range(COUNT)))
+    engine.start(busy())
+    engine.finish(engine.activities[0], 7)
+    assert engine.status() is WorkflowStatus.RUNNING
+    engine.restart(*FLOWS)
+    assert engine.result() == [COUNT, 7]

@@ -12,7 +12,7 @@ from durable.engine.operations import CancelWorkflow, RetryWorkflow, TerminateWo
 from durable.errors import WorkflowTerminated
 from durable.runner.definitions import WorkflowDef
 from durable.testing.faults import SimCrash
-from tests.engine.desk import Desk, event_of, refusal
+from tests.engine.direct import DirectEngine, event_of, refusal
 from tests.engine.flows import EVERY, clean, go, tidy, waiter, work
 from tests.engine.test_blamed_bodies import Killer
 
@@ -36,29 +36,29 @@ def _order(then: str = "waits") -> WorkflowDef[..., Any]:
     return order
 
 
-def _kept(then: str = "waits") -> Desk:
+def _kept(then: str = "waits") -> DirectEngine:
     """One that has done its step, was cancelled without its code, and has this code now."""
-    desk = Desk(_order(), *EVERY)
-    desk.start(_order()())
-    desk.finish(desk.activities[0], 1)
-    desk.restart(*EVERY)
-    assert desk.cancel(reason="why") is True
-    assert (desk.status(), desk.record().cancel_pending) == (PARKED, True)
-    desk.restart(_order(then), *EVERY)
-    return desk
+    engine = DirectEngine(_order(), *EVERY)
+    engine.start(_order()())
+    engine.finish(engine.activities[0], 1)
+    engine.restart(*EVERY)
+    assert engine.cancel(reason="why") is True
+    assert (engine.status(), engine.record().cancel_pending) == (PARKED, True)
+    engine.restart(_order(then), *EVERY)
+    return engine
 
 
 @pytest.mark.parametrize("then", ["waits", "returns", "fails"])
 def test_kept_cancel_undoes_whatever_the_new_code_does(then: str) -> None:
     """Rebuilt by code that waits, returns or fails, a cancelled workflow undoes its step and ends cancelled."""
-    desk = _kept(then)
-    (undo,) = desk.activities
+    engine = _kept(then)
+    (undo,) = engine.activities
     assert undo.definition is clean
-    desk.restart(_order(then), *EVERY)
-    (undo,) = desk.activities
-    desk.finish(undo)
-    assert (desk.status(), desk.record().cancel_reason) == (CANCELLED, "why")
-    assert desk.record().cancel_pending is False
+    engine.restart(_order(then), *EVERY)
+    (undo,) = engine.activities
+    engine.finish(undo)
+    assert (engine.status(), engine.record().cancel_reason) == (CANCELLED, "why")
+    assert engine.record().cancel_pending is False
 
 
 @pytest.mark.parametrize("then", ["returns", "continues", "fails"])
@@ -77,12 +77,12 @@ def test_kept_cancel_of_one_that_owes_nothing(then: str) -> None:
         if then == "fails":
             raise LookupError("new code")
 
-    desk = Desk(waits, *EVERY)
-    desk.start(waits())
-    desk.restart(*EVERY)
-    assert desk.cancel() is True
-    desk.restart(ends, *EVERY)
-    assert (desk.status(), desk.record().error) == (CANCELLED, None)
+    engine = DirectEngine(waits, *EVERY)
+    engine.start(waits())
+    engine.restart(*EVERY)
+    assert engine.cancel() is True
+    engine.restart(ends, *EVERY)
+    assert (engine.status(), engine.record().error) == (CANCELLED, None)
 
 
 def test_kept_cancel_takes_awaited_children_along() -> None:
@@ -92,70 +92,70 @@ def test_kept_cancel_takes_awaited_children_along() -> None:
     def parent() -> Durable[object]:
         return (yield from gather(tidy(), go.wait()))
 
-    desk = Desk(parent, *EVERY)
-    desk.start(parent())
-    desk.restart(*EVERY)
-    desk.cancel()
-    assert not desk.record("w/0.0.0").cancel_requested
-    desk.restart(parent, *EVERY)
-    assert (desk.status(), desk.waits()) == (CANCELLED, [])
-    assert desk.record("w/0.0.0").cancel_requested
+    engine = DirectEngine(parent, *EVERY)
+    engine.start(parent())
+    engine.restart(*EVERY)
+    engine.cancel()
+    assert not engine.record("w/0.0.0").cancel_requested
+    engine.restart(parent, *EVERY)
+    assert (engine.status(), engine.waits()) == (CANCELLED, [])
+    assert engine.record("w/0.0.0").cancel_requested
 
 
 def test_kept_cancel_that_is_survived_clears_the_count_of_crashes() -> None:
     """A body that ran when the process died, and takes the same cancellation later, is not what killed it."""
-    desk = Desk(_order(), *EVERY)
-    desk.start(_order()())
-    desk.finish(desk.activities[0], 1)
-    desk.state.watch = Killer("w", fed=True)
+    engine = DirectEngine(_order(), *EVERY)
+    engine.start(_order()())
+    engine.finish(engine.activities[0], 1)
+    engine.state.watch = Killer("w", fed=True)
     with pytest.raises(SimCrash):
-        desk.cancel(reason="why")
-    desk.restart(*EVERY, clean=False)
-    assert desk.cancel(reason="why") is True
-    assert (desk.record().cancel_pending, desk.record().crashes) == (True, 1)
+        engine.cancel(reason="why")
+    engine.restart(*EVERY, clean=False)
+    assert engine.cancel(reason="why") is True
+    assert (engine.record().cancel_pending, engine.record().crashes) == (True, 1)
     # No orderly stop, which would clear the count as well.
-    desk.restart(_order(), *EVERY, clean=False)
-    assert (desk.record().cancel_pending, desk.record().crashes) == (False, 0)
+    engine.restart(_order(), *EVERY, clean=False)
+    assert (engine.record().cancel_pending, engine.record().crashes) == (False, 0)
 
 
 def test_crashed_workflow_hears_of_its_cancel_when_it_is_retried() -> None:
     """A cancel of a workflow that took the process down is kept, and raised by the retry."""
-    desk = Desk(_order(), *EVERY, config=EngineConfig(max_crashes=1))
-    desk.start(_order()())
-    desk.finish(desk.activities[0], 1)
-    desk.start(tidy(), "t")
-    desk.state.mark[0] = desk.record("t").key
-    desk.restart(_order(), *EVERY, clean=False)
-    assert desk.status("t") is PARKED
-    assert desk.cancel("t", "why") is True
-    assert desk.recover().parked == 1
-    assert (desk.status("t"), desk.record("t").cancel_pending, desk.history("t")) == (PARKED, True, [])
-    desk.do(RetryWorkflow("t"))
-    desk.settle()
-    (cleanup,) = desk.activities
+    engine = DirectEngine(_order(), *EVERY, config=EngineConfig(max_crashes=1))
+    engine.start(_order()())
+    engine.finish(engine.activities[0], 1)
+    engine.start(tidy(), "t")
+    engine.state.mark[0] = engine.record("t").key
+    engine.restart(_order(), *EVERY, clean=False)
+    assert engine.status("t") is PARKED
+    assert engine.cancel("t", "why") is True
+    assert engine.recover().parked == 1
+    assert (engine.status("t"), engine.record("t").cancel_pending, engine.history("t")) == (PARKED, True, [])
+    engine.do(RetryWorkflow("t"))
+    engine.settle()
+    (cleanup,) = engine.activities
     assert cleanup.definition is clean
-    desk.finish(cleanup)
-    assert desk.status("t") is CANCELLED
+    engine.finish(cleanup)
+    assert engine.status("t") is CANCELLED
 
 
 def test_cancel_of_a_parked_workflow_whose_code_is_back() -> None:
     """A parked workflow whose code was loaded meanwhile hears of a cancel at once, and once."""
-    desk = _kept()
-    desk.restart(*EVERY)
-    desk.start(_order()(), "loads the code")
-    assert desk.cancel(reason="again") is True
-    assert [entry.kind.value for entry in desk.history()].count("cancel") == 2
+    engine = _kept()
+    engine.restart(*EVERY)
+    engine.start(_order()(), "loads the code")
+    assert engine.cancel(reason="again") is True
+    assert [entry.kind.value for entry in engine.history()].count("cancel") == 2
 
 
 def test_parked_workflow_is_terminated_at_once() -> None:
     """Terminate ends a parked workflow for good: its mail becomes dead letters and nothing can be sent to it."""
-    desk = Desk(*EVERY)
-    desk.start(waiter())
-    desk.restart(recover=False)
-    desk.cancel()
-    desk.send(go, 1, to="w")
-    assert desk.do(TerminateWorkflow("w", "why")) is True
-    assert (desk.status(), desk.record().cancel_reason, desk.record().cancel_pending) == (CANCELLED, "why", False)
-    assert (len(desk.letters()), desk.waits(), desk.record().error) == (1, [], None)
-    assert desk.do(CancelWorkflow("w")) is False
-    assert refusal(desk.batch(event_of(go, 2, to="w"))[0])[0] is WorkflowTerminated
+    engine = DirectEngine(*EVERY)
+    engine.start(waiter())
+    engine.restart(recover=False)
+    engine.cancel()
+    engine.send(go, 1, to="w")
+    assert engine.do(TerminateWorkflow("w", "why")) is True
+    assert (engine.status(), engine.record().cancel_reason, engine.record().cancel_pending) == (CANCELLED, "why", False)
+    assert (len(engine.letters()), engine.waits(), engine.record().error) == (1, [], None)
+    assert engine.do(CancelWorkflow("w")) is False
+    assert refusal(engine.batch(event_of(go, 2, to="w"))[0])[0] is WorkflowTerminated

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from durable import Durable, OnParentClose, TimedOut, WorkflowStatus, spawn, workflow
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, clean, tidy
 
 
@@ -25,13 +25,13 @@ def parent(how: str) -> Durable[None]:
 @pytest.mark.parametrize("how", ["awaited", "spawned"])
 def test_the_end_of_a_parent_does_not_cancel_its_child_again(how: str) -> None:
     """The cleanup of a child that is being cancelled is not interrupted by the end of its parent."""
-    desk = Desk(parent, *EVERY)
-    desk.start(parent(how))
-    desk.advance(5)
-    assert desk.status() is WorkflowStatus.SUCCEEDED
+    engine = DirectEngine(parent, *EVERY)
+    engine.start(parent(how))
+    engine.advance(5)
+    assert engine.status() is WorkflowStatus.SUCCEEDED
     child = "w/0" if how == "spawned" else "w/0.0.0"
-    (cleanup,) = [one for one in desk.activities if one.definition is clean]
+    (cleanup,) = [one for one in engine.activities if one.definition is clean]
     assert cleanup.workflow_id == child
-    assert [entry.kind.value for entry in desk.history(child)] == ["cancel"]
-    desk.finish(cleanup)
-    assert desk.status(child) is WorkflowStatus.CANCELLED
+    assert [entry.kind.value for entry in engine.history(child)] == ["cancel"]
+    engine.finish(cleanup)
+    assert engine.status(child) is WorkflowStatus.CANCELLED

@@ -8,7 +8,7 @@ from durable import Cancelled, Durable, WorkflowNotFound, WorkflowStatus, gather
 from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.operations import CancelWorkflow, StopActivity, TerminateWorkflow
-from tests.engine.desk import Desk, refusal
+from tests.engine.direct import DirectEngine, refusal
 from tests.engine.flows import EVERY, both, clean, go, nothing, racer, sleeper, tidy, waiter, work, worker
 
 ROOM = pytest.mark.parametrize("room", [1, 1000], ids=["evicted", "loaded"])
@@ -32,91 +32,91 @@ def gathering() -> Durable[str]:
 @pytest.mark.parametrize("op", [CancelWorkflow("w"), TerminateWorkflow("w")])
 def test_unknown_id(op: CancelWorkflow) -> None:
     """Ending a workflow that does not exist is refused."""
-    assert refusal(Desk(*EVERY).batch(op)[0]) == (WorkflowNotFound, "w")
+    assert refusal(DirectEngine(*EVERY).batch(op)[0]) == (WorkflowNotFound, "w")
 
 
 @pytest.mark.parametrize("op", [CancelWorkflow("w"), TerminateWorkflow("w")])
 def test_ended_workflow(op: CancelWorkflow) -> None:
     """Ending a workflow that has ended says so and changes nothing."""
-    desk = Desk(*EVERY)
-    desk.start(nothing(3))
-    before = desk.record()
-    assert desk.do(op) is False
-    assert desk.record() == before
+    engine = DirectEngine(*EVERY)
+    engine.start(nothing(3))
+    before = engine.record()
+    assert engine.do(op) is False
+    assert engine.record() == before
 
 
 @ROOM
 def test_cancel_withdraws_waits_and_timers(room: int) -> None:
     """A cancelled workflow that does not clean up leaves no wait, no timer and no event row behind."""
-    desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=room))
-    desk.start(both())
-    desk.start(sleeper(), "s")
-    assert desk.cancel("w", "why") is True
-    assert desk.cancel("s") is True
-    assert desk.waits("w") == []
-    assert [desk.status(id) for id in "ws"] == [WorkflowStatus.CANCELLED] * 2
-    assert desk.record("w").cancel_reason == "why"
-    assert [entry.kind.value for entry in desk.history("w")] == ["cancel"]
-    desk.advance(100)
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
+    engine.start(both())
+    engine.start(sleeper(), "s")
+    assert engine.cancel("w", "why") is True
+    assert engine.cancel("s") is True
+    assert engine.waits("w") == []
+    assert [engine.status(id) for id in "ws"] == [WorkflowStatus.CANCELLED] * 2
+    assert engine.record("w").cancel_reason == "why"
+    assert [entry.kind.value for entry in engine.history("w")] == ["cancel"]
+    engine.advance(100)
 
 
 @ROOM
 def test_branches_clean_up_on_their_own(room: int) -> None:
     """Every branch of a cancelled workflow cleans up in its own time; then the workflow ends cancelled."""
-    desk = Desk(gathering, *EVERY, config=EngineConfig(max_loaded_workflows=room))
-    desk.start(gathering())
-    desk.start(waiter(), "elsewhere")
-    desk.cancel()
-    assert len([effect for effect in desk.effects if isinstance(effect, StopActivity)]) == 2
-    desk.advance(1)
-    assert desk.status() is WorkflowStatus.SUSPENDED
-    desk.restart(gathering, *EVERY)
-    desk.advance(1)
-    assert desk.status() is WorkflowStatus.CANCELLED
+    engine = DirectEngine(gathering, *EVERY, config=EngineConfig(max_loaded_workflows=room))
+    engine.start(gathering())
+    engine.start(waiter(), "elsewhere")
+    engine.cancel()
+    assert len([effect for effect in engine.effects if isinstance(effect, StopActivity)]) == 2
+    engine.advance(1)
+    assert engine.status() is WorkflowStatus.SUSPENDED
+    engine.restart(gathering, *EVERY)
+    engine.advance(1)
+    assert engine.status() is WorkflowStatus.CANCELLED
 
 
 def test_failing_cleanup_still_ends_cancelled() -> None:
     """A cleanup that fails does not turn a cancelled workflow into a failed one."""
-    desk = Desk(*EVERY)
-    desk.start(tidy())
-    desk.cancel()
-    desk.fail(desk.activities[0], OSError())
-    assert (desk.status(), desk.record().error) == (WorkflowStatus.CANCELLED, None)
+    engine = DirectEngine(*EVERY)
+    engine.start(tidy())
+    engine.cancel()
+    engine.fail(engine.activities[0], OSError())
+    assert (engine.status(), engine.record().error) == (WorkflowStatus.CANCELLED, None)
 
 
 def test_terminate_skips_the_cleanup() -> None:
     """Terminate ends a workflow at once; its cleanup does not run, also when it had begun."""
-    desk = Desk(*EVERY)
-    desk.start(tidy(), "a")
-    desk.start(tidy(), "b")
-    desk.cancel("b", "cancelled")
+    engine = DirectEngine(*EVERY)
+    engine.start(tidy(), "a")
+    engine.start(tidy(), "b")
+    engine.cancel("b", "cancelled")
     for id in "ab":
-        assert desk.do(TerminateWorkflow(id, "terminated")) is True
-    assert desk.activities == []
-    assert [desk.record(id).cancel_reason for id in "ab"] == ["terminated", "terminated"]
-    assert {desk.status(id) for id in "ab"} == {WorkflowStatus.CANCELLED}
+        assert engine.do(TerminateWorkflow(id, "terminated")) is True
+    assert engine.activities == []
+    assert [engine.record(id).cancel_reason for id in "ab"] == ["terminated", "terminated"]
+    assert {engine.status(id) for id in "ab"} == {WorkflowStatus.CANCELLED}
 
 
 @ROOM
 def test_terminate_drops_waits(room: int) -> None:
     """A terminated workflow waits for nothing any more, whether its body was in memory or not."""
-    desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=room))
-    desk.start(both())
-    desk.start(worker(), "elsewhere")
-    desk.do(TerminateWorkflow("w"))
-    assert desk.waits() == []
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
+    engine.start(both())
+    engine.start(worker(), "elsewhere")
+    engine.do(TerminateWorkflow("w"))
+    assert engine.waits() == []
 
 
 def test_overdue_delayed_start_is_cancelled() -> None:
     """A delayed workflow that is cancelled after its time, but before it ran, ends cancelled."""
-    desk = Desk(*EVERY)
-    desk.start(tidy(), delay=10)
-    desk.clock.advance(10)
-    assert desk.cancel() is True
-    for effect in desk.activities:
+    engine = DirectEngine(*EVERY)
+    engine.start(tidy(), delay=10)
+    engine.clock.advance(10)
+    assert engine.cancel() is True
+    for effect in engine.activities:
         assert effect.definition is clean
-        desk.finish(effect)
-    assert desk.status() is WorkflowStatus.CANCELLED
+        engine.finish(effect)
+    assert engine.status() is WorkflowStatus.CANCELLED
 
 
 def test_body_sees_the_reason() -> None:
@@ -129,18 +129,18 @@ def test_body_sees_the_reason() -> None:
         except Cancelled as cancelled:
             yield from work(len(cancelled.reason or ""))
 
-    desk = Desk(reason)
-    desk.start(reason())
-    desk.cancel(reason="four")
-    desk.restart(reason)
-    assert [effect.args for effect in desk.activities] == [(4,)]
+    engine = DirectEngine(reason)
+    engine.start(reason())
+    engine.cancel(reason="four")
+    engine.restart(reason)
+    assert [effect.args for effect in engine.activities] == [(4,)]
 
 
 def test_terminate_of_an_evicted_parent_cancels_its_child() -> None:
     """Terminating a workflow cancels the child it waits for, whether its body is in memory or not."""
     for room in (1000, 1):
-        desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=room))
-        desk.start(racer())
-        desk.start(sleeper(), "elsewhere")
-        desk.do(ops.TerminateWorkflow("w"))
-        assert desk.status("w/0.child.0") is WorkflowStatus.CANCELLED, room
+        engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
+        engine.start(racer())
+        engine.start(sleeper(), "elsewhere")
+        engine.do(ops.TerminateWorkflow("w"))
+        assert engine.status("w/0.child.0") is WorkflowStatus.CANCELLED, room

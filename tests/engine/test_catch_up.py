@@ -12,7 +12,7 @@ from durable.engine.config import EngineConfig
 from durable.engine.operations import TickSchedule
 from durable.model.clock import SECOND, to_datetime
 from tests.engine.agenda import row, schedule_of, ticks
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, go, nothing, sleeper, waiter
 
 MINUTE, HOUR = 60, 3600
@@ -21,18 +21,18 @@ ALLOW, QUEUE = Overlap.ALLOW, Overlap.QUEUE
 LATE = pytest.mark.parametrize("how", ["clean stop", "crash", "clock"])
 
 
-def be_late(desk: Desk, how: str, duration: timedelta | float) -> None:
+def be_late(engine: DirectEngine, how: str, duration: timedelta | float) -> None:
     """Let time pass without the engine, and go on."""
-    desk.clock.advance(duration)
+    engine.clock.advance(duration)
     if how == "clock":
-        desk.settle()
+        engine.settle()
     else:
-        desk.restart(*EVERY, clean=how == "clean stop")
+        engine.restart(*EVERY, clean=how == "clean stop")
 
 
-def missed(desk: Desk) -> tuple[str, str] | None:
+def missed(engine: DirectEngine) -> tuple[str, str] | None:
     """The ticks that were left out: from which, up to which."""
-    found = row(desk.backend)
+    found = row(engine.backend)
     if found.missed_from is None or found.missed_until is None:
         return None
     return f"{to_datetime(found.missed_from):%H:%M}", f"{to_datetime(found.missed_until):%H:%M}"
@@ -41,167 +41,167 @@ def missed(desk: Desk) -> tuple[str, str] | None:
 @LATE
 def test_skip(how: str) -> None:
     """None of the missed ticks starts a run; the next one that is in time does, and what was left out is told."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(nothing(), cron="0 * * * *", catch_up=CatchUp.SKIP))
-    be_late(desk, how, 3.5 * HOUR)
-    assert (ticks(desk.backend), missed(desk)) == ([], ("13:00", "16:00"))
-    desk.advance(HOUR / 2)
-    assert ticks(desk.backend) == ["16:00"]
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(nothing(), cron="0 * * * *", catch_up=CatchUp.SKIP))
+    be_late(engine, how, 3.5 * HOUR)
+    assert (ticks(engine.backend), missed(engine)) == ([], ("13:00", "16:00"))
+    engine.advance(HOUR / 2)
+    assert ticks(engine.backend) == ["16:00"]
 
 
 @LATE
 def test_last(how: str) -> None:
     """Of the missed ticks the last one starts a run."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(nothing(), cron="0 * * * *", catch_up=CatchUp.LAST))
-    be_late(desk, how, 3.5 * HOUR)
-    assert (ticks(desk.backend), missed(desk)) == (["15:00"], ("13:00", "15:00"))
-    desk.advance(HOUR / 2)
-    assert ticks(desk.backend) == ["15:00", "16:00"]
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(nothing(), cron="0 * * * *", catch_up=CatchUp.LAST))
+    be_late(engine, how, 3.5 * HOUR)
+    assert (ticks(engine.backend), missed(engine)) == (["15:00"], ("13:00", "15:00"))
+    engine.advance(HOUR / 2)
+    assert ticks(engine.backend) == ["15:00", "16:00"]
 
 
 @LATE
 def test_all(how: str) -> None:
     """Each of the missed ticks starts a run, in order."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(nothing(), cron="0 * * * *", overlap=ALLOW, catch_up=CatchUp.ALL))
-    be_late(desk, how, 3.5 * HOUR)
-    assert (ticks(desk.backend), missed(desk)) == (["13:00", "14:00", "15:00"], None)
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(nothing(), cron="0 * * * *", overlap=ALLOW, catch_up=CatchUp.ALL))
+    be_late(engine, how, 3.5 * HOUR)
+    assert (ticks(engine.backend), missed(engine)) == (["13:00", "14:00", "15:00"], None)
 
 
 @pytest.mark.parametrize("catch_up", CatchUp)
 def test_single_tick(catch_up: CatchUp) -> None:
     """One missed tick is left out, or caught up, and it is told whether it was."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(nothing(), cron="0 13 * * *", catch_up=catch_up))
-    be_late(desk, "crash", 2 * HOUR)
-    assert ticks(desk.backend) == ([] if catch_up is CatchUp.SKIP else ["13:00"])
-    assert missed(desk) == (("13:00", "13:00") if catch_up is CatchUp.SKIP else None)
-    desk.advance(20 * HOUR)
-    desk.advance(3 * HOUR)
-    assert len(ticks(desk.backend)) == (1 if catch_up is CatchUp.SKIP else 2)
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(nothing(), cron="0 13 * * *", catch_up=catch_up))
+    be_late(engine, "crash", 2 * HOUR)
+    assert ticks(engine.backend) == ([] if catch_up is CatchUp.SKIP else ["13:00"])
+    assert missed(engine) == (("13:00", "13:00") if catch_up is CatchUp.SKIP else None)
+    engine.advance(20 * HOUR)
+    engine.advance(3 * HOUR)
+    assert len(ticks(engine.backend)) == (1 if catch_up is CatchUp.SKIP else 2)
 
 
 @pytest.mark.parametrize("catch_up", CatchUp)
 @pytest.mark.parametrize("late", [0, 59, 60])
 def test_little_late_is_not_missed(catch_up: CatchUp, late: int) -> None:
     """A tick that is late by no more than the grace, as after a quick restart, starts its run under every policy."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(nothing(), cron="0 13 * * *", catch_up=catch_up))
-    be_late(desk, "crash", HOUR + late)
-    assert (ticks(desk.backend), missed(desk)) == (["13:00"], None)
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(nothing(), cron="0 13 * * *", catch_up=catch_up))
+    be_late(engine, "crash", HOUR + late)
+    assert (ticks(engine.backend), missed(engine)) == (["13:00"], None)
 
 
 def test_grace_can_be_set() -> None:
     """How late is too late is an option of the engine."""
-    desk = Desk(*EVERY, config=EngineConfig(schedule_grace=timedelta(hours=2)))
-    desk.do(schedule_of(nothing(), cron="0 * * * *", overlap=ALLOW))
-    be_late(desk, "crash", 3.5 * HOUR)
-    assert (ticks(desk.backend), missed(desk)) == (["14:00", "15:00"], ("13:00", "14:00"))
+    engine = DirectEngine(*EVERY, config=EngineConfig(schedule_grace=timedelta(hours=2)))
+    engine.do(schedule_of(nothing(), cron="0 * * * *", overlap=ALLOW))
+    be_late(engine, "crash", 3.5 * HOUR)
+    assert (ticks(engine.backend), missed(engine)) == (["14:00", "15:00"], ("13:00", "14:00"))
 
 
 @pytest.mark.parametrize("catch_up", [CatchUp.LAST, CatchUp.ALL])
 def test_window(catch_up: CatchUp) -> None:
     """What lies further back than the window is not caught up."""
-    desk = Desk(*EVERY, config=EngineConfig(catch_up_window=timedelta(hours=2)))
-    desk.do(schedule_of(nothing(), cron="0 * * * *", overlap=ALLOW, catch_up=catch_up))
-    be_late(desk, "clock", 5.5 * HOUR)
-    assert ticks(desk.backend) == (["17:00"] if catch_up is CatchUp.LAST else ["16:00", "17:00"])
-    assert missed(desk) == ("13:00", "17:00" if catch_up is CatchUp.LAST else "16:00")
+    engine = DirectEngine(*EVERY, config=EngineConfig(catch_up_window=timedelta(hours=2)))
+    engine.do(schedule_of(nothing(), cron="0 * * * *", overlap=ALLOW, catch_up=catch_up))
+    be_late(engine, "clock", 5.5 * HOUR)
+    assert ticks(engine.backend) == (["17:00"] if catch_up is CatchUp.LAST else ["16:00", "17:00"])
+    assert missed(engine) == ("13:00", "17:00" if catch_up is CatchUp.LAST else "16:00")
 
 
 @pytest.mark.parametrize("catch_up", [CatchUp.LAST, CatchUp.ALL])
 def test_window_without_a_tick(catch_up: CatchUp) -> None:
     """If no tick lies within the window, none is caught up."""
-    desk = Desk(*EVERY, config=EngineConfig(catch_up_window=timedelta(hours=2)))
-    desk.do(schedule_of(nothing(), cron="0 13 * * *", catch_up=catch_up))
-    be_late(desk, "crash", 9 * HOUR)
-    assert (ticks(desk.backend), missed(desk)) == ([], ("13:00", "13:00"))
+    engine = DirectEngine(*EVERY, config=EngineConfig(catch_up_window=timedelta(hours=2)))
+    engine.do(schedule_of(nothing(), cron="0 13 * * *", catch_up=catch_up))
+    be_late(engine, "crash", 9 * HOUR)
+    assert (ticks(engine.backend), missed(engine)) == ([], ("13:00", "13:00"))
 
 
 def test_window_that_is_shorter_than_the_grace() -> None:
     """A tick that is not missed is not subject to the window."""
     config = EngineConfig(catch_up_window=1, schedule_grace=HOUR)
-    desk = Desk(*EVERY, config=config)
-    desk.do(schedule_of(nothing(), cron="*/20 * * * *", overlap=ALLOW, catch_up=CatchUp.ALL))
-    be_late(desk, "crash", 1.5 * HOUR)
-    assert ticks(desk.backend) == ["12:40", "13:00", "13:20"]
+    engine = DirectEngine(*EVERY, config=config)
+    engine.do(schedule_of(nothing(), cron="*/20 * * * *", overlap=ALLOW, catch_up=CatchUp.ALL))
+    be_late(engine, "crash", 1.5 * HOUR)
+    assert ticks(engine.backend) == ["12:40", "13:00", "13:20"]
 
 
 def test_years_of_missed_minutes_are_decided_in_bounded_batches() -> None:
     """A schedule of minutes that was down for years starts a week's runs, few in each commit, and others go on."""
-    desk = Desk(*EVERY, config=EngineConfig(catch_up_window=timedelta(hours=2)), checks=False)
-    desk.do(schedule_of(nothing(), overlap=ALLOW, catch_up=CatchUp.ALL))
-    desk.clock.advance(timedelta(days=5 * 365))
-    key = row(desk.backend).key
-    desk.do(TickSchedule(key))
-    assert len(ticks(desk.backend)) == 20
-    assert row(desk.backend).wake_at == row(desk.backend).next_at
-    assert (row(desk.backend).wake_at or 0) < desk.clock.now()
-    desk.restart(*EVERY, clean=False)
-    assert len(ticks(desk.backend)) == 121
-    assert len(set(ticks(desk.backend))) == 121
+    engine = DirectEngine(*EVERY, config=EngineConfig(catch_up_window=timedelta(hours=2)), checks=False)
+    engine.do(schedule_of(nothing(), overlap=ALLOW, catch_up=CatchUp.ALL))
+    engine.clock.advance(timedelta(days=5 * 365))
+    key = row(engine.backend).key
+    engine.do(TickSchedule(key))
+    assert len(ticks(engine.backend)) == 20
+    assert row(engine.backend).wake_at == row(engine.backend).next_at
+    assert (row(engine.backend).wake_at or 0) < engine.clock.now()
+    engine.restart(*EVERY, clean=False)
+    assert len(ticks(engine.backend)) == 121
+    assert len(set(ticks(engine.backend))) == 121
 
 
 @pytest.mark.parametrize("catch_up", [CatchUp.SKIP, CatchUp.LAST])
 def test_years_of_missed_minutes_cost_nothing(catch_up: CatchUp) -> None:
     """Where they are not caught up they are not gone through either: the plan is asked a few dozen times."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(nothing(), catch_up=catch_up))
-    desk.advance(timedelta(days=10 * 365).total_seconds())
-    assert len(ticks(desk.backend)) == 1
-    assert (row(desk.backend).next_at or 0) - desk.clock.now() <= MINUTE * SECOND
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(nothing(), catch_up=catch_up))
+    engine.advance(timedelta(days=10 * 365).total_seconds())
+    assert len(ticks(engine.backend)) == 1
+    assert (row(engine.backend).next_at or 0) - engine.clock.now() <= MINUTE * SECOND
 
 
 def test_all_in_line() -> None:
     """With QUEUE and ALL no tick is left out: they run one after the other, each when the last one has ended."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(waiter(), cron="0 * * * *", overlap=QUEUE, catch_up=CatchUp.ALL))
-    be_late(desk, "crash", 4.5 * HOUR)
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(waiter(), cron="0 * * * *", overlap=QUEUE, catch_up=CatchUp.ALL))
+    be_late(engine, "crash", 4.5 * HOUR)
     started = []
     for number in range(4):
-        started.append(len(ticks(desk.backend)))
-        assert row(desk.backend).wake_at is None or number > 1
-        desk.send(go, 1)
-        desk.restart(*EVERY, clean=False)
+        started.append(len(ticks(engine.backend)))
+        assert row(engine.backend).wake_at is None or number > 1
+        engine.send(go, 1)
+        engine.restart(*EVERY, clean=False)
     assert started == [1, 2, 3, 4]
-    assert ticks(desk.backend) == ["13:00", "14:00", "15:00", "16:00"]
-    assert row(desk.backend).skipped == 0
-    desk.advance(HOUR / 2)
-    assert ticks(desk.backend) == ["13:00", "14:00", "15:00", "16:00", "17:00"]
+    assert ticks(engine.backend) == ["13:00", "14:00", "15:00", "16:00"]
+    assert row(engine.backend).skipped == 0
+    engine.advance(HOUR / 2)
+    assert ticks(engine.backend) == ["13:00", "14:00", "15:00", "16:00", "17:00"]
 
 
 def test_line_is_woken_by_a_run_that_was_triggered() -> None:
     """A run that was started by hand between the end of the last one and the queued tick is waited for as well."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(waiter(), overlap=QUEUE, catch_up=CatchUp.ALL))
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(waiter(), overlap=QUEUE, catch_up=CatchUp.ALL))
     for _ in range(3):
-        desk.advance(MINUTE)
-    desk.send(go, 1)
-    desk.do(ops.TriggerSchedule("s", "by hand"))
-    desk.settle()
-    assert ticks(desk.backend) == ["12:01", ""]
-    desk.send(go, 1)
-    desk.settle()
-    assert ticks(desk.backend) == ["12:01", "", "12:02"]
+        engine.advance(MINUTE)
+    engine.send(go, 1)
+    engine.do(ops.TriggerSchedule("s", "by hand"))
+    engine.settle()
+    assert ticks(engine.backend) == ["12:01", ""]
+    engine.send(go, 1)
+    engine.settle()
+    assert ticks(engine.backend) == ["12:01", "", "12:02"]
 
 
 def test_all_with_overlap_skip() -> None:
     """Where runs must not overlap, missed ticks that come while one is unfinished are skipped like any other."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(sleeper(60), cron="0 * * * *", catch_up=CatchUp.ALL))
-    be_late(desk, "crash", 4.5 * HOUR)
-    assert (ticks(desk.backend), row(desk.backend).skipped) == (["13:00"], 3)
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(sleeper(60), cron="0 * * * *", catch_up=CatchUp.ALL))
+    be_late(engine, "crash", 4.5 * HOUR)
+    assert (ticks(engine.backend), row(engine.backend).skipped) == (["13:00"], 3)
 
 
 def test_clock_set_forward_and_back() -> None:
     """A schedule that has followed the clock into the future waits there until the clock comes again."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(nothing(), cron="0 * * * *", catch_up=CatchUp.LAST))
-    be_late(desk, "clock", 3.5 * HOUR)
-    desk.clock.set(to_datetime(desk.clock.now()) - timedelta(hours=3.5))
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(nothing(), cron="0 * * * *", catch_up=CatchUp.LAST))
+    be_late(engine, "clock", 3.5 * HOUR)
+    engine.clock.set(to_datetime(engine.clock.now()) - timedelta(hours=3.5))
     for _ in range(3):
-        desk.advance(HOUR)
-    assert ticks(desk.backend) == ["15:00"]
-    desk.advance(HOUR)
-    assert ticks(desk.backend) == ["15:00", "16:00"]
+        engine.advance(HOUR)
+    assert ticks(engine.backend) == ["15:00"]
+    engine.advance(HOUR)
+    assert ticks(engine.backend) == ["15:00", "16:00"]

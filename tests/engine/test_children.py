@@ -10,7 +10,7 @@ from durable import ChildDepthExceeded, ChildWorkflowFailed, Durable, WorkflowSt
 from durable.backends.base import Workflows
 from durable.engine.config import EngineConfig
 from durable.engine.operations import TerminateWorkflow
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import (
     EVERY,
     deep,
@@ -41,32 +41,32 @@ def guardian() -> Durable[str]:
 @pytest.mark.parametrize("restart", [None, True, False])
 def test_result_of_a_child(restart: bool | None) -> None:
     """A parent gets its child's result, also when everything restarts in between; the child is started once."""
-    desk = Desk(*EVERY)
-    desk.start(parent_of_waiter())
-    child = desk.record("w/0")
-    assert (child.parent_key, child.depth) == (desk.record().key, 1)
+    engine = DirectEngine(*EVERY)
+    engine.start(parent_of_waiter())
+    child = engine.record("w/0")
+    assert (child.parent_key, child.depth) == (engine.record().key, 1)
     if restart is not None:
-        desk.restart(*EVERY, clean=restart)
-    desk.send(go, 5, to="w/0")
-    assert desk.result() == 5
-    assert desk.record("w/0").key == child.key
+        engine.restart(*EVERY, clean=restart)
+    engine.send(go, 5, to="w/0")
+    assert engine.result() == 5
+    assert engine.record("w/0").key == child.key
 
 
 def test_child_end_and_parent_wake_up_are_one_commit() -> None:
     """In the commit in which a child ends its parent has learnt of it."""
-    desk = Desk(*EVERY)
-    desk.start(parent(60))
-    desk.clock.advance(60)
-    desk.settle()
-    assert desk.record().finished_at == desk.record("w/0").finished_at
-    assert desk.state.batch.is_empty()
+    engine = DirectEngine(*EVERY)
+    engine.start(parent(60))
+    engine.clock.advance(60)
+    engine.settle()
+    assert engine.record().finished_at == engine.record("w/0").finished_at
+    assert engine.state.batch.is_empty()
 
 
 def test_failure_of_a_child() -> None:
     """A failed child raises ChildWorkflowFailed in its parent, with the original error as its cause."""
-    desk = Desk(*EVERY)
-    desk.start(parent_of_failing())
-    error = desk.error()
+    engine = DirectEngine(*EVERY)
+    engine.start(parent_of_failing())
+    error = engine.error()
     assert isinstance(error, ChildWorkflowFailed)
     assert (error.workflow_id, error.error_type, error.message) == ("w/0", "builtins.LookupError", "nothing there")
     assert isinstance(error.__cause__, LookupError)
@@ -75,29 +75,29 @@ def test_failure_of_a_child() -> None:
 @pytest.mark.parametrize("terminate", [True, False])
 def test_cancellation_of_a_child(terminate: bool) -> None:
     """A cancelled or terminated child raises ChildWorkflowCancelled with the reason in its parent, which goes on."""
-    desk = Desk(*EVERY)
-    desk.start(parent_of_waiter())
-    desk.do(TerminateWorkflow("w/0", "why")) if terminate else desk.cancel("w/0", "why")
-    name, message, _ = desk.result()
+    engine = DirectEngine(*EVERY)
+    engine.start(parent_of_waiter())
+    engine.do(TerminateWorkflow("w/0", "why")) if terminate else engine.cancel("w/0", "why")
+    name, message, _ = engine.result()
     assert name == "ChildWorkflowCancelled"
     assert message == "child workflow 'w/0' was cancelled: why"
 
 
 def test_explicit_id() -> None:
     """A child may have an id of its own, by which it is found."""
-    desk = Desk(*EVERY)
-    desk.start(parent_of_waiter("my child"))
-    desk.send(go, 5, to="my child")
-    assert desk.result() == 5
+    engine = DirectEngine(*EVERY)
+    engine.start(parent_of_waiter("my child"))
+    engine.send(go, 5, to="my child")
+    assert engine.result() == 5
 
 
 def test_explicit_id_that_is_taken() -> None:
     """A child whose id belongs to somebody else is not started: the parent gets WorkflowAlreadyExists."""
-    desk = Desk(*EVERY)
-    desk.start(waiter(), "taken")
-    desk.start(parent_of_waiter("taken"))
-    assert desk.result()[0] == "WorkflowAlreadyExists"
-    assert desk.status("taken") is WorkflowStatus.SUSPENDED
+    engine = DirectEngine(*EVERY)
+    engine.start(waiter(), "taken")
+    engine.start(parent_of_waiter("taken"))
+    assert engine.result()[0] == "WorkflowAlreadyExists"
+    assert engine.status("taken") is WorkflowStatus.SUSPENDED
 
 
 def test_same_id_in_two_branches() -> None:
@@ -111,35 +111,35 @@ def test_same_id_in_two_branches() -> None:
             yield from sleep(1)
             return type(error).__name__
 
-    desk = Desk(twins, *EVERY)
-    desk.start(twins())
-    assert desk.status("twin") is WorkflowStatus.CANCELLED
-    desk.advance(1)
-    assert desk.result() == "WorkflowAlreadyExists"
+    engine = DirectEngine(twins, *EVERY)
+    engine.start(twins())
+    assert engine.status("twin") is WorkflowStatus.CANCELLED
+    engine.advance(1)
+    assert engine.result() == "WorkflowAlreadyExists"
 
 
 def test_depth_limit() -> None:
     """Children may start children down to the limit; one deeper is refused, and the error passes up the chain."""
-    desk = Desk(*EVERY, config=EngineConfig(max_child_depth=5))
-    desk.start(deep(5), "fits")
-    assert desk.result("fits") == 5
-    desk.start(deep(6), "deep")
-    assert isinstance(desk.error("deep/0/0/0/0/0"), ChildDepthExceeded)
-    assert isinstance(desk.error("deep"), ChildWorkflowFailed)
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_child_depth=5))
+    engine.start(deep(5), "fits")
+    assert engine.result("fits") == 5
+    engine.start(deep(6), "deep")
+    assert isinstance(engine.error("deep/0/0/0/0/0"), ChildDepthExceeded)
+    assert isinstance(engine.error("deep"), ChildWorkflowFailed)
 
 
 def test_deep_chain_grows_no_stack() -> None:
     """A hundred generations of children end in one decision without recursion."""
-    desk = Desk(*EVERY, checks=False)
-    desk.start(deep(100))
-    assert desk.result() == 100
-    assert max(len(record.id) for record in [desk.record()]) <= 255
+    engine = DirectEngine(*EVERY, checks=False)
+    engine.start(deep(100))
+    assert engine.result() == 100
+    assert max(len(record.id) for record in [engine.record()]) <= 255
 
 
 def test_bad_call_of_a_child() -> None:
     """A child whose arguments are too large, or whose name is another's, is not started; the parent gets the error."""
 
-    @workflow(name="desk.waiter")
+    @workflow(name="engine.waiter")
     def impostor() -> Durable[None]:
         yield from sleep(1)
 
@@ -159,42 +159,42 @@ def test_bad_call_of_a_child() -> None:
             return type(error).__name__
         return "fine"
 
-    desk = Desk(bad, takes, *EVERY, config=EngineConfig(max_payload_bytes=500))
-    desk.start(bad("large"), "a")
-    desk.start(bad("impostor"), "b")
-    assert (desk.result("a"), desk.result("b")) == ("PayloadTooLarge", "DuplicateWorkflow")
-    assert len(desk.backend.find(Workflows(limit=100))) == 2
+    engine = DirectEngine(bad, takes, *EVERY, config=EngineConfig(max_payload_bytes=500))
+    engine.start(bad("large"), "a")
+    engine.start(bad("impostor"), "b")
+    assert (engine.result("a"), engine.result("b")) == ("PayloadTooLarge", "DuplicateWorkflow")
+    assert len(engine.backend.find(Workflows(limit=100))) == 2
 
 
 @pytest.mark.parametrize("room", [1, 1000])
 def test_losing_child_is_cancelled(room: int) -> None:
     """A child whose branch has lost is cancelled in the same commit, with a reason that names its parent."""
-    desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=room))
-    desk.start(racer())
-    desk.send(other, 1, to="w")
-    assert desk.status("w/0.child.0") is WorkflowStatus.CANCELLED
-    assert desk.record("w/0.child.0").cancel_reason == "workflow 'w' no longer waits for it"
-    desk.advance(60)
-    assert desk.result() == "event"
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
+    engine.start(racer())
+    engine.send(other, 1, to="w")
+    assert engine.status("w/0.child.0") is WorkflowStatus.CANCELLED
+    assert engine.record("w/0.child.0").cancel_reason == "workflow 'w' no longer waits for it"
+    engine.advance(60)
+    assert engine.result() == "event"
 
 
 def test_terminated_parent_cancels_its_child() -> None:
     """The child that a workflow waits for is cancelled when the workflow is terminated."""
-    desk = Desk(*EVERY)
-    desk.start(parent_of_waiter())
-    desk.do(TerminateWorkflow("w"))
-    assert desk.status("w/0") is WorkflowStatus.CANCELLED
-    assert desk.record("w/0").cancel_reason == "parent 'w' has ended"
+    engine = DirectEngine(*EVERY)
+    engine.start(parent_of_waiter())
+    engine.do(TerminateWorkflow("w"))
+    assert engine.status("w/0") is WorkflowStatus.CANCELLED
+    assert engine.record("w/0").cancel_reason == "parent 'w' has ended"
 
 
 def test_cancelled_parent_that_cleans_up_cancels_its_child() -> None:
     """The child of a workflow that is cancelled is cancelled too, while the parent still cleans up."""
-    desk = Desk(*EVERY, guardian)
-    desk.start(guardian())
-    desk.cancel()
-    assert (desk.status(), desk.status("w/0")) == (WorkflowStatus.SUSPENDED, WorkflowStatus.CANCELLED)
-    desk.advance(60)
-    assert desk.status() is WorkflowStatus.CANCELLED
+    engine = DirectEngine(*EVERY, guardian)
+    engine.start(guardian())
+    engine.cancel()
+    assert (engine.status(), engine.status("w/0")) == (WorkflowStatus.SUSPENDED, WorkflowStatus.CANCELLED)
+    engine.advance(60)
+    assert engine.status() is WorkflowStatus.CANCELLED
 
 
 def test_child_that_continues_gives_its_final_result() -> None:
@@ -204,14 +204,14 @@ def test_child_that_continues_gives_its_final_result() -> None:
     def of_rounds() -> Durable[int]:
         return (yield from rounds(3))
 
-    desk = Desk(*EVERY, of_rounds)
-    desk.start(of_rounds())
+    engine = DirectEngine(*EVERY, of_rounds)
+    engine.start(of_rounds())
     for number in (1, 2, 3):
-        assert desk.status() is WorkflowStatus.SUSPENDED
-        desk.send(go, number, to="w/0")
-        desk.settle()
-    assert desk.result() == 6
-    assert len(desk.history()) == 1
+        assert engine.status() is WorkflowStatus.SUSPENDED
+        engine.send(go, number, to="w/0")
+        engine.settle()
+    assert engine.result() == 6
+    assert len(engine.history()) == 1
 
 
 def test_children_of_rounds_have_ids_of_their_own() -> None:
@@ -224,10 +224,10 @@ def test_children_of_rounds_have_ids_of_their_own() -> None:
             return got
         raise in_rounds.continue_as(left - 1)
 
-    desk = Desk(*EVERY, in_rounds)
-    desk.start(in_rounds(2))
-    desk.settle()
-    assert [desk.result(id) for id in ("w/0", "w/1:0", "w/2:0", "w")] == [2, 1, 0, 0]
+    engine = DirectEngine(*EVERY, in_rounds)
+    engine.start(in_rounds(2))
+    engine.settle()
+    assert [engine.result(id) for id in ("w/0", "w/1:0", "w/2:0", "w")] == [2, 1, 0, 0]
 
 
 def test_child_of_an_earlier_round_wakes_nobody() -> None:
@@ -243,14 +243,14 @@ def test_child_of_an_earlier_round_wakes_nobody() -> None:
             raise mixed.continue_as(1)
         return (yield from sleeper(500))
 
-    desk = Desk(*EVERY, mixed)
-    desk.start(mixed())
-    desk.advance(1)
-    desk.finish(desk.activities[0], 1)
-    desk.settle()
-    assert desk.record().round == 1
-    desk.advance(200)
-    assert desk.status() is WorkflowStatus.SUSPENDED
+    engine = DirectEngine(*EVERY, mixed)
+    engine.start(mixed())
+    engine.advance(1)
+    engine.finish(engine.activities[0], 1)
+    engine.settle()
+    assert engine.record().round == 1
+    engine.advance(200)
+    assert engine.status() is WorkflowStatus.SUSPENDED
 
 
 def test_parent_that_ended_before_its_child() -> None:
@@ -268,9 +268,9 @@ def test_parent_that_ended_before_its_child() -> None:
     def hasty() -> Durable[str]:
         return (yield from stubborn_child())
 
-    desk = Desk(stubborn_child, hasty)
-    desk.start(hasty())
-    desk.do(TerminateWorkflow("w"))
-    assert desk.status("w/0") is WorkflowStatus.SUSPENDED
-    desk.advance(60)
-    assert desk.status("w/0") is WorkflowStatus.CANCELLED
+    engine = DirectEngine(stubborn_child, hasty)
+    engine.start(hasty())
+    engine.do(TerminateWorkflow("w"))
+    assert engine.status("w/0") is WorkflowStatus.SUSPENDED
+    engine.advance(60)
+    assert engine.status("w/0") is WorkflowStatus.CANCELLED

@@ -25,7 +25,7 @@ from durable.engine.operations import ResumeWorkflow, StopActivity, TerminateWor
 from durable.errors import InvariantViolated, StorageUnavailable
 from durable.model.records import HistoryEntry, WorkflowRecord
 from durable.testing.faults import FaultyBackend
-from tests.engine.desk import Desk, call_of, event_of, refusal
+from tests.engine.direct import DirectEngine, call_of, event_of, refusal
 from tests.engine.flows import EVERY, go, parent_of_waiter, racer, sleeper, waiter, worker
 
 
@@ -53,65 +53,65 @@ def spawner() -> Durable[int]:
     return (yield from handle.result())
 
 
-def _desk(backend: MemoryBackend) -> Desk:
-    return Desk(*EVERY, make=lambda: backend, checks=False)
+def _engine(backend: MemoryBackend) -> DirectEngine:
+    return DirectEngine(*EVERY, make=lambda: backend, checks=False)
 
 
-def _damage(desk: Desk, backend: Damaged, id: str) -> None:
+def _damage(engine: DirectEngine, backend: Damaged, id: str) -> None:
     """Spoil a row, and forget what memory knows of it."""
-    desk.restart(*EVERY, recover=False)
+    engine.restart(*EVERY, recover=False)
     backend.bad_id = id
 
 
 def test_event_passes_by_a_damaged_waiter() -> None:
     """An untargeted event goes to the next one when the row of the one that has waited longest is damaged."""
     backend = Damaged()
-    desk = _desk(backend)
-    desk.start(waiter(), "bad")
-    desk.start(waiter(), "good")
-    _damage(desk, backend, "bad")
-    assert desk.send(go, 5) == Delivered(("good",))
-    assert desk.result("good") == 5
+    engine = _engine(backend)
+    engine.start(waiter(), "bad")
+    engine.start(waiter(), "good")
+    _damage(engine, backend, "bad")
+    assert engine.send(go, 5) == Delivered(("good",))
+    assert engine.result("good") == 5
 
 
 def test_parent_of_a_damaged_child_is_parked() -> None:
     """A workflow whose child cannot be read waits for it to be mended, with that as the reason, and goes on then."""
     backend = Damaged()
-    desk = _desk(backend)
-    desk.start(parent_of_waiter())
-    _damage(desk, backend, "w/0")
-    desk.do(ops.ResumeWorkflow(desk.record().key))
-    assert desk.record().park_reason is ParkReason.UNREADABLE
-    assert "w/0" in (desk.record().park_detail or "")
+    engine = _engine(backend)
+    engine.start(parent_of_waiter())
+    _damage(engine, backend, "w/0")
+    engine.do(ops.ResumeWorkflow(engine.record().key))
+    assert engine.record().park_reason is ParkReason.UNREADABLE
+    assert "w/0" in (engine.record().park_detail or "")
     backend.bad_id = ""
-    desk.restart(*EVERY)
-    desk.send(go, 7, to="w/0")
-    assert desk.status() is WorkflowStatus.SUCCEEDED
+    engine.restart(*EVERY)
+    engine.send(go, 7, to="w/0")
+    assert engine.status() is WorkflowStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize("end", [ops.CancelWorkflow("w"), ops.TerminateWorkflow("w")])
 def test_parent_ends_although_its_child_is_damaged(end: ops.Operation[bool]) -> None:
     """A child that cannot be read is not cancelled, and its parent ends all the same."""
     backend = Damaged()
-    desk = _desk(backend)
-    desk.start(parent_of_waiter())
-    desk.state.unload(2)
+    engine = _engine(backend)
+    engine.start(parent_of_waiter())
+    engine.state.unload(2)
     backend.bad_id = "w/0"
-    assert desk.do(end) is True
-    assert desk.status() is WorkflowStatus.CANCELLED
+    assert engine.do(end) is True
+    assert engine.status() is WorkflowStatus.CANCELLED
 
 
 def test_purge_keeps_the_child_of_a_damaged_parent() -> None:
     """A purge passes by the child of a parent that cannot be read, and takes the others."""
     backend = Damaged()
-    desk = _desk(backend)
-    desk.start(parent_of_waiter())
-    desk.start(waiter(), "other")
-    _damage(desk, backend, "w")
+    engine = _engine(backend)
+    engine.start(parent_of_waiter())
+    engine.start(waiter(), "other")
+    _damage(engine, backend, "w")
     for id in ("w/0", "other"):
-        desk.send(go, 1, to=id)
-    assert desk.do(ops.PurgeWorkflows(desk.clock.now() + 1)) == 1
-    assert desk.status("w/0") is WorkflowStatus.SUCCEEDED
+        engine.send(go, 1, to=id)
+    assert engine.do(ops.PurgeWorkflows(engine.clock.now() + 1)) == 1
+    assert engine.status("w/0") is WorkflowStatus.SUCCEEDED
     assert backend.workflow("other") is None
 
 
@@ -128,47 +128,47 @@ def _no_answer(store: MemoryStore) -> None:
 def test_damaged_texts_of_our_own_stop_nobody(damage: Callable[[MemoryStore], None]) -> None:
     """The place of a parent and the answer to an event id are read with care: one is no place, the other refused."""
     store = MemoryStore()
-    desk = Desk(*EVERY, make=lambda: MemoryBackend(store), checks=False)
-    desk.start(parent_of_waiter())
-    desk.send(go, 1, key="k", event_id="first", to="w/0")
-    desk.restart(*EVERY, recover=False)
+    engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store), checks=False)
+    engine.start(parent_of_waiter())
+    engine.send(go, 1, key="k", event_id="first", to="w/0")
+    engine.restart(*EVERY, recover=False)
     damage(store)
-    (reply,) = desk.batch(event_of(go, 1, key="k", event_id="first", to="w/0"))
+    (reply,) = engine.batch(event_of(go, 1, key="k", event_id="first", to="w/0"))
     if damage is _no_answer:
         assert refusal(reply)[0] is CodecError
-    desk.send(go, 7, to="w/0")
-    assert desk.status("w/0") is WorkflowStatus.SUCCEEDED
+    engine.send(go, 7, to="w/0")
+    assert engine.status("w/0") is WorkflowStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize("ends", [ops.CancelWorkflow("w"), None])
 def test_parent_of_a_damaged_spawned_child(ends: ops.Operation[bool] | None) -> None:
     """A workflow that asks for a spawned child which cannot be read is parked until it can, or ends without it."""
     backend = Damaged()
-    desk = Desk(*EVERY, spawner, make=lambda: backend, checks=False)
-    desk.start(spawner())
-    desk.restart(*EVERY, spawner, recover=False)
+    engine = DirectEngine(*EVERY, spawner, make=lambda: backend, checks=False)
+    engine.start(spawner())
+    engine.restart(*EVERY, spawner, recover=False)
     backend.bad_id = "w/0"
-    desk.do(ops.ResumeWorkflow(desk.record().key))
-    assert desk.record().park_reason is ParkReason.UNREADABLE
-    assert "w/0" in (desk.record().park_detail or "")
+    engine.do(ops.ResumeWorkflow(engine.record().key))
+    assert engine.record().park_reason is ParkReason.UNREADABLE
+    assert "w/0" in (engine.record().park_detail or "")
     if ends is not None:
-        assert desk.do(ends) is True
+        assert engine.do(ends) is True
         return
     backend.bad_id = ""
-    desk.restart(*EVERY, spawner)
-    desk.send(go, 7, to="w/0")
-    assert desk.result() == 7
+    engine.restart(*EVERY, spawner)
+    engine.send(go, 7, to="w/0")
+    assert engine.result() == 7
 
 
 def test_start_under_the_id_of_damaged_arguments() -> None:
     """The call that started a workflow still finds it when its stored arguments are damaged; any other is refused."""
     store = MemoryStore()
-    desk = Desk(*EVERY, make=lambda: MemoryBackend(store), checks=False)
-    key = desk.start(sleeper(60)).key
-    desk.restart(*EVERY, recover=False)
+    engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store), checks=False)
+    key = engine.start(sleeper(60)).key
+    engine.restart(*EVERY, recover=False)
     store.workflows[key] = attrs.evolve(store.workflows[key], input="{")
-    assert desk.start(sleeper(60)).key == key
-    (reply,) = desk.batch(call_of(sleeper(61), "w"))
+    assert engine.start(sleeper(60)).key == key
+    (reply,) = engine.batch(call_of(sleeper(61), "w"))
     assert refusal(reply)[0] is WorkflowAlreadyExists
 
 
@@ -176,15 +176,15 @@ def test_answer_to_a_body_that_cannot_be_rebuilt() -> None:
     """An answer to a workflow with a damaged row parks the workflow and is not recorded."""
     store = MemoryStore()
     config = EngineConfig(max_loaded_workflows=1)
-    desk = Desk(*EVERY, make=lambda: MemoryBackend(store), config=config)
-    desk.start(worker())
-    desk.start(sleeper(), "elsewhere")
-    record = desk.record()
+    engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store), config=config)
+    engine.start(worker())
+    engine.start(sleeper(), "elsewhere")
+    record = engine.record()
     store.workflows[record.key] = attrs.evolve(record, input="{")
-    desk.finish(desk.activities[0], 1)
-    assert desk.record().park_reason is ParkReason.UNREADABLE
-    assert desk.history() == []
-    assert [type(effect) for effect in desk.effects][-1] is StopActivity
+    engine.finish(engine.activities[0], 1)
+    assert engine.record().park_reason is ParkReason.UNREADABLE
+    assert engine.history() == []
+    assert [type(effect) for effect in engine.effects][-1] is StopActivity
 
 
 class Broken(FaultyBackend):
@@ -197,58 +197,58 @@ class Broken(FaultyBackend):
 def test_bug_of_ours_while_a_body_is_rebuilt() -> None:
     """A broken invariant is not treated as bad data of one workflow: it is raised."""
     store = MemoryStore()
-    desk = Desk(*EVERY, make=lambda: MemoryBackend(store))
-    desk.start(sleeper())
-    desk.make = lambda: Broken(MemoryBackend(store))
-    desk.checks = False
-    desk.restart(*EVERY, recover=False)
+    engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store))
+    engine.start(sleeper())
+    engine.make = lambda: Broken(MemoryBackend(store))
+    engine.checks = False
+    engine.restart(*EVERY, recover=False)
     with pytest.raises(InvariantViolated):
-        desk.do(ResumeWorkflow(desk.record().key))
+        engine.do(ResumeWorkflow(engine.record().key))
 
 
 def test_ended_workflow_cannot_change() -> None:
     """A record that has ended cannot be changed: that would be our bug."""
-    desk = Desk(*EVERY)
-    desk.start(sleeper())
-    desk.do(TerminateWorkflow("w"))
-    ended = desk.record()
+    engine = DirectEngine(*EVERY)
+    engine.start(sleeper())
+    engine.do(TerminateWorkflow("w"))
+    ended = engine.record()
     with pytest.raises(InvariantViolated):
-        desk.state.workflows.count_crashes(ended, 1)
+        engine.state.workflows.count_crashes(ended, 1)
 
 
 def test_failed_read_does_not_park() -> None:
     """A read that fails while a workflow is loaded stops the engine; it does not park a healthy workflow."""
     store = MemoryStore()
     faulty = FaultyBackend(MemoryBackend(store))
-    desk = Desk(*EVERY, make=lambda: faulty, checks=False)
-    desk.start(worker())
-    desk.restart(*EVERY, recover=False)
-    key = desk.record().key
+    engine = DirectEngine(*EVERY, make=lambda: faulty, checks=False)
+    engine.start(worker())
+    engine.restart(*EVERY, recover=False)
+    key = engine.record().key
     faulty.fail_calls = {faulty.calls + 2}
     with pytest.raises(StorageUnavailable):
-        desk.do(ops.ResumeWorkflow(key))
+        engine.do(ops.ResumeWorkflow(key))
 
 
 def test_unreadable_child_error_parks_the_parent() -> None:
     """A child whose stored error cannot be read parks its parent, which would otherwise hang without a reason."""
     store = MemoryStore()
-    desk = Desk(*EVERY, make=lambda: MemoryBackend(store), checks=False)
-    desk.start(racer())
-    desk.start(waiter(), "z")
-    child = desk.record("w/0.child.0")
+    engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store), checks=False)
+    engine.start(racer())
+    engine.start(waiter(), "z")
+    child = engine.record("w/0.child.0")
     spoilt = attrs.evolve(child, status=WorkflowStatus.FAILED, error="{", finished_at=1)
     store.workflows[child.key] = spoilt
-    desk.restart(*EVERY)
-    desk.batch(ops.ResumeWorkflow(desk.record().key))
-    assert desk.status() is WorkflowStatus.PARKED
+    engine.restart(*EVERY)
+    engine.batch(ops.ResumeWorkflow(engine.record().key))
+    assert engine.status() is WorkflowStatus.PARKED
 
 
 def test_child_ends_although_its_parents_row_is_damaged() -> None:
     """A parent that cannot be read is not woken, and its child ends all the same."""
     backend = Damaged()
-    desk = Desk(*EVERY, make=lambda: backend, checks=False)
-    parent = desk.start(parent_of_waiter())
-    desk.state.unload(parent.key)
+    engine = DirectEngine(*EVERY, make=lambda: backend, checks=False)
+    parent = engine.start(parent_of_waiter())
+    engine.state.unload(parent.key)
     backend.bad_id = parent.id
-    desk.send(go, 7, to="w/0")
-    assert desk.status("w/0") is WorkflowStatus.SUCCEEDED
+    engine.send(go, 7, to="w/0")
+    assert engine.status("w/0") is WorkflowStatus.SUCCEEDED

@@ -9,7 +9,7 @@ import pytest
 from durable import Durable, Event, WorkflowStatus, first_success, gather, race, settle, sleep, workflow
 from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from durable.runner.definitions import WorkflowDef
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, go, other, work
 
 
@@ -58,27 +58,27 @@ KINDS = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_pending_event_beats_a_timer_that_is_due(kind: str, to: str | None) -> None:
     """An event that lies there wins over a timer that is due at once, and a body that is rebuilt remembers it."""
-    desk = Desk(branches)
+    engine = DirectEngine(branches)
     for number in range(2):
-        desk.send(go, number, to=to, allow_unstarted=True)
-    desk.start(branches(kind))
-    desk.restart(branches)
-    desk.advance(3600)
-    assert desk.result() == "event"
-    assert desk.activities == []
+        engine.send(go, number, to=to, allow_unstarted=True)
+    engine.start(branches(kind))
+    engine.restart(branches)
+    engine.advance(3600)
+    assert engine.result() == "event"
+    assert engine.activities == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_due_timer_wins_where_nothing_is_pending(kind: str) -> None:
     """Without an event the timer wins at the same instant, branches behind it never begin, and a rebuild agrees."""
-    desk = Desk(branches)
-    desk.start(branches(kind))
-    desk.settle()
-    assert desk.waits() == []
-    assert desk.send(go, 7, to="w") is not None
-    desk.restart(branches)
-    desk.advance(3600)
-    assert (desk.result(), desk.activities) == ("timer", [])
+    engine = DirectEngine(branches)
+    engine.start(branches(kind))
+    engine.settle()
+    assert engine.waits() == []
+    assert engine.send(go, 7, to="w") is not None
+    engine.restart(branches)
+    engine.advance(3600)
+    assert (engine.result(), engine.activities) == ("timer", [])
 
 
 def test_due_timer_alone_records_nothing() -> None:
@@ -91,45 +91,45 @@ def test_due_timer_alone_records_nothing() -> None:
         won = yield from race(sleep(60), sleep(0), work(1))
         return won.key
 
-    desk = Desk(alone)
-    desk.start(alone())
-    desk.settle()
-    assert desk.result() == 1
-    assert [entry.position for entry in desk.history()] == ["1.1.0.1.0"]
+    engine = DirectEngine(alone)
+    engine.start(alone())
+    engine.settle()
+    assert engine.result() == 1
+    assert [entry.position for entry in engine.history()] == ["1.1.0.1.0"]
 
 
-def _history_of(definition: WorkflowDef[Any, Any], *entries: HistoryEntry) -> Desk:
+def _history_of(definition: WorkflowDef[Any, Any], *entries: HistoryEntry) -> DirectEngine:
     """A workflow as an older durable has stored it: the timer won, and nothing was recorded of the race."""
-    desk = Desk(definition)
-    record = desk.start(definition("event first"), delay=10)
-    batch = desk.state.batch
+    engine = DirectEngine(definition)
+    record = engine.start(definition("event first"), delay=10)
+    batch = engine.state.batch
     batch.workflows_changed[record.key] = record.with_status(
-        WorkflowStatus.SUSPENDED, wake_at=desk.clock.now() + 3_610_000_000
+        WorkflowStatus.SUSPENDED, wake_at=engine.clock.now() + 3_610_000_000
     )
     for entry in entries:
         batch.history.add(record.key, entry)
-    desk.checks = False
-    desk.restart(definition)
-    desk.checks = True
-    return desk
+    engine.checks = False
+    engine.restart(definition)
+    engine.checks = True
+    return engine
 
 
 @pytest.mark.parametrize("is_over", [True, False])
 def test_old_history_keeps_its_winner(is_over: bool) -> None:
     """Where an older durable let the timer win over a pending event it has still won, whatever is recorded since."""
     entry = HistoryEntry(1, "1", EntryKind.TIMER, "timer", EntryStatus.OK, "null", 0)
-    desk = _history_of(branches, *([entry] if is_over else []))
-    desk.send(go, 7, to="w")
-    desk.advance(3610)
-    assert desk.result() == "timer"
+    engine = _history_of(branches, *([entry] if is_over else []))
+    engine.send(go, 7, to="w")
+    engine.advance(3610)
+    assert engine.result() == "timer"
 
 
 def test_cancel_of_a_race_with_a_due_timer() -> None:
     """A workflow that is cancelled before its due timer has fired ends, though branches never began."""
-    desk = Desk(branches, *EVERY)
-    desk.start(branches("with work"))
-    desk.cancel()
-    assert desk.status() is WorkflowStatus.CANCELLED
+    engine = DirectEngine(branches, *EVERY)
+    engine.start(branches("with work"))
+    engine.cancel()
+    assert engine.status() is WorkflowStatus.CANCELLED
 
 
 def test_event_behind_a_timer_is_taken_once_only() -> None:
@@ -140,8 +140,8 @@ def test_event_behind_a_timer_is_taken_once_only() -> None:
         won = yield from race(timer=sleep(0), event=Event[int]("go").wait())
         return [won.key, (yield from go.wait())]
 
-    desk = Desk(twice)
-    desk.start(twice())
-    desk.settle()
-    desk.send(go, 3)
-    assert desk.result() == ["timer", 3]
+    engine = DirectEngine(twice)
+    engine.start(twice())
+    engine.settle()
+    engine.send(go, 3)
+    assert engine.result() == ["timer", 3]

@@ -18,7 +18,7 @@ from durable import (
 from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.operations import SendEvent, SweepEvents
-from tests.engine.desk import Desk, call_of, event_of, refusal
+from tests.engine.direct import DirectEngine, call_of, event_of, refusal
 from tests.engine.flows import EVERY, collector, go, late_waiter, news, other, reader, sleeper, steady, waiter
 
 short = Event[int]("go", expire_after=10)
@@ -29,138 +29,138 @@ DAY = 86400
 @pytest.mark.parametrize("restart", [True, False])
 def test_expired_event_is_not_delivered(to: str | None, restart: bool) -> None:
     """An event older than its expiry is not given to a wait that begins, neither live nor after a restart."""
-    desk = Desk(*EVERY)
-    desk.start(late_waiter())
-    desk.send(short, 1, to=to)
-    desk.clock.advance(10)
+    engine = DirectEngine(*EVERY)
+    engine.start(late_waiter())
+    engine.send(short, 1, to=to)
+    engine.clock.advance(10)
     if restart:
-        desk.restart(*EVERY)
-    desk.finish(desk.activities[0], 1)
-    assert desk.status() is WorkflowStatus.SUSPENDED
-    assert desk.pending("go") == 0
+        engine.restart(*EVERY)
+    engine.finish(engine.activities[0], 1)
+    assert engine.status() is WorkflowStatus.SUSPENDED
+    assert engine.pending("go") == 0
 
 
 @pytest.mark.parametrize("to", ["w", None])
 def test_event_is_delivered_until_it_expires(to: str | None) -> None:
     """Just before its expiry an event is delivered."""
-    desk = Desk(*EVERY)
-    desk.start(steady())
-    desk.send(short, 7, to=to)
-    desk.clock.advance(9.999999)
-    desk.finish(desk.activities[0], 1)
-    desk.advance(1000)
-    assert desk.result() == 7
+    engine = DirectEngine(*EVERY)
+    engine.start(steady())
+    engine.send(short, 7, to=to)
+    engine.clock.advance(9.999999)
+    engine.finish(engine.activities[0], 1)
+    engine.advance(1000)
+    assert engine.result() == 7
 
 
 def test_expired_event_does_not_hide_the_next() -> None:
     """A wait that passes over an expired event takes the one behind it."""
-    desk = Desk(*EVERY)
-    desk.send(short, 1)
-    desk.send(go, 2)
-    desk.clock.advance(10)
-    desk.start(waiter())
-    assert desk.result() == 2
-    assert desk.pending("go") == 0
+    engine = DirectEngine(*EVERY)
+    engine.send(short, 1)
+    engine.send(go, 2)
+    engine.clock.advance(10)
+    engine.start(waiter())
+    assert engine.result() == 2
+    assert engine.pending("go") == 0
 
 
 def test_sweep_removes_what_is_too_old() -> None:
     """The sweep removes untargeted events past their retention and expired ones; it leaves mailboxes alone."""
-    desk = Desk(*EVERY)
-    desk.start(sleeper(100 * DAY))
-    desk.send(go, 1)
-    desk.send(news, 2)
-    desk.send(go, 3, to="w")
-    desk.send(short, 4, to="w")
-    desk.send(other, 5, to="nobody yet", allow_unstarted=True)
-    desk.clock.advance(8 * DAY)
-    desk.send(go, 6)
-    assert desk.do(SweepEvents()) == 4
-    assert [desk.pending(name) for name in ("go", "news", "other")] == [2, 0, 0]
-    assert desk.do(SweepEvents()) == 0
+    engine = DirectEngine(*EVERY)
+    engine.start(sleeper(100 * DAY))
+    engine.send(go, 1)
+    engine.send(news, 2)
+    engine.send(go, 3, to="w")
+    engine.send(short, 4, to="w")
+    engine.send(other, 5, to="nobody yet", allow_unstarted=True)
+    engine.clock.advance(8 * DAY)
+    engine.send(go, 6)
+    assert engine.do(SweepEvents()) == 4
+    assert [engine.pending(name) for name in ("go", "news", "other")] == [2, 0, 0]
+    assert engine.do(SweepEvents()) == 0
 
 
 def test_sweep_is_bounded() -> None:
     """A sweep removes no more than it is told to; what is left goes in batches of their own."""
-    desk = Desk(*EVERY)
+    engine = DirectEngine(*EVERY)
     for number in range(5):
-        desk.send(go, number)
-    desk.clock.advance(8 * DAY)
-    assert desk.do(SweepEvents(limit=2)) == 2
-    assert desk.pending("go") == 3
-    desk.settle()
-    assert desk.pending("go") == 0
+        engine.send(go, number)
+    engine.clock.advance(8 * DAY)
+    assert engine.do(SweepEvents(limit=2)) == 2
+    assert engine.pending("go") == 3
+    engine.settle()
+    assert engine.pending("go") == 0
 
 
 def test_sweep_and_taker_in_one_batch() -> None:
     """An old event that is taken in the batch of the sweep is counted once."""
-    desk = Desk(*EVERY)
-    desk.send(go, 1)
-    desk.send(go, 2)
-    desk.clock.advance(8 * DAY)
-    desk.batch(call_of(waiter(), "w"), SweepEvents())
-    assert desk.result() == 1
-    assert desk.pending("go") == 0
+    engine = DirectEngine(*EVERY)
+    engine.send(go, 1)
+    engine.send(go, 2)
+    engine.clock.advance(8 * DAY)
+    engine.batch(call_of(waiter(), "w"), SweepEvents())
+    assert engine.result() == 1
+    assert engine.pending("go") == 0
 
 
 def test_retention_of_senders_ids() -> None:
     """A sender's event id is remembered for the retention; after that the same id is a new event."""
-    desk = Desk(*EVERY, config=EngineConfig(event_retention=100))
-    desk.send(go, 1, event_id="x")
-    desk.clock.advance(100)
-    assert desk.do(SweepEvents()) == 0
-    desk.clock.advance(1)
-    replies = desk.batch(SweepEvents(), event_of(go, 1, event_id="x"))
+    engine = DirectEngine(*EVERY, config=EngineConfig(event_retention=100))
+    engine.send(go, 1, event_id="x")
+    engine.clock.advance(100)
+    assert engine.do(SweepEvents()) == 0
+    engine.clock.advance(1)
+    replies = engine.batch(SweepEvents(), event_of(go, 1, event_id="x"))
     assert replies == [2, Queued()]
-    assert desk.pending("go") == 1
+    assert engine.pending("go") == 1
 
 
 def test_room_per_name() -> None:
     """Beyond the limit the sender is refused and nothing is dropped; other names have room, as has a taken place."""
-    desk = Desk(*EVERY, config=EngineConfig(max_pending_events=2))
-    desk.send(go, 1)
-    desk.send(go, 2, key="k")
-    assert refusal(desk.batch(event_of(go, 3))[0]) == (PendingEventsFull, "go", 2, None)
-    assert desk.send(other, 1) == Queued()
-    desk.start(waiter(), "taker")
-    assert desk.send(go, 4) == Queued()
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_pending_events=2))
+    engine.send(go, 1)
+    engine.send(go, 2, key="k")
+    assert refusal(engine.batch(event_of(go, 3))[0]) == (PendingEventsFull, "go", 2, None)
+    assert engine.send(other, 1) == Queued()
+    engine.start(waiter(), "taker")
+    assert engine.send(go, 4) == Queued()
 
 
 def test_full_queue_still_delivers() -> None:
     """An event that somebody waits for needs no room."""
-    desk = Desk(*EVERY, config=EngineConfig(max_pending_events=1))
-    desk.send(go, 1, key="elsewhere")
-    desk.start(waiter())
-    assert desk.send(go, 2) == Delivered(("w",))
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_pending_events=1))
+    engine.send(go, 1, key="elsewhere")
+    engine.start(waiter())
+    assert engine.send(go, 2) == Delivered(("w",))
 
 
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("to", ["w", None])
 def test_same_event_id_gets_the_first_answer(together: bool, to: str | None) -> None:
     """The same event sent twice under one id is one event, and both senders get the same answer."""
-    desk = Desk(*EVERY)
-    desk.start(waiter(), "w")
-    desk.start(waiter(), "v")
+    engine = DirectEngine(*EVERY)
+    engine.start(waiter(), "w")
+    engine.start(waiter(), "v")
     send = event_of(go, 1, to=to, event_id="x")
-    assert desk.two(send, send, together=together) == [Delivered(("w",)), Delivered(("w",))]
-    desk.restart(*EVERY)
-    assert desk.do(send) == Delivered(("w",))
-    assert desk.status("v") is WorkflowStatus.SUSPENDED
+    assert engine.two(send, send, together=together) == [Delivered(("w",)), Delivered(("w",))]
+    engine.restart(*EVERY)
+    assert engine.do(send) == Delivered(("w",))
+    assert engine.status("v") is WorkflowStatus.SUSPENDED
 
 
 def test_same_event_id_of_a_queued_event() -> None:
     """A queued event sent again under its id is still queued once."""
-    desk = Desk(*EVERY)
-    assert [desk.send(go, 1, event_id="x"), desk.send(go, 1, event_id="x")] == [Queued(), Queued()]
-    assert desk.pending("go") == 1
+    engine = DirectEngine(*EVERY)
+    assert [engine.send(go, 1, event_id="x"), engine.send(go, 1, event_id="x")] == [Queued(), Queued()]
+    assert engine.pending("go") == 1
 
 
 def test_same_event_id_of_a_broadcast() -> None:
     """The first answer of a broadcast names all who got it, in order."""
-    desk = Desk(*EVERY)
-    desk.start(reader(), "a")
-    desk.start(reader(), "b")
-    assert desk.send(news, 1, event_id="x") == Delivered(("a", "b"))
-    assert desk.send(news, 1, event_id="x") == Delivered(("a", "b"))
+    engine = DirectEngine(*EVERY)
+    engine.start(reader(), "a")
+    engine.start(reader(), "b")
+    assert engine.send(news, 1, event_id="x") == Delivered(("a", "b"))
+    assert engine.send(news, 1, event_id="x") == Delivered(("a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -174,21 +174,21 @@ def test_same_event_id_of_a_broadcast() -> None:
 )
 def test_same_event_id_for_another_event(other_send: SendEvent) -> None:
     """Another payload, name, key or target under a used id is refused, and nothing is stored."""
-    desk = Desk(*EVERY)
-    desk.start(sleeper())
-    desk.send(go, 1, event_id="x")
-    assert refusal(desk.batch(other_send)[0]) == (EventConflict, "x")
-    assert (desk.pending("go"), desk.pending("other")) == (1, 0)
+    engine = DirectEngine(*EVERY)
+    engine.start(sleeper())
+    engine.send(go, 1, event_id="x")
+    assert refusal(engine.batch(other_send)[0]) == (EventConflict, "x")
+    assert (engine.pending("go"), engine.pending("other")) == (1, 0)
 
 
 def test_refused_event_does_not_use_up_its_id() -> None:
     """An event id whose event was refused can be used again."""
-    desk = Desk(*EVERY)
-    desk.start(waiter())
-    desk.cancel()
+    engine = DirectEngine(*EVERY)
+    engine.start(waiter())
+    engine.cancel()
     send = event_of(go, 1, to="w", event_id="x")
-    assert [refusal(desk.batch(send)[0])[0] for _ in range(2)] == [WorkflowTerminated, WorkflowTerminated]
-    assert desk.send(go, 2, event_id="x") == Queued()
+    assert [refusal(engine.batch(send)[0])[0] for _ in range(2)] == [WorkflowTerminated, WorkflowTerminated]
+    assert engine.send(go, 2, event_id="x") == Queued()
 
 
 @pytest.mark.parametrize("is_broadcast", [True, False])
@@ -206,32 +206,32 @@ def test_event_without_any_time_is_for_those_who_wait_now(by_body: bool, to: str
     def flashing() -> Durable[None]:
         yield from flash.send(7, to=to)
 
-    desk = Desk(flashed, flashing, checks=False)
-    desk.start(flashed())
-    desk.start(flashing(), "sender") if by_body else desk.send(flash, 7, to=to)
-    assert desk.result() == 7
+    engine = DirectEngine(flashed, flashing, checks=False)
+    engine.start(flashed())
+    engine.start(flashing(), "sender") if by_body else engine.send(flash, 7, to=to)
+    assert engine.result() == 7
     if to is None:
-        desk.start(flashing(), "again") if by_body else desk.send(flash, 8)
-        desk.start(flashed(), "late")
-        desk.advance(1)
-        assert desk.result("late") == -1
+        engine.start(flashing(), "again") if by_body else engine.send(flash, 8)
+        engine.start(flashed(), "late")
+        engine.advance(1)
+        assert engine.result("late") == -1
 
 
 def test_sweep_leaves_adopted_mail_alone() -> None:
     """A sweep in the batch in which old mail is adopted neither takes it away nor miscounts what is pending."""
-    desk = Desk(*EVERY)
-    desk.send(go, 1, to="w", allow_unstarted=True)
-    desk.send(go, 2, to="later", allow_unstarted=True)
-    desk.clock.advance(8 * 86400)
-    desk.send(go, 3, to="fresh", allow_unstarted=True)
-    desk.batch(call_of(sleeper(), "w"), ops.SweepEvents())
-    desk.start(collector(1), "fresh")
-    assert desk.result("fresh") == [3]
+    engine = DirectEngine(*EVERY)
+    engine.send(go, 1, to="w", allow_unstarted=True)
+    engine.send(go, 2, to="later", allow_unstarted=True)
+    engine.clock.advance(8 * 86400)
+    engine.send(go, 3, to="fresh", allow_unstarted=True)
+    engine.batch(call_of(sleeper(), "w"), ops.SweepEvents())
+    engine.start(collector(1), "fresh")
+    assert engine.result("fresh") == [3]
 
 
 def test_newline_in_an_id_is_part_of_the_first_answer() -> None:
     """The first answer of an event id comes back the same, also for an id with a line break."""
-    desk = Desk(*EVERY)
-    desk.start(waiter(), "a\nb")
-    first = desk.send(go, 1, to="a\nb", event_id="x")
-    assert desk.send(go, 1, to="a\nb", event_id="x") == first
+    engine = DirectEngine(*EVERY)
+    engine.start(waiter(), "a\nb")
+    first = engine.send(go, 1, to="a\nb", event_id="x")
+    assert engine.send(go, 1, to="a\nb", event_id="x") == first

@@ -19,7 +19,7 @@ from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.operations import Queued, SendEvent
 from durable.runner.definitions import WorkflowDef
-from tests.engine.desk import Desk, refusal
+from tests.engine.direct import DirectEngine, refusal
 from tests.engine.flows import EVERY, sleeper, waiter
 
 
@@ -29,18 +29,18 @@ class Opaque:
 
 def test_type_of_a_waiter_that_is_not_in_memory_is_unknown() -> None:
     """An event of another type is accepted while its waiter is not in memory, and becomes a dead letter once it is."""
-    desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=1))
-    desk.start(waiter())
-    desk.start(sleeper(), "elsewhere")
-    desk.do(SendEvent(name="go", payload='"text"', payload_type=str))
-    assert [letter.reason for letter in desk.letters()] == [DeadLetterReason.UNREADABLE]
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=1))
+    engine.start(waiter())
+    engine.start(sleeper(), "elsewhere")
+    engine.do(SendEvent(name="go", payload='"text"', payload_type=str))
+    assert [letter.reason for letter in engine.letters()] == [DeadLetterReason.UNREADABLE]
 
 
 def test_refused_types_are_shown_in_words() -> None:
     """A type that is not a class, and a class in a module, are shown in full."""
-    desk = Desk(*EVERY)
-    desk.start(waiter())
-    replies = desk.batch(
+    engine = DirectEngine(*EVERY)
+    engine.start(waiter())
+    replies = engine.batch(
         SendEvent(name="go", payload="[1]", payload_type=list[int]),
         SendEvent(name="go", payload="[1]", payload_type=ParkReason),
     )
@@ -56,23 +56,23 @@ def test_wait_for_a_type_that_cannot_be_stored_parks() -> None:
     def unstorable() -> Durable[Opaque]:
         return (yield from Event[Opaque]("unstorable").wait())
 
-    desk = Desk(unstorable)
-    desk.do(SendEvent(name="unstorable", payload="1"))
-    desk.start(unstorable())
-    assert (desk.status(), desk.pending("unstorable"), desk.letters()) == (WorkflowStatus.PARKED, 1, [])
+    engine = DirectEngine(unstorable)
+    engine.do(SendEvent(name="unstorable", payload="1"))
+    engine.start(unstorable())
+    assert (engine.status(), engine.pending("unstorable"), engine.letters()) == (WorkflowStatus.PARKED, 1, [])
 
 
 def test_moved_mail_that_cannot_be_read_is_a_letter() -> None:
     """Mail that lost its target and that no waiter can read becomes a dead letter."""
-    desk = Desk(*EVERY, config=EngineConfig(dead_letter_policy=DeadLetterPolicy.MOVE_TO_BROADCAST))
-    desk.start(waiter(), "taker")
-    desk.start(sleeper())
-    desk.do(SendEvent(name="go", payload='"text"', to="w"))
-    desk.advance(60)
-    assert [(letter.workflow_id, letter.reason) for letter in desk.letters()] == [
+    engine = DirectEngine(*EVERY, config=EngineConfig(dead_letter_policy=DeadLetterPolicy.MOVE_TO_BROADCAST))
+    engine.start(waiter(), "taker")
+    engine.start(sleeper())
+    engine.do(SendEvent(name="go", payload='"text"', to="w"))
+    engine.advance(60)
+    assert [(letter.workflow_id, letter.reason) for letter in engine.letters()] == [
         ("taker", DeadLetterReason.UNREADABLE)
     ]
-    assert (desk.status("taker"), desk.pending("go")) == (WorkflowStatus.SUSPENDED, 0)
+    assert (engine.status("taker"), engine.pending("go")) == (WorkflowStatus.SUSPENDED, 0)
 
 
 def _typed(kind: type) -> WorkflowDef[..., object]:
@@ -95,17 +95,17 @@ def test_result_of_a_child_that_cannot_be_read_parks_its_parent() -> None:
     def parent() -> Durable[object]:
         return (yield from children[-1]())
 
-    desk = Desk(parent, texts)
-    desk.start(parent())
-    desk.restart(texts)
-    desk.do(SendEvent(name="event-types.typed", payload='"text"', to="w/0"))
-    assert desk.record().park_reason is ParkReason.UNKNOWN_CODE
+    engine = DirectEngine(parent, texts)
+    engine.start(parent())
+    engine.restart(texts)
+    engine.do(SendEvent(name="event-types.typed", payload='"text"', to="w/0"))
+    assert engine.record().park_reason is ParkReason.UNKNOWN_CODE
     children.append(numbers)
-    desk.restart(parent, numbers)
-    assert desk.record().park_reason is ParkReason.UNREADABLE
+    engine.restart(parent, numbers)
+    assert engine.record().park_reason is ParkReason.UNREADABLE
     children.append(texts)
-    desk.restart(parent, texts)
-    assert desk.result() == "text"
+    engine.restart(parent, texts)
+    assert engine.result() == "text"
 
 
 def test_wait_whose_own_type_cannot_be_stored_blames_no_sender() -> None:
@@ -115,11 +115,11 @@ def test_wait_whose_own_type_cannot_be_stored_blames_no_sender() -> None:
     def unstorable() -> Durable[Any]:
         return (yield from Event[Opaque]("event-types.unstorable").wait())
 
-    desk = Desk(unstorable)
-    desk.start(unstorable())
-    assert desk.do(SendEvent(name="event-types.unstorable", payload="5", payload_type=int, to="w")) == Queued()
-    assert desk.record().park_reason is ParkReason.UNREADABLE
-    assert "is not a type that can be stored" in (desk.record().park_detail or "")
+    engine = DirectEngine(unstorable)
+    engine.start(unstorable())
+    assert engine.do(SendEvent(name="event-types.unstorable", payload="5", payload_type=int, to="w")) == Queued()
+    assert engine.record().park_reason is ParkReason.UNREADABLE
+    assert "is not a type that can be stored" in (engine.record().park_detail or "")
 
 
 def _waits_for(event: Event[Any]) -> WorkflowDef[..., Any]:
@@ -134,14 +134,14 @@ def test_broadcast_that_one_cannot_read_is_not_lost() -> None:
     """A broadcast that a waiter cannot read is a dead letter for it, and stays for those who can read it."""
     texts = Event[str]("news", consume_on_read=False)
     numbers = Event[int]("news", consume_on_read=False)
-    desk = Desk(_waits_for(numbers))
-    desk.start(_waits_for(numbers)())
-    desk.send(texts, "text")
-    assert desk.status() is WorkflowStatus.SUSPENDED
-    assert [letter.is_broadcast for letter in desk.letters()] == [True]
-    desk.restart(_waits_for(texts))
-    desk.start(_waits_for(texts)(), "other")
-    assert desk.result("other") == "text"
+    engine = DirectEngine(_waits_for(numbers))
+    engine.start(_waits_for(numbers)())
+    engine.send(texts, "text")
+    assert engine.status() is WorkflowStatus.SUSPENDED
+    assert [letter.is_broadcast for letter in engine.letters()] == [True]
+    engine.restart(_waits_for(texts))
+    engine.start(_waits_for(texts)(), "other")
+    assert engine.result("other") == "text"
 
 
 @workflow(name="event-types.two_types")
@@ -151,8 +151,8 @@ def two_types() -> Durable[Any]:
 
 def test_event_goes_to_the_wait_that_can_read_it() -> None:
     """An event that one wait of a workflow cannot read is taken by another wait that can."""
-    desk = Desk(two_types)
-    desk.start(two_types())
-    desk.do(ops.SendEvent(name="e", payload='"text"', to="w"))
-    assert [entry.position for entry in desk.history()] == ["0.1.0"]
-    assert desk.letters() == []
+    engine = DirectEngine(two_types)
+    engine.start(two_types())
+    engine.do(ops.SendEvent(name="e", payload='"text"', to="w"))
+    assert [entry.position for entry in engine.history()] == ["0.1.0"]
+    assert engine.letters() == []

@@ -25,7 +25,7 @@ from durable import (
 from durable.engine.config import EngineConfig
 from durable.engine.operations import RemoveEvent, ReplayLetter, SendEvent
 from durable.runner.definitions import WorkflowDef
-from tests.engine.desk import Desk, call_of, event_of, refusal
+from tests.engine.direct import DirectEngine, call_of, event_of, refusal
 from tests.engine.flows import EVERY, both, collector, go, nothing, other, sleeper, steady, waiter, waits_for, work
 
 ROOM = pytest.mark.parametrize("room", [1, 1000], ids=["evicted", "loaded"])
@@ -44,98 +44,98 @@ def slow_collector(count: int) -> Durable[list[int]]:
 
 def test_unknown_target_is_refused() -> None:
     """An event to an id that nobody has is refused and not stored; one to an ended workflow names its status."""
-    desk = Desk(*EVERY)
-    desk.start(nothing())
-    assert refusal(desk.batch(SendEvent(name="go", payload="1", to="x"))[0]) == (WorkflowNotFound, "x")
-    assert refusal(desk.batch(SendEvent(name="go", payload="1", to="w"))[0]) == (WorkflowTerminated, "w", "succeeded")
-    assert desk.pending("go") == 0
+    engine = DirectEngine(*EVERY)
+    engine.start(nothing())
+    assert refusal(engine.batch(SendEvent(name="go", payload="1", to="x"))[0]) == (WorkflowNotFound, "x")
+    assert refusal(engine.batch(SendEvent(name="go", payload="1", to="w"))[0]) == (WorkflowTerminated, "w", "succeeded")
+    assert engine.pending("go") == 0
 
 
 @ROOM
 def test_mailbox_is_first_in_first_out(room: int) -> None:
     """Events to one workflow are taken in the order in which they were sent, and stay its own."""
-    desk = Desk(slow_collector, *EVERY, config=EngineConfig(max_loaded_workflows=room))
-    desk.start(slow_collector(3))
+    engine = DirectEngine(slow_collector, *EVERY, config=EngineConfig(max_loaded_workflows=room))
+    engine.start(slow_collector(3))
     for number in (1, 2, 3):
-        assert desk.send(go, number, to="w") == Queued()
-    desk.start(waiter(), "other")
-    assert desk.status("other") is WorkflowStatus.SUSPENDED
-    desk.finish(desk.activities[0], 1)
-    desk.advance(1000)
-    assert desk.result() == [1, 2, 3]
+        assert engine.send(go, number, to="w") == Queued()
+    engine.start(waiter(), "other")
+    assert engine.status("other") is WorkflowStatus.SUSPENDED
+    engine.finish(engine.activities[0], 1)
+    engine.advance(1000)
+    assert engine.result() == [1, 2, 3]
 
 
 @ROOM
 def test_mailbox_comes_before_the_queue(room: int) -> None:
     """A wait takes what was sent to its workflow before what was sent to anybody."""
-    desk = Desk(slow_collector, *EVERY, config=EngineConfig(max_loaded_workflows=room))
-    desk.start(slow_collector(3))
-    desk.send(go, 1)
-    desk.send(go, 2, to="w")
-    desk.send(go, 3)
-    desk.start(sleeper(), "elsewhere")
-    desk.finish(desk.activities[0], 1)
-    desk.advance(1000)
-    assert desk.result() == [2, 1, 3]
+    engine = DirectEngine(slow_collector, *EVERY, config=EngineConfig(max_loaded_workflows=room))
+    engine.start(slow_collector(3))
+    engine.send(go, 1)
+    engine.send(go, 2, to="w")
+    engine.send(go, 3)
+    engine.start(sleeper(), "elsewhere")
+    engine.finish(engine.activities[0], 1)
+    engine.advance(1000)
+    assert engine.result() == [2, 1, 3]
 
 
 def test_queue_is_first_in_first_out() -> None:
     """Untargeted events that nobody waits for are kept, and taken in the order in which they were sent."""
-    desk = Desk(*EVERY)
+    engine = DirectEngine(*EVERY)
     for number in (1, 2, 3):
-        assert desk.send(go, number) == Queued()
-    desk.start(collector(2))
-    assert desk.result() == [1, 2]
-    assert desk.pending("go") == 1
+        assert engine.send(go, number) == Queued()
+    engine.start(collector(2))
+    assert engine.result() == [1, 2]
+    assert engine.pending("go") == 1
 
 
 def test_longest_wait_gets_the_event() -> None:
     """An untargeted event goes to exactly one waiter, the one that has waited longest."""
-    desk = Desk(*EVERY)
+    engine = DirectEngine(*EVERY)
     for id in "abc":
-        desk.start(waiter(), id)
-    assert desk.send(go, 1) == Delivered(("a",))
-    desk.restart(*EVERY)
-    assert desk.send(go, 2) == Delivered(("b",))
-    assert desk.status("c") is WorkflowStatus.SUSPENDED
+        engine.start(waiter(), id)
+    assert engine.send(go, 1) == Delivered(("a",))
+    engine.restart(*EVERY)
+    assert engine.send(go, 2) == Delivered(("b",))
+    assert engine.status("c") is WorkflowStatus.SUSPENDED
 
 
 def test_order_of_waits_within_one_batch() -> None:
     """Waits that began in the same batch as the event are served after those that were stored before."""
-    desk = Desk(*EVERY)
-    desk.start(waiter(), "stored")
-    replies = desk.batch(call_of(waiter(), "fresh"), event_of(go, 1), event_of(go, 2))
+    engine = DirectEngine(*EVERY)
+    engine.start(waiter(), "stored")
+    replies = engine.batch(call_of(waiter(), "fresh"), event_of(go, 1), event_of(go, 2))
     assert replies[1:] == [Delivered(("stored",)), Delivered(("fresh",))]
 
 
 def test_more_waiters_than_one_page() -> None:
     """Hundreds of waiters are served one by one, the longest wait first."""
-    desk = Desk(*EVERY, checks=False)
+    engine = DirectEngine(*EVERY, checks=False)
     for number in range(205):
-        desk.start(waiter(), f"w{number}")
+        engine.start(waiter(), f"w{number}")
     for number in range(205):
-        assert desk.send(go, number) == Delivered((f"w{number}",))
+        assert engine.send(go, number) == Delivered((f"w{number}",))
 
 
 def test_more_events_than_one_page() -> None:
     """Hundreds of pending events are taken in order."""
-    desk = Desk(*EVERY, checks=False)
+    engine = DirectEngine(*EVERY, checks=False)
     for number in range(205):
-        desk.send(go, number)
-    desk.start(collector(205))
-    assert desk.result() == [*range(205)]
+        engine.send(go, number)
+    engine.start(collector(205))
+    assert engine.result() == [*range(205)]
 
 
 def test_keys_are_apart() -> None:
     """An event with a key reaches only waits with that key; one without reaches only those without."""
-    desk = Desk(*EVERY)
-    desk.start(collector(1, "k"), "keyed")
-    desk.start(collector(1), "plain")
-    assert desk.send(go, 1, key="other") == Queued()
-    assert desk.send(go, 2, key="k") == Delivered(("keyed",))
-    assert desk.send(go, 3, to="plain", key="k") == Queued()
-    assert desk.send(go, 4, to="plain") == Delivered(("plain",))
-    assert (desk.result("keyed"), desk.result("plain")) == ([2], [4])
+    engine = DirectEngine(*EVERY)
+    engine.start(collector(1, "k"), "keyed")
+    engine.start(collector(1), "plain")
+    assert engine.send(go, 1, key="other") == Queued()
+    assert engine.send(go, 2, key="k") == Delivered(("keyed",))
+    assert engine.send(go, 3, to="plain", key="k") == Queued()
+    assert engine.send(go, 4, to="plain") == Delivered(("plain",))
+    assert (engine.result("keyed"), engine.result("plain")) == ([2], [4])
 
 
 def test_two_waits_of_one_workflow() -> None:
@@ -145,46 +145,46 @@ def test_two_waits_of_one_workflow() -> None:
     def pair() -> Durable[tuple[int, int]]:
         return (yield from gather(go.wait(), go.wait()))
 
-    desk = Desk(pair)
-    desk.start(pair())
+    engine = DirectEngine(pair)
+    engine.start(pair())
     for number in (1, 2):
-        desk.send(go, number, to="w")
-    assert desk.result() == [1, 2]
+        engine.send(go, number, to="w")
+    assert engine.result() == [1, 2]
 
 
 def test_two_names_in_any_order() -> None:
     """Waits for several events are served in whatever order the events come."""
-    desk = Desk(*EVERY)
-    desk.start(both())
-    desk.send(other, 2, to="w")
-    desk.send(go, 1)
-    assert desk.result() == [1, 2]
+    engine = DirectEngine(*EVERY)
+    engine.start(both())
+    engine.send(other, 2, to="w")
+    engine.send(go, 1)
+    assert engine.result() == [1, 2]
 
 
 def test_mail_for_an_id_that_is_not_started() -> None:
     """With allow_unstarted an event is kept for an id; the workflow that gets the id finds it in its mailbox."""
-    desk = Desk(slow_collector, *EVERY)
+    engine = DirectEngine(slow_collector, *EVERY)
     for number in (1, 2):
-        assert desk.send(go, number, to="w", allow_unstarted=True) == Queued()
-    desk.send(go, 3, to="x", allow_unstarted=True)
-    desk.start(waiter(), "not me")
-    assert desk.status("not me") is WorkflowStatus.SUSPENDED
-    desk.restart(slow_collector, *EVERY)
-    desk.start(slow_collector(3))
-    assert desk.send(go, 4, to="w", allow_unstarted=True) == Queued()
-    desk.finish(desk.activities[0], 1)
-    desk.advance(1000)
-    assert desk.result() == [1, 2, 4]
-    assert desk.pending("go") == 1
+        assert engine.send(go, number, to="w", allow_unstarted=True) == Queued()
+    engine.send(go, 3, to="x", allow_unstarted=True)
+    engine.start(waiter(), "not me")
+    assert engine.status("not me") is WorkflowStatus.SUSPENDED
+    engine.restart(slow_collector, *EVERY)
+    engine.start(slow_collector(3))
+    assert engine.send(go, 4, to="w", allow_unstarted=True) == Queued()
+    engine.finish(engine.activities[0], 1)
+    engine.advance(1000)
+    assert engine.result() == [1, 2, 4]
+    assert engine.pending("go") == 1
 
 
 def test_mail_for_an_id_started_in_the_same_batch() -> None:
     """Mail for an id and the start of that id in one batch find each other."""
-    desk = Desk(slow_collector)
-    desk.batch(event_of(go, 1, to="w", allow_unstarted=True), call_of(slow_collector(1), "w"))
-    desk.finish(desk.activities[0], 1)
-    desk.advance(1000)
-    assert desk.result() == [1]
+    engine = DirectEngine(slow_collector)
+    engine.batch(event_of(go, 1, to="w", allow_unstarted=True), call_of(slow_collector(1), "w"))
+    engine.finish(engine.activities[0], 1)
+    engine.advance(1000)
+    assert engine.result() == [1]
 
 
 @pytest.mark.parametrize(
@@ -196,26 +196,26 @@ def test_delivery_modes(mode: DeliveryMode, taken: int, restart: bool) -> None:
     """A wait sees events sent at any time, after its workflow was created, or after it began, as its mode says."""
     event = Event[int]("modal")
     definition = waits_for("modal", mode)
-    desk = Desk(definition)
-    desk.send(event, 1)
-    desk.start(definition())
-    desk.send(event, 2)
-    desk.finish(desk.activities[0], 1)
+    engine = DirectEngine(definition)
+    engine.send(event, 1)
+    engine.start(definition())
+    engine.send(event, 2)
+    engine.finish(engine.activities[0], 1)
     if restart:
-        desk.restart(definition)
+        engine.restart(definition)
     if mode is DeliveryMode.AFTER_WAIT:
-        assert desk.status() is WorkflowStatus.SUSPENDED
-        assert desk.send(event, 3) == Delivered(("w",))
-    assert desk.result() == taken
-    assert desk.pending("modal") == (1 if taken < 3 else 2)
+        assert engine.status() is WorkflowStatus.SUSPENDED
+        assert engine.send(event, 3) == Delivered(("w",))
+    assert engine.result() == taken
+    assert engine.pending("modal") == (1 if taken < 3 else 2)
 
 
 def test_large_payload_is_refused() -> None:
     """A payload over the limit is refused before anything is stored."""
-    desk = Desk(*EVERY, config=EngineConfig(max_payload_bytes=4))
-    (reply,) = desk.batch(SendEvent(name="go", payload="12345"))
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_payload_bytes=4))
+    (reply,) = engine.batch(SendEvent(name="go", payload="12345"))
     assert refusal(reply) == (PayloadTooLarge, "event go: payload", 5, 4)
-    assert desk.pending("go") == 0
+    assert engine.pending("go") == 0
 
 
 def test_none_is_a_payload() -> None:
@@ -227,10 +227,10 @@ def test_none_is_a_payload() -> None:
         taken = yield from gather(nothing_event.wait())
         return f"got {taken}"
 
-    desk = Desk(waits)
-    desk.start(waits())
-    assert desk.send(nothing_event, None) == Delivered(("w",))
-    assert desk.result() == "got (None,)"
+    engine = DirectEngine(waits)
+    engine.start(waits())
+    assert engine.send(nothing_event, None) == Delivered(("w",))
+    assert engine.result() == "got (None,)"
 
 
 def _typed(kind: Any) -> WorkflowDef[[], Any]:
@@ -247,53 +247,53 @@ def _typed(kind: Any) -> WorkflowDef[[], Any]:
 @pytest.mark.parametrize("sent_first", [True, False])
 def test_unreadable_payload_becomes_a_letter(to: str | None, sent_first: bool) -> None:
     """A payload that the waiter's type cannot read becomes a dead letter; code that can read it gets it replayed."""
-    desk = Desk(_typed(int))
+    engine = DirectEngine(_typed(int))
     send = SendEvent(name="typed", payload='"text"', to=to, allow_unstarted=True)
     if sent_first:
-        desk.do(send)
-        desk.start(_typed(int)())
+        engine.do(send)
+        engine.start(_typed(int)())
     else:
-        desk.start(_typed(int)())
-        assert desk.do(send) == Queued()
-    assert desk.status() is WorkflowStatus.SUSPENDED
-    assert (desk.history(), desk.pending("typed")) == ([], 0)
-    (letter,) = desk.letters()
+        engine.start(_typed(int)())
+        assert engine.do(send) == Queued()
+    assert engine.status() is WorkflowStatus.SUSPENDED
+    assert (engine.history(), engine.pending("typed")) == ([], 0)
+    (letter,) = engine.letters()
     assert (letter.payload, letter.workflow_id, letter.reason) == ("text", "w", DeadLetterReason.UNREADABLE)
-    desk.restart(_typed(str))
-    desk.do(ReplayLetter(letter.id, "w"))
-    desk.advance(60)
-    assert desk.result() == "text"
+    engine.restart(_typed(str))
+    engine.do(ReplayLetter(letter.id, "w"))
+    engine.advance(60)
+    assert engine.result() == "text"
 
 
 def test_unreadable_payload_goes_to_the_next_waiter() -> None:
     """An untargeted event that the first waiter cannot read is taken by the next one that can."""
-    desk = Desk(_typed(int), steady, waiter)
+    engine = DirectEngine(_typed(int), steady, waiter)
 
     @workflow(name="events.texts")
     def texts() -> Durable[str]:
         return (yield from Event[str]("typed").wait())
 
-    desk.start(_typed(int)(), "numbers")
-    desk.start(texts(), "texts")
-    assert desk.do(SendEvent(name="typed", payload='"text"')) == Delivered(("texts",))
-    assert desk.status("numbers") is WorkflowStatus.SUSPENDED
-    assert desk.letters() == []
+    engine.start(_typed(int)(), "numbers")
+    engine.start(texts(), "texts")
+    assert engine.do(SendEvent(name="typed", payload='"text"')) == Delivered(("texts",))
+    assert engine.status("numbers") is WorkflowStatus.SUSPENDED
+    assert engine.letters() == []
 
 
 def test_event_is_removed_in_the_batch_in_which_it_was_sent() -> None:
     """An event that the store has not seen yet can be removed, once."""
-    desk = Desk(*EVERY)
-    serial = desk.state.serial + 1
-    replies = desk.batch(event_of(go, 1), RemoveEvent(serial), RemoveEvent(serial))
+    engine = DirectEngine(*EVERY)
+    serial = engine.state.serial + 1
+    replies = engine.batch(event_of(go, 1), RemoveEvent(serial), RemoveEvent(serial))
     assert refusal(replies[2]) == (EventNotFound, serial)
-    assert desk.pending("go") == 0
+    assert engine.pending("go") == 0
 
 
 def test_taken_event_behind_one_that_waits_is_passed_over() -> None:
     """What this batch has taken is not given out again, also where an older event of the queue stays."""
-    desk = Desk(*EVERY)
+    engine = DirectEngine(*EVERY)
     for payload in (1, 2):
-        desk.send(go, payload)
-    first, second = desk.state.post.events_for(go.name, "", None)
-    desk.state.post.drop_event(second)
-    assert list(desk.state.post.events_for(go.name, "", None)) == [first]
+        engine.send(go, payload)
+    first, second = engine.state.post.events_for(go.name, "", None)
+    engine.state.post.drop_event(second)
+    assert list(engine.state.post.events_for(go.name, "", None)) == [first]

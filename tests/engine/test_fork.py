@@ -22,7 +22,7 @@ from durable import (
 )
 from durable.runner.definitions import WorkflowDef
 from tests.engine.asking import ids, resume
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, Refused, go, news, reader, rounds, waiter, work
 from tests.engine.mending import check_restart, fork, refused, repair, retry, stored, told
 from tests.engine.test_retry import fail_all
@@ -54,47 +54,47 @@ def draws() -> Durable[list[str]]:
 FLOWS: tuple[WorkflowDef[Any, Any], ...] = (*EVERY, steps, draws)
 
 
-def finish_all(desk: Desk, value: int = 0) -> None:
+def finish_all(engine: DirectEngine, value: int = 0) -> None:
     """Whatever runs returns, until nothing runs any more."""
-    while desk.activities:
-        desk.finish(desk.activities[0], value)
+    while engine.activities:
+        engine.finish(engine.activities[0], value)
 
 
-def done(desk: Desk, *values: int) -> None:
+def done(engine: DirectEngine, *values: int) -> None:
     """The steps of `w` return one after the other."""
     for value in values:
-        key = desk.record().key
-        desk.finish(next(one for one in desk.activities if one.key == key), value)
+        key = engine.record().key
+        engine.finish(next(one for one in engine.activities if one.key == key), value)
 
 
 @pytest.mark.parametrize(("position", "left"), [("0", [0, 0, 0]), ("1", [10, 0, 0]), ("2", [10, 20, 0])])
 @pytest.mark.parametrize("state", ["running", "succeeded", "failed", "cancelled", "parked"])
 def test_goes_on_from_there(position: str, left: list[int], state: str) -> None:
     """Whatever became of the first, the fork knows what was recorded before the position, and the first stands."""
-    desk = Desk(*FLOWS)
-    desk.start(steps())
-    done(desk, 10, 20)
+    engine = DirectEngine(*FLOWS)
+    engine.start(steps())
+    done(engine, 10, 20)
     if state == "succeeded":
-        done(desk, 30)
+        done(engine, 30)
     elif state == "failed":
-        fail_all(desk)
+        fail_all(engine)
     elif state == "cancelled":
-        desk.cancel()
+        engine.cancel()
     elif state == "parked":
-        desk.restart(*EVERY)
-        desk.state.registry.add(steps)
+        engine.restart(*EVERY)
+        engine.state.registry.add(steps)
     if state in ("running", "parked", "cancelled") and position == "2":
-        assert "nothing is recorded there; recorded are 0, 1" in str(refused(desk, lambda: fork(desk, position)))
+        assert "nothing is recorded there; recorded are 0, 1" in str(refused(engine, lambda: fork(engine, position)))
         return
-    before = stored(desk)["w"]
-    fork(desk, position)
-    assert stored(desk)["w"] == before
-    assert [one.position for one in desk.activities if one.workflow_id == "f"] == [position]
+    before = stored(engine)["w"]
+    fork(engine, position)
+    assert stored(engine)["w"] == before
+    assert [one.position for one in engine.activities if one.workflow_id == "f"] == [position]
     if state != "parked":
-        check_restart(desk, *FLOWS)
-    finish_all(desk)
-    assert desk.result("f") == left
-    assert told(desk, "f")[: int(position) + 1] == [*told(desk)[: int(position)], f"forked {position} ok"]
+        check_restart(engine, *FLOWS)
+    finish_all(engine)
+    assert engine.result("f") == left
+    assert told(engine, "f")[: int(position) + 1] == [*told(engine)[: int(position)], f"forked {position} ok"]
 
 
 def test_what_was_started_with_it_is_kept() -> None:
@@ -104,36 +104,36 @@ def test_what_was_started_with_it_is_kept() -> None:
     def parent() -> Durable[list[int]]:
         return (yield from steps(7))
 
-    desk = Desk(*FLOWS, parent)
-    desk.start(parent(), tags=("blue",))
-    desk.finish(desk.activities[0], 1)
-    desk.advance(60)
-    fork(desk, "0", id="w/0")
-    source, forked = desk.record("w/0"), desk.record("f")
+    engine = DirectEngine(*FLOWS, parent)
+    engine.start(parent(), tags=("blue",))
+    engine.finish(engine.activities[0], 1)
+    engine.advance(60)
+    fork(engine, "0", id="w/0")
+    source, forked = engine.record("w/0"), engine.record("f")
     assert (forked.name, forked.version, forked.input) == (source.name, source.version, source.input)
     assert (forked.parent_key, forked.parent_place, forked.depth) == (None, None, 0)
-    assert (forked.created_at, forked.start_at) == (desk.clock.now(), source.start_at)
-    assert [one.args for one in desk.activities if one.workflow_id == "f"] == [(7,)]
-    finish_all(desk)
-    assert desk.status() is WorkflowStatus.SUCCEEDED
-    fork(desk, "0", id="w", new_id="g")
-    assert desk.record("g").tags == ("blue",)
-    assert desk.record("g/0").parent_key == desk.record("g").key
+    assert (forked.created_at, forked.start_at) == (engine.clock.now(), source.start_at)
+    assert [one.args for one in engine.activities if one.workflow_id == "f"] == [(7,)]
+    finish_all(engine)
+    assert engine.status() is WorkflowStatus.SUCCEEDED
+    fork(engine, "0", id="w", new_id="g")
+    assert engine.record("g").tags == ("blue",)
+    assert engine.record("g/0").parent_key == engine.record("g").key
 
 
 def test_refusals() -> None:
     """No such workflow, a taken id, a place without a record, a workflow that has learnt nothing, code that is gone."""
-    desk = Desk(*FLOWS)
-    desk.start(steps())
-    assert "nothing is recorded yet" in str(refused(desk, lambda: fork(desk, "0")))
-    done(desk, 1)
-    assert isinstance(refused(desk, lambda: fork(desk, "0", id="nobody")), WorkflowNotFound)
-    assert isinstance(refused(desk, lambda: fork(desk, "0", new_id="w")), WorkflowAlreadyExists)
-    error = refused(desk, lambda: fork(desk, "7"))
+    engine = DirectEngine(*FLOWS)
+    engine.start(steps())
+    assert "nothing is recorded yet" in str(refused(engine, lambda: fork(engine, "0")))
+    done(engine, 1)
+    assert isinstance(refused(engine, lambda: fork(engine, "0", id="nobody")), WorkflowNotFound)
+    assert isinstance(refused(engine, lambda: fork(engine, "0", new_id="w")), WorkflowAlreadyExists)
+    error = refused(engine, lambda: fork(engine, "7"))
     assert isinstance(error, CannotFork)
     assert "nothing is recorded there; recorded are 0" in str(error)
-    desk.restart(*EVERY)
-    assert "fork.steps" in str(refused(desk, lambda: fork(desk, "0")))
+    engine.restart(*EVERY)
+    assert "fork.steps" in str(refused(engine, lambda: fork(engine, "0")))
 
 
 def test_refusal_names_the_last_of_many_positions() -> None:
@@ -144,10 +144,10 @@ def test_refusal_names_the_last_of_many_positions() -> None:
         for _ in range(30):
             yield from work(1)
 
-    desk = Desk(many)
-    desk.start(many())
-    finish_all(desk)
-    assert str(refused(desk, lambda: fork(desk, "99"))).endswith(
+    engine = DirectEngine(many)
+    engine.start(many())
+    finish_all(engine)
+    assert str(refused(engine, lambda: fork(engine, "99"))).endswith(
         "recorded are ..., " + ", ".join(map(str, range(18, 30)))
     )
 
@@ -162,11 +162,11 @@ def test_from_behind_a_cancellation_is_refused() -> None:
         finally:
             yield from work(1)
 
-    desk = Desk(tidy)
-    desk.start(tidy())
-    desk.cancel()
-    finish_all(desk)
-    assert "it was already being cancelled there; choose an earlier" in str(refused(desk, lambda: fork(desk, "1")))
+    engine = DirectEngine(tidy)
+    engine.start(tidy())
+    engine.cancel()
+    finish_all(engine)
+    assert "it was already being cancelled there; choose an earlier" in str(refused(engine, lambda: fork(engine, "1")))
 
 
 # --- what is drawn ----------------------------------------------------------------------------------------------------
@@ -174,35 +174,35 @@ def test_from_behind_a_cancellation_is_refused() -> None:
 
 def test_draws_of_the_copied_part_are_the_first_ones_and_later_ones_its_own() -> None:
     """What was drawn before the last copied step is the same; behind it nothing is drawn twice."""
-    desk = Desk(*FLOWS)
-    desk.start(draws())
-    finish_all(desk)
+    engine = DirectEngine(*FLOWS)
+    engine.start(draws())
+    finish_all(engine)
     for position in ("0", "1", "2"):
-        fork(desk, position, new_id=f"f{position}")
-        check_restart(desk, *FLOWS)
-        finish_all(desk)
-    first = desk.result()
+        fork(engine, position, new_id=f"f{position}")
+        check_restart(engine, *FLOWS)
+        finish_all(engine)
+    first = engine.result()
     shared = {"f0": 0, "f1": 1, "f2": 3}
     for id, count in shared.items():
-        found = desk.result(id)
+        found = engine.result(id)
         assert found[:count] == first[:count]
         assert not {*found[count:]} & {*first}
 
 
 def test_fork_of_a_fork_draws_like_whom_it_copied() -> None:
     """Each part of a history follows from the id of the one who has lived it, also where both were cut at one place."""
-    desk = Desk(*FLOWS)
-    desk.start(draws())
-    finish_all(desk)
-    fork(desk, "1", new_id="f")
-    finish_all(desk)
+    engine = DirectEngine(*FLOWS)
+    engine.start(draws())
+    finish_all(engine)
+    fork(engine, "1", new_id="f")
+    finish_all(engine)
     for position, count in (("0", 0), ("1", 1), ("2", 3)):
-        fork(desk, position, id="f", new_id=f"g{position}")
-        check_restart(desk, *FLOWS)
-        finish_all(desk)
-        found = desk.result(f"g{position}")
-        assert found[:count] == desk.result("f")[:count]
-        assert not {*found[count:]} & {*desk.result("f"), *desk.result()}
+        fork(engine, position, id="f", new_id=f"g{position}")
+        check_restart(engine, *FLOWS)
+        finish_all(engine)
+        found = engine.result(f"g{position}")
+        assert found[:count] == engine.result("f")[:count]
+        assert not {*found[count:]} & {*engine.result("f"), *engine.result()}
 
 
 def test_draws_behind_a_patch_are_its_own() -> None:
@@ -218,16 +218,16 @@ def test_draws_behind_a_patch_are_its_own() -> None:
         yield from work(2)
         return drawn
 
-    desk = Desk(drawing)
-    desk.start(drawing())
-    finish_all(desk)
-    fork(desk, "0", new_id="f0")
-    fork(desk, "1", new_id="f1")
-    finish_all(desk)
-    first = desk.result()
-    assert not {*desk.result("f0")} & {*first}
-    assert desk.result("f1")[0] == first[0]
-    assert desk.result("f1")[1] != first[1]
+    engine = DirectEngine(drawing)
+    engine.start(drawing())
+    finish_all(engine)
+    fork(engine, "0", new_id="f0")
+    fork(engine, "1", new_id="f1")
+    finish_all(engine)
+    first = engine.result()
+    assert not {*engine.result("f0")} & {*first}
+    assert engine.result("f1")[0] == first[0]
+    assert engine.result("f1")[1] != first[1]
 
 
 # --- branches, children, pauses, events ---------------------------------------------------------------------------
@@ -244,17 +244,17 @@ def test_inside_a_gather() -> None:
     def branches() -> Durable[list[int]]:
         return list((yield from gather(branch(1), branch(2))))
 
-    desk = Desk(branches)
-    desk.start(branches())
+    engine = DirectEngine(branches)
+    engine.start(branches())
     for position in ("0.1.0", "0.0.0", "0.0.1", "0.1.1"):
-        desk.finish(next(one for one in desk.activities if one.position == position), 1)
-    fork(desk, "0.0.1")
-    check_restart(desk, branches)
-    assert {one.position for one in desk.activities} == {"0.0.1", "0.1.1"}
-    finish_all(desk, 5)
-    assert desk.result("f") == [6, 6]
-    fork(desk, "0", new_id="whole")
-    assert [one.position for one in desk.activities] == ["0.0.0", "0.1.0"]
+        engine.finish(next(one for one in engine.activities if one.position == position), 1)
+    fork(engine, "0.0.1")
+    check_restart(engine, branches)
+    assert {one.position for one in engine.activities} == {"0.0.1", "0.1.1"}
+    finish_all(engine, 5)
+    assert engine.result("f") == [6, 6]
+    fork(engine, "0", new_id="whole")
+    assert [one.position for one in engine.activities] == ["0.0.0", "0.1.0"]
 
 
 def test_children_pauses_and_mail_are_its_own() -> None:
@@ -266,32 +266,32 @@ def test_children_pauses_and_mail_are_its_own() -> None:
         child, answer = yield from gather(waiter(), pause(returns=int, prompt="how many?"))
         return [child, answer, (yield from ask.wait())]
 
-    desk = Desk(*FLOWS, everything)
-    desk.start(everything())
-    finish_all(desk)
-    desk.send(ask, 99, to="f", allow_unstarted=True)
-    desk.send(go, 1, to="w/1.0.0")
-    fork(desk, "1")
-    check_restart(desk, *FLOWS, everything)
-    assert desk.record("f/1.0.0").parent_key == desk.record("f").key
-    assert len(ids(desk)) == 2
-    desk.send(go, 2, to="f/1.0.0")
-    assert resume(desk, "1.1.0", 3, id="f") is None
-    assert desk.result("f") == [2, 3, 99]
-    assert desk.status() is SUSPENDED
+    engine = DirectEngine(*FLOWS, everything)
+    engine.start(everything())
+    finish_all(engine)
+    engine.send(ask, 99, to="f", allow_unstarted=True)
+    engine.send(go, 1, to="w/1.0.0")
+    fork(engine, "1")
+    check_restart(engine, *FLOWS, everything)
+    assert engine.record("f/1.0.0").parent_key == engine.record("f").key
+    assert len(ids(engine)) == 2
+    engine.send(go, 2, to="f/1.0.0")
+    assert resume(engine, "1.1.0", 3, id="f") is None
+    assert engine.result("f") == [2, 3, 99]
+    assert engine.status() is SUSPENDED
 
 
 @pytest.mark.parametrize("position", ["0", "1", "2"])
 def test_broadcasts(position: str) -> None:
     """A broadcast that stands in the copied part is not taken again; one that was cut off is."""
-    desk = Desk(*FLOWS)
-    desk.start(reader(4))
+    engine = DirectEngine(*FLOWS)
+    engine.start(reader(4))
     for number in (1, 1, 2):
-        desk.send(news, number)
-    fork(desk, position)
-    check_restart(desk, *FLOWS)
-    desk.send(news, 3)
-    assert desk.result("f") == desk.result() == [1, 1, 2, 3]
+        engine.send(news, number)
+    fork(engine, position)
+    check_restart(engine, *FLOWS)
+    engine.send(news, 3)
+    assert engine.result("f") == engine.result() == [1, 1, 2, 3]
 
 
 def test_broadcast_that_was_not_cut_off() -> None:
@@ -303,41 +303,41 @@ def test_broadcast_that_was_not_cut_off() -> None:
         yield from work(1)
         return [first, (yield from news.wait())]
 
-    desk = Desk(hears)
-    desk.start(hears())
-    desk.send(news, 1)
-    finish_all(desk)
-    fork(desk, "1")
-    finish_all(desk)
-    check_restart(desk, hears)
-    desk.send(news, 2)
-    assert desk.result("f") == desk.result() == [1, 2]
+    engine = DirectEngine(hears)
+    engine.start(hears())
+    engine.send(news, 1)
+    finish_all(engine)
+    fork(engine, "1")
+    finish_all(engine)
+    check_restart(engine, hears)
+    engine.send(news, 2)
+    assert engine.result("f") == engine.result() == [1, 2]
 
 
 def test_of_what_has_just_begun_anew() -> None:
     """A step that was retried, or forked from, and has come to nothing yet can be forked from."""
-    desk = Desk(*FLOWS)
-    desk.start(steps())
-    done(desk, 1)
-    fail_all(desk)
-    retry(desk)
-    fork(desk, "1")
-    fork(desk, "1", id="f", new_id="g")
-    check_restart(desk, *FLOWS)
-    finish_all(desk, 5)
-    assert [desk.result(id) for id in ("w", "f", "g")] == [[1, 5, 5]] * 3
+    engine = DirectEngine(*FLOWS)
+    engine.start(steps())
+    done(engine, 1)
+    fail_all(engine)
+    retry(engine)
+    fork(engine, "1")
+    fork(engine, "1", id="f", new_id="g")
+    check_restart(engine, *FLOWS)
+    finish_all(engine, 5)
+    assert [engine.result(id) for id in ("w", "f", "g")] == [[1, 5, 5]] * 3
 
 
 def test_round_of_a_workflow_that_goes_on_and_on() -> None:
     """It is in the round of the first, and its children and draws are those of this round."""
-    desk = Desk(*FLOWS)
-    desk.start(rounds(2))
-    desk.send(go, 1, to="w")
-    desk.settle()
-    desk.send(go, 2, to="w")
-    desk.settle()
-    assert desk.result() == 3
-    assert "nothing is recorded yet" in str(refused(desk, lambda: fork(desk, "0")))
+    engine = DirectEngine(*FLOWS)
+    engine.start(rounds(2))
+    engine.send(go, 1, to="w")
+    engine.settle()
+    engine.send(go, 2, to="w")
+    engine.settle()
+    assert engine.result() == 3
+    assert "nothing is recorded yet" in str(refused(engine, lambda: fork(engine, "0")))
 
     @workflow(name="fork.rounds")
     def again(left: int) -> Durable[str]:
@@ -347,17 +347,17 @@ def test_round_of_a_workflow_that_goes_on_and_on() -> None:
         yield from waiter()
         return str(uuid())
 
-    desk = Desk(*FLOWS, again)
-    desk.start(again(1))
+    engine = DirectEngine(*FLOWS, again)
+    engine.start(again(1))
     for _ in range(2):
-        desk.finish(desk.activities[0], 1)
-        desk.settle()
-    desk.send(go, 1, to="w/1:1")
-    fork(desk, "1")
-    check_restart(desk, *FLOWS, again)
-    assert desk.record("f").round == 1
-    desk.send(go, 1, to="f/1:1")
-    assert desk.result("f") != desk.result()
+        engine.finish(engine.activities[0], 1)
+        engine.settle()
+    engine.send(go, 1, to="w/1:1")
+    fork(engine, "1")
+    check_restart(engine, *FLOWS, again)
+    assert engine.record("f").round == 1
+    engine.send(go, 1, to="f/1:1")
+    assert engine.result("f") != engine.result()
 
 
 # --- with what operators have done ---------------------------------------------------------------------------------
@@ -365,34 +365,34 @@ def test_round_of_a_workflow_that_goes_on_and_on() -> None:
 
 def test_of_what_was_repaired_and_retried() -> None:
     """It is copied as it stands now: results that were replaced, without what is void."""
-    desk = Desk(*FLOWS)
-    desk.start(steps())
-    done(desk, 1)
-    fail_all(desk)
-    repair(desk, "0", 100)
-    retry(desk)
-    done(desk, 2, 3)
-    assert desk.result() == [100, 2, 3]
-    fork(desk, "2")
-    check_restart(desk, *FLOWS)
-    assert "repaired 0 ok" not in told(desk, "f")
-    assert "activity 1 error" not in told(desk, "f")
-    finish_all(desk)
-    assert desk.result("f") == [100, 2, 0]
-    fork(desk, "1", new_id="g")
-    assert told(desk, "g") == ["activity 0 ok", "retried 1 ok", "forked 1 ok"]
+    engine = DirectEngine(*FLOWS)
+    engine.start(steps())
+    done(engine, 1)
+    fail_all(engine)
+    repair(engine, "0", 100)
+    retry(engine)
+    done(engine, 2, 3)
+    assert engine.result() == [100, 2, 3]
+    fork(engine, "2")
+    check_restart(engine, *FLOWS)
+    assert "repaired 0 ok" not in told(engine, "f")
+    assert "activity 1 error" not in told(engine, "f")
+    finish_all(engine)
+    assert engine.result("f") == [100, 2, 0]
+    fork(engine, "1", new_id="g")
+    assert told(engine, "g") == ["activity 0 ok", "retried 1 ok", "forked 1 ok"]
 
 
 def test_then_repaired_and_retried() -> None:
     """A fork can be repaired, fails and is retried like any other."""
-    desk = Desk(*FLOWS)
-    desk.start(steps())
-    done(desk, 1, 2, 3)
-    fork(desk, "2")
-    repair(desk, "0", 100, id="f")
-    check_restart(desk, *FLOWS)
-    desk.fail(desk.activities[0], Refused("no"))
-    retry(desk, "f")
-    check_restart(desk, *FLOWS)
-    finish_all(desk, 7)
-    assert (desk.result("f"), desk.result()) == ([100, 2, 7], [1, 2, 3])
+    engine = DirectEngine(*FLOWS)
+    engine.start(steps())
+    done(engine, 1, 2, 3)
+    fork(engine, "2")
+    repair(engine, "0", 100, id="f")
+    check_restart(engine, *FLOWS)
+    engine.fail(engine.activities[0], Refused("no"))
+    retry(engine, "f")
+    check_restart(engine, *FLOWS)
+    finish_all(engine, 7)
+    assert (engine.result("f"), engine.result()) == ([100, 2, 7], [1, 2, 3])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from durable import Durable, patched, workflow
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import work
 from tests.engine.mending import check_restart, fork
 from tests.engine.test_fork import finish_all
@@ -32,16 +32,16 @@ def test_what_is_done_anew_takes_the_new_code(position: str, ran: list[int]) -> 
             found.append((yield from work(20)))
         return [*found, (yield from work(2))]
 
-    desk = Desk(old)
-    desk.start(old())
-    finish_all(desk)
-    desk.restart(new)
-    fork(desk, position, new_id="f")
-    check_restart(desk, new)
+    engine = DirectEngine(old)
+    engine.start(old())
+    finish_all(engine)
+    engine.restart(new)
+    fork(engine, position, new_id="f")
+    check_restart(engine, new)
     begun = []
-    while desk.activities:
-        begun.append(desk.activities[0].args[0])
-        desk.finish(desk.activities[0], begun[-1])
-        check_restart(desk, new)
+    while engine.activities:
+        begun.append(engine.activities[0].args[0])
+        engine.finish(engine.activities[0], begun[-1])
+        check_restart(engine, new)
     assert begun == ran
-    assert desk.result("f")[-len(ran) :] == ran
+    assert engine.result("f")[-len(ran) :] == ran

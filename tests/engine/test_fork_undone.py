@@ -9,7 +9,7 @@ import pytest
 from durable import Break, CannotFork, CannotRetry, Continue, Durable, WorkflowStatus, gather, loop, saga, workflow
 from durable.engine.config import EngineConfig
 from durable.runner.definitions import WorkflowDef
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, Refused, clean, go, work
 from tests.engine.mending import fork, refused, retry
 
@@ -29,18 +29,18 @@ def _shop(ships: bool = True) -> WorkflowDef[..., Any]:
     return shop
 
 
-def _failed(undo: str) -> Desk:
+def _failed(undo: str) -> DirectEngine:
     """The third step fails, and the second is undone, or its undo fails, or still runs."""
-    desk = Desk(_shop(), *EVERY)
-    desk.start(_shop()())
+    engine = DirectEngine(_shop(), *EVERY)
+    engine.start(_shop()())
     for number in (0, 1):
-        desk.finish(desk.activities[0], number)
-    desk.fail(desk.activities[0], Refused("no"))
+        engine.finish(engine.activities[0], number)
+    engine.fail(engine.activities[0], Refused("no"))
     if undo == "fails":
-        desk.fail(desk.activities[0], Refused("no refund"))
+        engine.fail(engine.activities[0], Refused("no refund"))
     elif undo == "done":
-        desk.finish(desk.activities[0])
-    return desk
+        engine.finish(engine.activities[0])
+    return engine
 
 
 @pytest.mark.parametrize(("undo", "is_mended"), [("done", False), ("runs", False), ("done", True)])
@@ -49,45 +49,45 @@ def test_fork_behind_an_undone_step_is_refused(undo: str, is_mended: bool) -> No
 
     With mended code, too, which does not come as far as the undo that is recorded.
     """
-    desk = _failed(undo)
+    engine = _failed(undo)
     if is_mended:
-        desk.restart(_shop(ships=False), *EVERY)
-    refusal = refused(desk, lambda: fork(desk, "2"))
+        engine.restart(_shop(ships=False), *EVERY)
+    refusal = refused(engine, lambda: fork(engine, "2"))
     assert isinstance(refusal, CannotFork)
-    assert "desk.work(...) at 1 was undone later; fork it from 1" in str(refusal)
-    fork(desk, "1")
-    (again,) = [one for one in desk.activities if one.workflow_id == "f"]
+    assert "engine.work(...) at 1 was undone later; fork it from 1" in str(refusal)
+    fork(engine, "1")
+    (again,) = [one for one in engine.activities if one.workflow_id == "f"]
     assert (again.position, again.args) == ("1", (1,))
 
 
 def test_fork_behind_a_step_whose_undo_failed() -> None:
     """A step whose undo has failed stays done, so a fork may go on behind it."""
-    desk = _failed("fails")
-    assert desk.status() is FAILED
-    fork(desk, "2")
-    desk.finish(desk.activities[0], 2)
-    assert desk.result("f") == "shipped"
+    engine = _failed("fails")
+    assert engine.status() is FAILED
+    fork(engine, "2")
+    engine.finish(engine.activities[0], 2)
+    assert engine.result("f") == "shipped"
 
 
 def test_fork_of_the_undo_itself() -> None:
     """An undo can be done again: what it undoes is not taken for done."""
-    desk = _failed("done")
-    fork(desk, "u.0.0")
-    (again,) = desk.activities
+    engine = _failed("done")
+    fork(engine, "u.0.0")
+    (again,) = engine.activities
     assert (again.workflow_id, again.definition) == ("f", clean)
 
 
 def test_fork_of_a_crashed_run_goes_by_what_is_recorded() -> None:
     """The whole body of a run that took the process down is not rebuilt for this."""
-    desk = Desk(_shop(), *EVERY, config=EngineConfig(max_crashes=1))
-    desk.start(_shop()())
+    engine = DirectEngine(_shop(), *EVERY, config=EngineConfig(max_crashes=1))
+    engine.start(_shop()())
     for number in (0, 1):
-        desk.finish(desk.activities[0], number)
-    desk.state.mark[0] = desk.record().key
-    desk.restart(_shop(), *EVERY, clean=False)
-    assert desk.status() is WorkflowStatus.PARKED
-    fork(desk, "1")
-    assert [one.position for one in desk.activities] == ["1"]
+        engine.finish(engine.activities[0], number)
+    engine.state.mark[0] = engine.record().key
+    engine.restart(_shop(), *EVERY, clean=False)
+    assert engine.status() is WorkflowStatus.PARKED
+    fork(engine, "1")
+    assert [one.position for one in engine.activities] == ["1"]
 
 
 def test_fork_behind_a_step_that_was_undone_in_part_is_refused() -> None:
@@ -103,25 +103,25 @@ def test_fork_behind_a_step_that_was_undone_in_part_is_refused() -> None:
         yield from clean()
         yield from clean()
 
-    desk = Desk(in_part, *EVERY)
-    desk.start(in_part())
-    desk.finish(desk.activities[0], 0)
-    desk.fail(desk.activities[0], Refused("no"))
-    desk.finish(desk.activities[0])
-    desk.fail(desk.activities[0], Refused("no second part"))
-    assert desk.status() is FAILED
-    assert "desk.work(...) at 0 was undone later; fork it from 0" in str(refused(desk, lambda: fork(desk, "1")))
-    assert "fork it from 0, the position of desk.work(...)" in str(refused(desk, lambda: retry(desk)))
+    engine = DirectEngine(in_part, *EVERY)
+    engine.start(in_part())
+    engine.finish(engine.activities[0], 0)
+    engine.fail(engine.activities[0], Refused("no"))
+    engine.finish(engine.activities[0])
+    engine.fail(engine.activities[0], Refused("no second part"))
+    assert engine.status() is FAILED
+    assert "engine.work(...) at 0 was undone later; fork it from 0" in str(refused(engine, lambda: fork(engine, "1")))
+    assert "fork it from 0, the position of engine.work(...)" in str(refused(engine, lambda: retry(engine)))
 
 
 def test_refusal_to_retry_names_the_first_undone_step() -> None:
     """The advice of a retry that is refused leads to a fork that works, also where the code is missing."""
-    desk = _failed("done")
-    refusal = refused(desk, lambda: retry(desk))
+    engine = _failed("done")
+    refusal = refused(engine, lambda: retry(engine))
     assert isinstance(refusal, CannotRetry)
-    assert "fork it from 1, the position of desk.work(...)" in str(refusal)
-    desk.restart(_shop(ships=False), *EVERY)
-    assert "from a step before the first undone one" in str(refused(desk, lambda: retry(desk)))
+    assert "fork it from 1, the position of engine.work(...)" in str(refusal)
+    engine.restart(_shop(ships=False), *EVERY)
+    assert "from a step before the first undone one" in str(refused(engine, lambda: retry(engine)))
 
 
 def test_fork_behind_a_saga_that_was_undone() -> None:
@@ -135,17 +135,17 @@ def test_fork_behind_a_saga_that_was_undone() -> None:
             yield from work(2)
         return "done"
 
-    desk = Desk(tries, *EVERY)
-    desk.start(tries())
-    desk.finish(desk.activities[0], 1)
-    desk.advance(5)
-    desk.finish(desk.activities[0])
-    desk.finish(desk.activities[0], 2)
-    assert desk.result() == "done"
-    fork(desk, "1")
-    desk.finish(desk.activities[0], 2)
-    assert desk.result("f") == "done"
-    assert isinstance(refused(desk, lambda: fork(desk, "0.0.0.1", new_id="g")), CannotFork)
+    engine = DirectEngine(tries, *EVERY)
+    engine.start(tries())
+    engine.finish(engine.activities[0], 1)
+    engine.advance(5)
+    engine.finish(engine.activities[0])
+    engine.finish(engine.activities[0], 2)
+    assert engine.result() == "done"
+    fork(engine, "1")
+    engine.finish(engine.activities[0], 2)
+    assert engine.result("f") == "done"
+    assert isinstance(refused(engine, lambda: fork(engine, "0.0.0.1", new_id="g")), CannotFork)
 
 
 @pytest.mark.parametrize("is_undone", [True, False])
@@ -167,22 +167,24 @@ def test_fork_into_a_round_that_was_undone(is_undone: bool) -> None:
 
         return (yield from loop(body, 0, keep=3))
 
-    desk = Desk(rounds, *EVERY)
-    desk.start(rounds())
-    desk.finish(desk.activities[0], 1)
-    desk.fail(desk.activities[0], Refused("no"))
+    engine = DirectEngine(rounds, *EVERY)
+    engine.start(rounds())
+    engine.finish(engine.activities[0], 1)
+    engine.fail(engine.activities[0], Refused("no"))
     if is_undone:
-        desk.finish(desk.activities[0])
+        engine.finish(engine.activities[0])
     else:
-        desk.fail(desk.activities[0], Refused("no refund"))
+        engine.fail(engine.activities[0], Refused("no refund"))
     for number in (1, 2):
-        desk.finish(desk.activities[0], number)
-    assert desk.result() == "done"
+        engine.finish(engine.activities[0], number)
+    assert engine.result() == "done"
     if is_undone:
-        assert "desk.work(...) at 0.0.0.0.0 was undone later" in str(refused(desk, lambda: fork(desk, "0.0.0.0.1")))
+        assert "engine.work(...) at 0.0.0.0.0 was undone later" in str(
+            refused(engine, lambda: fork(engine, "0.0.0.0.1"))
+        )
     else:
-        fork(desk, "0.0.0.0.1")
-        assert [one.position for one in desk.activities] == ["0.0.0.0.1"]
+        fork(engine, "0.0.0.0.1")
+        assert [one.position for one in engine.activities] == ["0.0.0.0.1"]
 
 
 @pytest.mark.parametrize("place", ["alone", "in a branch"])
@@ -199,13 +201,13 @@ def test_fork_from_a_trimmed_loop(place: str) -> None:
             return (yield from loop(body, 0, keep=0))
         return (yield from gather(loop(body, 0, keep=0)))[0]
 
-    desk = Desk(loops, *EVERY)
-    desk.start(loops(place))
+    engine = DirectEngine(loops, *EVERY)
+    engine.start(loops(place))
     for number in range(6):
-        desk.finish(desk.activities[0], number)
-    assert desk.result() == 5
-    fork(desk, "0")
-    assert [one.args for one in desk.activities] == [(0,)]
+        engine.finish(engine.activities[0], number)
+    assert engine.result() == 5
+    fork(engine, "0")
+    assert [one.args for one in engine.activities] == [(0,)]
     for number in range(6):
-        desk.finish(desk.activities[0], number)
-    assert desk.result("f") == 5
+        engine.finish(engine.activities[0], number)
+    assert engine.result("f") == 5

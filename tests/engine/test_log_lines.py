@@ -10,9 +10,9 @@ import pytest
 from durable import Durable, EngineConfig, sleep, workflow
 from durable.backends.memory import MemoryBackend
 from durable.engine.operations import RecoverWorkflows, ResumeWorkflow, SweepEvents, TerminateWorkflow
-from tests.engine.desk import Desk, call_of
+from tests.engine.direct import DirectEngine, call_of
 from tests.engine.flows import EVERY, late_waiter, other, waiter, worker
-from tests.engine.office import Office
+from tests.engine.stepped import SteppedEngine
 
 
 def lines(caplog: pytest.LogCaptureFixture, *fields: str) -> list[tuple[Any, ...]]:
@@ -40,30 +40,30 @@ def at_info(caplog: pytest.LogCaptureFixture) -> None:
 )
 def test_suspects_are_named_once(caplog: pytest.LogCaptureFixture, ids: list[str], text: str) -> None:
     """After the second crash in a row one warning names those on trial, all of them in its field."""
-    office = Office()
-    office.ask(*(call_of(worker(), id) for id in ids))
+    stepped = SteppedEngine()
+    stepped.ask(*(call_of(worker(), id) for id in ids))
     for _ in range(2):
         caplog.clear()
-        office = Office(store=office.store)
-        office.ask(RecoverWorkflows())
+        stepped = SteppedEngine(store=stepped.store)
+        stepped.ask(RecoverWorkflows())
     assert lines(caplog, "workflow_ids") == [("WARNING", text, ids)]
 
 
 def test_body_that_died_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
     """A crash in a body is one warning with the workflow's id and name, and how many crashes it has."""
-    office = Office()
-    office.ask(call_of(waiter(), "w"))
-    office.store.mark[0] = 1
-    Office(store=office.store)
-    text = "the process died while the body of workflow w (desk.waiter) ran: crash 1 of 3"
-    assert lines(caplog, "workflow_id", "workflow_name") == [("WARNING", text, "w", "desk.waiter")]
+    stepped = SteppedEngine()
+    stepped.ask(call_of(waiter(), "w"))
+    stepped.store.mark[0] = 1
+    SteppedEngine(store=stepped.store)
+    text = "the process died while the body of workflow w (engine.waiter) ran: crash 1 of 3"
+    assert lines(caplog, "workflow_id", "workflow_name") == [("WARNING", text, "w", "engine.waiter")]
 
 
 def test_engine_that_was_superseded_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
     """An engine whose store was taken over writes one critical line, however many calls it refuses."""
-    office = Office()
-    MemoryBackend(office.store).open("another")
-    office.run(office.letter(call_of(waiter(), "v")), office.letter(call_of(waiter(), "w")))
+    stepped = SteppedEngine()
+    MemoryBackend(stepped.store).open("another")
+    stepped.run(stepped.letter(call_of(waiter(), "v")), stepped.letter(call_of(waiter(), "w")))
     ((level, text),) = lines(caplog)
     assert level == "CRITICAL"
     assert text.startswith("the engine has stopped: ")
@@ -73,30 +73,30 @@ def test_engine_that_was_superseded_says_so_once(caplog: pytest.LogCaptureFixtur
 def test_parked_workflow_is_told_with_the_position(caplog: pytest.LogCaptureFixture) -> None:
     """A workflow that no longer fits its history is one warning, with the position where it does not."""
 
-    @workflow(name="desk.late_waiter")
+    @workflow(name="engine.late_waiter")
     def changed() -> Durable[str]:
         return (yield from sleep(1)).isoformat()
 
-    desk = Desk(*EVERY)
-    desk.start(late_waiter())
-    desk.finish(desk.activities[0], 1)
-    desk.restart(changed)
+    engine = DirectEngine(*EVERY)
+    engine.start(late_waiter())
+    engine.finish(engine.activities[0], 1)
+    engine.restart(changed)
     for _ in range(2):
-        desk.do(ResumeWorkflow(desk.record().key))
+        engine.do(ResumeWorkflow(engine.record().key))
     ((level, text, *fields),) = lines(caplog, "workflow_id", "workflow_name", "position")
-    assert (level, fields) == ("WARNING", ["w", "desk.late_waiter", "0"])
-    assert text.startswith("workflow w (desk.late_waiter) is parked (diverged)")
+    assert (level, fields) == ("WARNING", ["w", "engine.late_waiter", "0"])
+    assert text.startswith("workflow w (engine.late_waiter) is parked (diverged)")
 
 
 def test_letters_that_are_swept_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
     """Dead letters that were kept for long enough are removed, and one line says how many."""
-    desk = Desk(*EVERY, config=EngineConfig(dead_letter_retention=3600))
-    desk.start(waiter())
+    engine = DirectEngine(*EVERY, config=EngineConfig(dead_letter_retention=3600))
+    engine.start(waiter())
     for number in range(2):
-        desk.send(other, number, to="w")
-    desk.do(TerminateWorkflow("w"))
-    desk.clock.advance(3601)
+        engine.send(other, number, to="w")
+    engine.do(TerminateWorkflow("w"))
+    engine.clock.advance(3601)
     caplog.clear()
-    desk.do(SweepEvents())
+    engine.do(SweepEvents())
     text = "2 dead letters were older than dead_letter_retention and are removed"
     assert lines(caplog) == [("INFO", text)]

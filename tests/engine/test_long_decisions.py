@@ -9,7 +9,7 @@ import pytest
 from durable import Break, Continue, Durable, Queued, WorkflowStatus, gather, loop, race, sleep, spawn, workflow
 from durable.engine.config import EngineConfig
 from durable.engine.operations import TerminateWorkflow, WakeWorkflow
-from tests.engine.desk import Desk, event_of
+from tests.engine.direct import DirectEngine, event_of
 from tests.engine.flows import go, nothing
 
 TEN = EngineConfig(max_steps_per_decision=10)
@@ -71,104 +71,104 @@ def crowd(others: list[str]) -> Durable[str]:
 EVERY = (taker, hurried, parent, crowd, nothing)
 
 
-def _filled(definition: Any, to: str | None = "w") -> Desk:
+def _filled(definition: Any, to: str | None = "w") -> DirectEngine:
     """A workflow that sleeps, and more events than one decision may take."""
-    desk = Desk(*EVERY, config=TEN, checks=False)
-    desk.start(definition(COUNT))
-    desk.batch(*(event_of(go, number, to=to) for number in range(COUNT)))
-    return desk
+    engine = DirectEngine(*EVERY, config=TEN, checks=False)
+    engine.start(definition(COUNT))
+    engine.batch(*(event_of(go, number, to=to) for number in range(COUNT)))
+    return engine
 
 
 @pytest.mark.parametrize("to", ["w", None])
 @pytest.mark.parametrize("definition", [taker, hurried])
 def test_pending_events_are_taken_over_several_batches(definition: Any, to: str | None) -> None:
     """Each commit takes a bounded number of events, and all of them in order; a limit that is over does not win."""
-    desk = _filled(definition, to)
-    before = desk._number
-    desk.advance(60)
-    assert desk.result() == [*range(COUNT)]
-    assert desk._number >= before + 3
+    engine = _filled(definition, to)
+    before = engine._number
+    engine.advance(60)
+    assert engine.result() == [*range(COUNT)]
+    assert engine._number >= before + 3
 
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_crash_between_the_batches(clean: bool) -> None:
     """A stop after the first of the batches loses nothing: the workflow counts as running and is taken up again."""
-    desk = _filled(taker)
-    desk.clock.advance(60)
-    key = desk.record().key
-    desk.state.timers.cancel_timer(key, desk.record().wake_at or 0)
-    desk.do(WakeWorkflow(key))
-    assert desk.status() is WorkflowStatus.RUNNING
-    assert 0 < len(desk.history()) < COUNT
-    desk.restart(*EVERY, clean=clean)
-    desk.settle()
-    assert desk.result() == [*range(COUNT)]
+    engine = _filled(taker)
+    engine.clock.advance(60)
+    key = engine.record().key
+    engine.state.timers.cancel_timer(key, engine.record().wake_at or 0)
+    engine.do(WakeWorkflow(key))
+    assert engine.status() is WorkflowStatus.RUNNING
+    assert 0 < len(engine.history()) < COUNT
+    engine.restart(*EVERY, clean=clean)
+    engine.settle()
+    assert engine.result() == [*range(COUNT)]
 
 
 @pytest.mark.parametrize("to", ["w", None])
 def test_event_between_the_batches_overtakes_nobody(to: str | None) -> None:
     """An event that comes in between waits behind those that were pending before it; another waiter gets its turn."""
-    desk = _filled(taker, to)
-    desk.start(taker(1), "other")
-    desk.clock.advance(60)
-    desk.do(WakeWorkflow(desk.record().key))
-    assert desk.send(go, 99, to=to) == Queued()
-    desk.do(WakeWorkflow(desk.record().key))
-    desk.settle()
-    taken = desk.result()
+    engine = _filled(taker, to)
+    engine.start(taker(1), "other")
+    engine.clock.advance(60)
+    engine.do(WakeWorkflow(engine.record().key))
+    assert engine.send(go, 99, to=to) == Queued()
+    engine.do(WakeWorkflow(engine.record().key))
+    engine.settle()
+    taken = engine.result()
     assert taken == sorted(taken)
-    rest = desk.result("other") if to is None else [99]
+    rest = engine.result("other") if to is None else [99]
     assert sorted(taken + rest) == [*range(COUNT), 99]
 
 
 def test_workflow_that_waits_again_is_suspended() -> None:
     """Once all that was put off is looked at, a workflow with nothing to do is suspended, and takes events at once."""
-    desk = Desk(*EVERY, config=TEN, checks=False)
-    desk.start(taker(COUNT))
-    desk.batch(*(event_of(go, number, to="w") for number in range(10)))
-    desk.advance(60)
-    assert desk.status() is WorkflowStatus.SUSPENDED
-    desk.check()
+    engine = DirectEngine(*EVERY, config=TEN, checks=False)
+    engine.start(taker(COUNT))
+    engine.batch(*(event_of(go, number, to="w") for number in range(10)))
+    engine.advance(60)
+    assert engine.status() is WorkflowStatus.SUSPENDED
+    engine.check()
     for number in range(10, COUNT):
-        desk.send(go, number, to="w")
-    assert desk.result() == [*range(COUNT)]
+        engine.send(go, number, to="w")
+    assert engine.result() == [*range(COUNT)]
 
 
 @pytest.mark.parametrize("is_ended", [True, False])
 def test_workflow_that_ends_between_the_batches(is_ended: bool) -> None:
     """What was put off for a workflow that is cancelled or evicted meanwhile does no harm."""
-    desk = _filled(taker)
-    desk.clock.advance(60)
-    desk.do(WakeWorkflow(desk.record().key))
+    engine = _filled(taker)
+    engine.clock.advance(60)
+    engine.do(WakeWorkflow(engine.record().key))
     if is_ended:
-        desk.do(TerminateWorkflow("w"))
-        desk.settle()
-        assert len(desk.history()) + len(desk.letters()) == COUNT + 1
+        engine.do(TerminateWorkflow("w"))
+        engine.settle()
+        assert len(engine.history()) + len(engine.letters()) == COUNT + 1
     else:
-        desk.state.unload(desk.record().key)
-        desk.settle()
-        assert desk.result() == [*range(COUNT)]
+        engine.state.unload(engine.record().key)
+        engine.settle()
+        assert engine.result() == [*range(COUNT)]
 
 
 @pytest.mark.parametrize("kind", ["gather", "spawn", "loop"])
 def test_children_and_rounds_over_several_batches(kind: str) -> None:
     """A body that starts many children, or passes many rounds, does so over several commits."""
-    desk = Desk(*EVERY, config=TEN, checks=False)
-    before = desk._number
-    desk.start(parent(kind))
-    desk.settle()
-    assert desk.result() == sum(range(COUNT))
-    assert desk._number >= before + 4
+    engine = DirectEngine(*EVERY, config=TEN, checks=False)
+    before = engine._number
+    engine.start(parent(kind))
+    engine.settle()
+    assert engine.result() == sum(range(COUNT))
+    assert engine._number >= before + 4
 
 
 @pytest.mark.parametrize("loaded", [1, 2, 100])
 def test_workflow_with_waits_to_look_at_stays_in_memory(loaded: int) -> None:
     """One that was rebuilt would have to look at all of its waits again, and would never come to an end with them."""
     config = EngineConfig(max_steps_per_decision=10, max_loaded_workflows=loaded)
-    desk = Desk(*EVERY, config=config, checks=False)
+    engine = DirectEngine(*EVERY, config=config, checks=False)
     ids = ["a", "b", "c", "d"]
     for id in ids:
-        desk.start(crowd(ids), id, delay=1)
-    desk.advance(1)
-    assert [desk.result(id) for id in ids] == ["greeted"] * 4
-    assert len(desk.state.loaded) <= loaded
+        engine.start(crowd(ids), id, delay=1)
+    engine.advance(1)
+    assert [engine.result(id) for id in ids] == ["greeted"] * 4
+    assert len(engine.state.loaded) <= loaded

@@ -1,4 +1,4 @@
-"""Loops at the desk: what a round costs, what is trimmed, and that no restart between two steps changes anything."""
+"""Loops, decided directly: what a round costs, what is trimmed, and that restarts between steps change nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from durable.engine import operations as ops
 from durable.model.records import EntryKind
 from durable.runner.definitions import WorkflowDef
 from tests.engine.asking import pauses, resume
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import clean, work
 
 Next = Continue[int] | Break[int]
@@ -60,15 +60,15 @@ def looping(keep: int, name: str = "looping.flow") -> WorkflowDef[[], Any]:
     return flow
 
 
-def places(desk: Desk, id: str = "w") -> list[str]:
+def places(engine: DirectEngine, id: str = "w") -> list[str]:
     """The positions of what is recorded."""
-    return [entry.position for entry in desk.history(id)]
+    return [entry.position for entry in engine.history(id)]
 
 
-def step(desk: Desk) -> None:
+def step(engine: DirectEngine) -> None:
     """The only activity that runs returns what it was given."""
-    (effect,) = desk.activities
-    desk.finish(effect, effect.args[0] if effect.args else None)
+    (effect,) = engine.activities
+    engine.finish(effect, effect.args[0] if effect.args else None)
 
 
 # --- commits and rows -------------------------------------------------------------------------------------------------
@@ -77,53 +77,53 @@ def step(desk: Desk) -> None:
 def test_round_ends_and_the_next_begins_in_one_commit() -> None:
     """What ended the round, the state of the next one and its first step are one decision."""
     flow = looping(10)
-    desk = Desk(flow)
-    desk.start(flow())
-    before = desk._number
-    step(desk)
-    assert desk._number == before + 1
-    assert [(entry.seq, entry.position, entry.kind.value, entry.name) for entry in desk.history()] == [
-        (1, "0.0.0", "activity", "desk.work"),
+    engine = DirectEngine(flow)
+    engine.start(flow())
+    before = engine._number
+    step(engine)
+    assert engine._number == before + 1
+    assert [(entry.seq, entry.position, entry.kind.value, entry.name) for entry in engine.history()] == [
+        (1, "0.0.0", "activity", "engine.work"),
         (2, "0.1.0", "loop", "state"),
     ]
-    assert [effect.position for effect in desk.activities] == ["0.1.1"]
+    assert [effect.position for effect in engine.activities] == ["0.1.1"]
 
 
 @pytest.mark.parametrize("keep", [0, 2, 10])
 def test_rows_of_old_rounds_go(keep: int) -> None:
     """The store holds the last so many finished rounds and the one that runs, also behind the end of the loop."""
     flow = looping(keep)
-    desk = Desk(flow)
-    desk.start(flow())
+    engine = DirectEngine(flow)
+    engine.start(flow())
     for _ in range(7):
-        step(desk)
+        step(engine)
     kept = range(max(0, 6 - keep), 7)
-    assert sorted({int(place.split(".")[1]) for place in places(desk)}) == [*kept]
-    assert desk.history()[-1].seq == 7 + 6
-    desk.restart(flow)
-    step(desk)
-    assert desk.result() == 6
-    assert desk.history()[-1].seq == 7 + 6 + 1
+    assert sorted({int(place.split(".")[1]) for place in places(engine)}) == [*kept]
+    assert engine.history()[-1].seq == 7 + 6
+    engine.restart(flow)
+    step(engine)
+    assert engine.result() == 6
+    assert engine.history()[-1].seq == 7 + 6 + 1
 
 
 def test_rows_go_at_once() -> None:
     """Whoever asks in the batch in which a round is trimmed does not see it, nor does anybody after the commit."""
     flow = looping(0)
-    desk = Desk(flow)
-    desk.start(flow())
-    (effect,) = desk.activities
-    _, entries = desk.batch(desk.answer(effect, 0), ops.ReadHistory("w"))
-    assert [entry.position for entry in entries] == places(desk) == ["0.1.0"]
+    engine = DirectEngine(flow)
+    engine.start(flow())
+    (effect,) = engine.activities
+    _, entries = engine.batch(engine.answer(effect, 0), ops.ReadHistory("w"))
+    assert [entry.position for entry in entries] == places(engine) == ["0.1.0"]
 
 
 def test_new_code_that_keeps_less_trims_when_it_is_loaded() -> None:
     """The rounds that are too many go with the first load, although nothing else has changed."""
-    desk = Desk(looping(10))
-    desk.start(looping(10)())
+    engine = DirectEngine(looping(10))
+    engine.start(looping(10)())
     for _ in range(4):
-        step(desk)
-    desk.restart(looping(1))
-    assert places(desk) == ["0.3.0", "0.3.1", "0.4.0"]
+        step(engine)
+    engine.restart(looping(1))
+    assert places(engine) == ["0.3.0", "0.3.1", "0.4.0"]
 
 
 def test_pending_events_pass_in_one_commit() -> None:
@@ -141,16 +141,16 @@ def test_pending_events_pass_in_one_commit() -> None:
         yield from sleep(60)
         return (yield from loop(adding, [0, 0], keep=3))
 
-    desk = Desk(adder, checks=False, config=EngineConfig(max_steps_per_decision=10_000))
-    desk.start(adder())
-    desk.batch(*(ops.SendEvent(name=tick.name, payload=str(number), to="w") for number in range(count)))
-    before = desk._number
-    desk.advance(60)
-    assert desk._number == before + 1
-    assert desk.result() == sum(range(count))
+    engine = DirectEngine(adder, checks=False, config=EngineConfig(max_steps_per_decision=10_000))
+    engine.start(adder())
+    engine.batch(*(ops.SendEvent(name=tick.name, payload=str(number), to="w") for number in range(count)))
+    before = engine._number
+    engine.advance(60)
+    assert engine._number == before + 1
+    assert engine.result() == sum(range(count))
     # The timer, three rounds and the last one, each with its state.
-    assert len(desk.history()) == 1 + 2 * 4
-    assert desk.pending(tick.name) == 0
+    assert len(engine.history()) == 1 + 2 * 4
+    assert engine.pending(tick.name) == 0
 
 
 # --- restarts ---------------------------------------------------------------------------------------------------------
@@ -200,26 +200,26 @@ def beside() -> Durable[list[str]]:
     return []
 
 
-def played(desk: Desk, flow: WorkflowDef[[], Any], between: str) -> list[Any]:
+def played(engine: DirectEngine, flow: WorkflowDef[[], Any], between: str) -> list[Any]:
     """All that happens to the workflow, one thing after the other, with something in between, and how it ends."""
-    desk.start(flow())
+    engine.start(flow())
     log: list[Any] = []
-    while not desk.status().is_terminal:
-        if desk.activities:
-            effect = desk.activities[0]
+    while not engine.status().is_terminal:
+        if engine.activities:
+            effect = engine.activities[0]
             log.append((effect.position, effect.attempt, effect.args))
-            desk.finish(effect, effect.args[0])
-        elif events := [wait for wait in desk.waits() if not wait.event_key]:
+            engine.finish(effect, effect.args[0])
+        elif events := [wait for wait in engine.waits() if not wait.event_key]:
             log.append(events[0].position)
-            desk.send(tick, len(log), to="w")
+            engine.send(tick, len(log), to="w")
         else:
-            wake_at = desk.record().wake_at
+            wake_at = engine.record().wake_at
             assert wake_at is not None
-            log.append(wake_at - desk.clock.now())
-            desk.advance((wake_at - desk.clock.now()) / 1e6)
+            log.append(wake_at - engine.clock.now())
+            engine.advance((wake_at - engine.clock.now()) / 1e6)
         if between:
-            desk.restart(flow, child, clean=between == "stop")
-    return [*log, desk.result(), desk.status("w/0"), places(desk)]
+            engine.restart(flow, child, clean=between == "stop")
+    return [*log, engine.result(), engine.status("w/0"), places(engine)]
 
 
 @pytest.mark.parametrize("between", ["stop", "crash"])
@@ -227,17 +227,17 @@ def played(desk: Desk, flow: WorkflowDef[[], Any], between: str) -> list[Any]:
 def test_restart_between_any_two_steps_changes_nothing(between: str, keep: int) -> None:
     """The same steps with the same arguments at the same time, the same result and the same history."""
     flow = busy(keep)
-    undisturbed = played(Desk(flow, child), flow, "")
+    undisturbed = played(DirectEngine(flow, child), flow, "")
     assert len(undisturbed[-3][0]) == 4
     assert undisturbed[-2] is WorkflowStatus.CANCELLED
-    assert played(Desk(flow, child), flow, between) == undisturbed
+    assert played(DirectEngine(flow, child), flow, between) == undisturbed
 
 
 def test_eviction_and_files_change_nothing(tmp_path: pathlib.Path) -> None:
     """With room for no body at all, and on a file, it is the same again; and what is kept changes only the history."""
     flow = busy(1)
-    undisturbed = played(Desk(flow, child), flow, "")
-    crowded = Desk(
+    undisturbed = played(DirectEngine(flow, child), flow, "")
+    crowded = DirectEngine(
         flow,
         child,
         config=EngineConfig(max_loaded_workflows=1),
@@ -246,20 +246,20 @@ def test_eviction_and_files_change_nothing(tmp_path: pathlib.Path) -> None:
     crowded.start(child(), "another")
     assert played(crowded, flow, "") == undisturbed
     crowded.backend.close()
-    assert played(Desk(busy(7), child), busy(7), "crash")[:-1] == undisturbed[:-1]
+    assert played(DirectEngine(busy(7), child), busy(7), "crash")[:-1] == undisturbed[:-1]
 
 
 def test_answer_for_an_earlier_round_is_dropped() -> None:
     """An activity that comes back twice ends its own round and not the next one."""
     flow = looping(0)
-    desk = Desk(flow)
-    desk.start(flow())
-    (effect,) = desk.activities
-    desk.batch(desk.answer(effect, 0), desk.answer(effect, 0))
-    assert places(desk) == ["0.1.0"]
-    desk.restart(flow)
-    desk.do(desk.answer(effect, 0))
-    assert places(desk) == ["0.1.0"]
+    engine = DirectEngine(flow)
+    engine.start(flow())
+    (effect,) = engine.activities
+    engine.batch(engine.answer(effect, 0), engine.answer(effect, 0))
+    assert places(engine) == ["0.1.0"]
+    engine.restart(flow)
+    engine.do(engine.answer(effect, 0))
+    assert places(engine) == ["0.1.0"]
 
 
 def test_children_of_trimmed_rounds_end_with_their_parent() -> None:
@@ -277,14 +277,14 @@ def test_children_of_trimmed_rounds_end_with_their_parent() -> None:
         yield from sleep(60)
         return last
 
-    desk = Desk(parent, child)
-    desk.start(parent())
-    assert places(desk) == ["0.3.0"]
-    desk.restart(parent, child)
-    desk.advance(60)
-    assert desk.result() == 3
+    engine = DirectEngine(parent, child)
+    engine.start(parent())
+    assert places(engine) == ["0.3.0"]
+    engine.restart(parent, child)
+    engine.advance(60)
+    assert engine.result() == 3
     ids = ["w/0.0.0", "w/0.1.1", "w/0.2.1"]
-    assert {desk.status(id) for id in ids} == {WorkflowStatus.CANCELLED}
+    assert {engine.status(id) for id in ids} == {WorkflowStatus.CANCELLED}
 
 
 # --- limits, pauses, endings ------------------------------------------------------------------------------------------
@@ -306,16 +306,16 @@ def test_state_that_is_too_large_is_raised_by_the_loop() -> None:
             return f"{error.where} {error.limit}"
         return ""
 
-    desk = Desk(flow, config=EngineConfig(max_payload_bytes=100))
-    desk.start(flow())
+    engine = DirectEngine(flow, config=EngineConfig(max_payload_bytes=100))
+    engine.start(flow())
     for _ in range(3):
-        step(desk)
-    failed = desk.history()[-1]
+        step(engine)
+    failed = engine.history()[-1]
     assert (failed.position, failed.kind, failed.status.value) == ("0.3.0", EntryKind.LOOP, "error")
-    desk.config = EngineConfig()
-    desk.restart(flow)
-    step(desk)
-    assert desk.result() == "loop: state 100"
+    engine.config = EngineConfig()
+    engine.restart(flow)
+    step(engine)
+    assert engine.result() == "loop: state 100"
 
 
 def test_pause_in_a_round_is_listed() -> None:
@@ -329,14 +329,14 @@ def test_pause_in_a_round_is_listed() -> None:
     def flow() -> Durable[int]:
         return (yield from loop(asking, 0, keep=0))
 
-    desk = Desk(flow)
-    desk.start(flow())
+    engine = DirectEngine(flow)
+    engine.start(flow())
     for number in range(4):
-        (one,) = pauses(desk)
+        (one,) = pauses(engine)
         assert one.prompt == {"round": number}
-        resume(desk, one.pause_id, number < 3)
-        desk.restart(flow)
-    assert desk.result() == 3
+        resume(engine, one.pause_id, number < 3)
+        engine.restart(flow)
+    assert engine.result() == 3
 
 
 def test_loop_is_cancelled_in_its_round() -> None:
@@ -354,13 +354,13 @@ def test_loop_is_cancelled_in_its_round() -> None:
     def flow() -> Durable[int]:
         return (yield from loop(waiting, 0, keep=0))
 
-    desk = Desk(flow)
-    desk.start(flow())
-    desk.send(tick, 1, to="w")
-    desk.restart(flow)
-    assert desk.cancel()
-    assert (desk.status(), told) == (WorkflowStatus.CANCELLED, [1])
-    assert desk.waits() == []
+    engine = DirectEngine(flow)
+    engine.start(flow())
+    engine.send(tick, 1, to="w")
+    engine.restart(flow)
+    assert engine.cancel()
+    assert (engine.status(), told) == (WorkflowStatus.CANCELLED, [1])
+    assert engine.waits() == []
 
 
 def test_next_round_of_the_workflow_begins_with_an_empty_history() -> None:
@@ -373,23 +373,23 @@ def test_next_round_of_the_workflow_begins_with_an_empty_history() -> None:
             raise again.continue_as(times - 1)
         return last
 
-    desk = Desk(again)
-    desk.start(again(1))
+    engine = DirectEngine(again)
+    engine.start(again(1))
     for number in range(6):
-        assert [entry.seq for entry in desk.history()] == ([[], [2], [4]][number % 3])
-        step(desk)
-        desk.settle()
-    assert desk.result() == 6
+        assert [entry.seq for entry in engine.history()] == ([[], [2], [4]][number % 3])
+        step(engine)
+        engine.settle()
+    assert engine.result() == 6
 
 
 def test_workflow_is_described_in_its_round() -> None:
     """What it waits for has the position of the round, and its line is that of the body."""
     flow = looping(0)
-    desk = Desk(flow)
-    desk.start(flow())
-    step(desk)
-    desk.restart(flow)
-    described = desk.do(ops.DescribeWorkflow("w"))
+    engine = DirectEngine(flow)
+    engine.start(flow())
+    step(engine)
+    engine.restart(flow)
+    described = engine.do(ops.DescribeWorkflow("w"))
     (wait,) = described.waits
     assert (wait.position, described.history_length) == ("0.1.1", 1)
     line = stepping.__code__.co_firstlineno + 2

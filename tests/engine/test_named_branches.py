@@ -14,7 +14,7 @@ from durable.backends.sqlite import SqliteBackend
 from durable.model.records import BY_NUMBER
 from durable.runner.definitions import WorkflowDef
 from tests.engine.asking import ids, resume
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, clean, go, waiter, work
 from tests.engine.mending import fork
 
@@ -37,14 +37,14 @@ def _swapped(is_swapped: bool) -> WorkflowDef[..., Any]:
 @pytest.mark.parametrize("after", [0, 1])
 def test_swapped_keywords_change_no_winner(after: int) -> None:
     """New code that swaps the keywords of a race goes on with what each branch has recorded."""
-    desk = Desk(_swapped(False), *EVERY)
-    desk.start(_swapped(False)())
+    engine = DirectEngine(_swapped(False), *EVERY)
+    engine.start(_swapped(False)())
     for _ in range(after):
-        desk.finish(desk.activities[0], 1)
-    desk.restart(_swapped(True), *EVERY)
-    while desk.activities:
-        desk.finish(desk.activities[0], 7)
-    assert desk.result() == ["left", 7]
+        engine.finish(engine.activities[0], 1)
+    engine.restart(_swapped(True), *EVERY)
+    while engine.activities:
+        engine.finish(engine.activities[0], 7)
+    assert engine.result() == ["left", 7]
 
 
 @workflow(name="named.everything")
@@ -78,25 +78,25 @@ def test_everything_in_named_branches_over_restarts(kind: str, tmp_path: object)
     def make() -> Backend:
         return MemoryBackend(store) if kind == "memory" else SqliteBackend(f"{tmp_path}/store.db")
 
-    desk = Desk(everything, *EVERY, make=make)
-    desk.start(everything())
-    assert ids(desk) == ["0.%312.0"]
-    assert desk.record("w/0.%75.0").parent_place == "0.%75.0"
+    engine = DirectEngine(everything, *EVERY, make=make)
+    engine.start(everything())
+    assert ids(engine) == ["0.%312.0"]
+    assert engine.record("w/0.%75.0").parent_place == "0.%75.0"
     for number in range(3):
-        desk.restart(everything, *EVERY)
-        running = [one for one in desk.activities if one.position.startswith("0.a%2Eb.0.")]
-        desk.finish(running[0], number)
-    booked = next(one for one in desk.activities if one.position.startswith("0.x."))
-    desk.finish(booked, 7)
-    desk.restart(everything, *EVERY)
-    desk.advance(5)
-    undo = next(id for id in ("w/0.x.0.u.0.0",) if desk.backend.workflow(id))
-    desk.restart(everything, *EVERY)
-    assert desk.record(undo).parent_place == "0.x.0.u.0.0"
-    assert resume(desk, "0.%312.0", 3) is None
-    desk.send(go, 1, to=undo)
-    assert desk.result() == "12"
-    desk.backend.close()
+        engine.restart(everything, *EVERY)
+        running = [one for one in engine.activities if one.position.startswith("0.a%2Eb.0.")]
+        engine.finish(running[0], number)
+    booked = next(one for one in engine.activities if one.position.startswith("0.x."))
+    engine.finish(booked, 7)
+    engine.restart(everything, *EVERY)
+    engine.advance(5)
+    undo = next(id for id in ("w/0.x.0.u.0.0",) if engine.backend.workflow(id))
+    engine.restart(everything, *EVERY)
+    assert engine.record(undo).parent_place == "0.x.0.u.0.0"
+    assert resume(engine, "0.%312.0", 3) is None
+    engine.send(go, 1, to=undo)
+    assert engine.result() == "12"
+    engine.backend.close()
 
 
 def test_old_run_goes_on_by_number() -> None:
@@ -107,19 +107,19 @@ def test_old_run_goes_on_by_number() -> None:
         return (yield from race(left=waiter(), right=pause(returns=int, prompt="?"), work=work(1))).key
 
     store = MemoryStore()
-    desk = Desk(old, *EVERY, make=lambda: MemoryBackend(store))
-    desk.start(old(), delay=1)
-    record = desk.record()
+    engine = DirectEngine(old, *EVERY, make=lambda: MemoryBackend(store))
+    engine.start(old(), delay=1)
+    record = engine.record()
     store.workflows[record.key] = attrs.evolve(record, position_format=BY_NUMBER)
-    desk.restart(old, *EVERY)
-    desk.advance(1)
-    assert (ids(desk), [one.position for one in desk.activities]) == (["0.1.0"], ["0.2.0"])
-    desk.restart(old, *EVERY)
-    desk.send(go, 1, to="w/0.0.0")
-    assert desk.result() == "left"
-    fork(desk, "0")
-    assert ids(desk) == ["0.1.0"]
-    assert desk.record("f").position_format == BY_NUMBER
+    engine.restart(old, *EVERY)
+    engine.advance(1)
+    assert (ids(engine), [one.position for one in engine.activities]) == (["0.1.0"], ["0.2.0"])
+    engine.restart(old, *EVERY)
+    engine.send(go, 1, to="w/0.0.0")
+    assert engine.result() == "left"
+    fork(engine, "0")
+    assert ids(engine) == ["0.1.0"]
+    assert engine.record("f").position_format == BY_NUMBER
 
 
 def test_child_in_an_undo_can_be_read_back(tmp_path: object) -> None:
@@ -130,12 +130,12 @@ def test_child_in_an_undo_can_be_read_back(tmp_path: object) -> None:
         yield from work(1).undo(lambda _: waiter())
         yield from clean()
 
-    desk = Desk(undoes, *EVERY, make=lambda: SqliteBackend(f"{tmp_path}/store.db"))
-    desk.start(undoes())
-    desk.finish(desk.activities[0], 1)
-    desk.fail(desk.activities[0], LookupError("no"))
-    desk.restart(undoes, *EVERY)
-    assert desk.record("w/u.0.0").parent_place == "u.0.0"
-    desk.send(go, 1, to="w/u.0.0")
-    assert desk.status().is_terminal
-    desk.backend.close()
+    engine = DirectEngine(undoes, *EVERY, make=lambda: SqliteBackend(f"{tmp_path}/store.db"))
+    engine.start(undoes())
+    engine.finish(engine.activities[0], 1)
+    engine.fail(engine.activities[0], LookupError("no"))
+    engine.restart(undoes, *EVERY)
+    assert engine.record("w/u.0.0").parent_place == "u.0.0"
+    engine.send(go, 1, to="w/u.0.0")
+    assert engine.status().is_terminal
+    engine.backend.close()

@@ -24,7 +24,7 @@ from durable.errors import InvariantViolated
 from durable.runner.definitions import WorkflowDef
 from durable.runner.session import WorkflowSessionRunner
 from tests.engine.asking import ids
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, clean, go, other, waiter, work
 from tests.engine.mending import check_restart, fork, refused, repair, retry, stored, told
 from tests.engine.test_fork import finish_all
@@ -60,37 +60,37 @@ def changing(code: str) -> WorkflowDef[..., Any]:
 
 def test_under_way_and_new() -> None:
     """A run that has begun the step goes on with the old code, one that has not takes the new, over restarts."""
-    desk = Desk(changing("old"))
+    engine = DirectEngine(changing("old"))
     for id in ("at first", "at second"):
-        desk.start(changing("old")(), id)
-    desk.finish(next(one for one in desk.activities if one.workflow_id == "at second"), 1)
-    desk.restart(changing("new"))
-    desk.start(changing("new")(), "new")
-    check_restart(desk, changing("new"))
+        engine.start(changing("old")(), id)
+    engine.finish(next(one for one in engine.activities if one.workflow_id == "at second"), 1)
+    engine.restart(changing("new"))
+    engine.start(changing("new")(), "new")
+    check_restart(engine, changing("new"))
     for _ in range(3):
-        for effect in list(desk.activities):
-            desk.finish(effect, None if effect.definition is clean else 1)
-        check_restart(desk, changing("new"))
-    assert desk.result("at first") == desk.result("new") == ["first", "better", "behind"]
-    assert desk.result("at second") == ["first", "second", "behind"]
-    answers = [(one.name, one.outcome) for one in desk.history("at second") if one.kind.value == "patch"]
+        for effect in list(engine.activities):
+            engine.finish(effect, None if effect.definition is clean else 1)
+        check_restart(engine, changing("new"))
+    assert engine.result("at first") == engine.result("new") == ["first", "better", "behind"]
+    assert engine.result("at second") == ["first", "second", "behind"]
+    answers = [(one.name, one.outcome) for one in engine.history("at second") if one.kind.value == "patch"]
     assert answers == [("better", "false"), ("behind", "true")]
 
 
 @pytest.mark.parametrize("clean_stop", [True, False])
 def test_answer_stands_for_ever(clean_stop: bool) -> None:
     """An answer that was given is given after every restart, also if its step was begun and nothing came of it."""
-    desk = Desk(changing("new"))
-    desk.start(changing("new")())
-    desk.finish(desk.activities[0], 1)
-    assert told(desk) == ["activity 0 ok", "patch  ok"]
+    engine = DirectEngine(changing("new"))
+    engine.start(changing("new")())
+    engine.finish(engine.activities[0], 1)
+    assert told(engine) == ["activity 0 ok", "patch  ok"]
     for _ in range(2):
-        desk.restart(changing("new"), clean=clean_stop)
-        assert [one.definition.name for one in desk.activities] == ["desk.clean"]
-    assert told(desk) == ["activity 0 ok", "patch  ok"]
-    desk.restart(changing("cleaned up"), clean=True)
-    desk.finish(desk.activities[0])
-    assert desk.result() == ["first", "better"]
+        engine.restart(changing("new"), clean=clean_stop)
+        assert [one.definition.name for one in engine.activities] == ["engine.clean"]
+    assert told(engine) == ["activity 0 ok", "patch  ok"]
+    engine.restart(changing("cleaned up"), clean=True)
+    engine.finish(engine.activities[0])
+    assert engine.result() == ["first", "better"]
 
 
 def test_answer_is_recorded_once() -> None:
@@ -104,38 +104,38 @@ def test_answer_is_recorded_once() -> None:
             yield from work(1)
         return found
 
-    desk = Desk(often)
-    desk.start(often())
-    finish_all(desk)
-    assert desk.result() == [True] * 3
-    assert told(desk) == ["patch  ok", "activity 0 ok", "activity 1 ok", "activity 2 ok"]
+    engine = DirectEngine(often)
+    engine.start(often())
+    finish_all(engine)
+    assert engine.result() == [True] * 3
+    assert told(engine) == ["patch  ok", "activity 0 ok", "activity 1 ok", "activity 2 ok"]
 
 
 def test_answer_is_in_the_commit_of_its_step() -> None:
     """What follows from an answer never leaves without it."""
-    desk = Desk(changing("new"))
-    desk.start(changing("new")())
-    answer = desk.answer(desk.activities[0], 1)
-    desk.batch(answer)
-    assert [one.kind.value for one in desk.history()] == ["activity", "patch"]
-    assert desk.history()[1].at_us == desk.clock.now()
+    engine = DirectEngine(changing("new"))
+    engine.start(changing("new")())
+    answer = engine.answer(engine.activities[0], 1)
+    engine.batch(answer)
+    assert [one.kind.value for one in engine.history()] == ["activity", "patch"]
+    assert engine.history()[1].at_us == engine.clock.now()
 
 
 def test_delayed_start_and_next_round_take_the_new_code() -> None:
     """What has not begun takes the code of today: a delayed start, and the next round of a workflow."""
-    desk = Desk(changing("old"))
-    desk.start(changing("old")(), "later", delay=60)
-    desk.start(changing("old")(1), "rounds")
-    desk.finish(desk.activities[0], 1)
-    desk.restart(changing("new"))
-    assert [one.definition.name for one in desk.activities] == ["desk.work"]
-    desk.finish(desk.activities[0], 1)
-    desk.advance(60)
-    while desk.activities:
-        effect = desk.activities[0]
-        desk.finish(effect, None if effect.definition is clean else 1)
-        desk.settle()
-    assert desk.result("later") == desk.result("rounds") == ["first", "better", "behind"]
+    engine = DirectEngine(changing("old"))
+    engine.start(changing("old")(), "later", delay=60)
+    engine.start(changing("old")(1), "rounds")
+    engine.finish(engine.activities[0], 1)
+    engine.restart(changing("new"))
+    assert [one.definition.name for one in engine.activities] == ["engine.work"]
+    engine.finish(engine.activities[0], 1)
+    engine.advance(60)
+    while engine.activities:
+        effect = engine.activities[0]
+        engine.finish(effect, None if effect.definition is clean else 1)
+        engine.settle()
+    assert engine.result("later") == engine.result("rounds") == ["first", "better", "behind"]
 
 
 def test_asked_first_of_all() -> None:
@@ -150,14 +150,14 @@ def test_asked_first_of_all() -> None:
 
         return body
 
-    desk = Desk(version(False))
-    desk.start(version(False)(), "begun")
-    desk.start(version(False)(), "later", delay=60)
-    desk.restart(version(True))
-    desk.advance(60)
+    engine = DirectEngine(version(False))
+    engine.start(version(False)(), "begun")
+    engine.start(version(False)(), "later", delay=60)
+    engine.restart(version(True))
+    engine.advance(60)
     for id in ("begun", "later"):
-        desk.send(go, 1, to=id)
-    assert (desk.result("begun"), desk.result("later")) == ("old", "new")
+        engine.send(go, 1, to=id)
+    assert (engine.result("begun"), engine.result("later")) == ("old", "new")
 
 
 @pytest.mark.parametrize("has_begun", [True, False])
@@ -171,36 +171,36 @@ def test_parked_run_counts_as_begun(has_begun: bool) -> None:
 
         return body
 
-    desk = Desk(version(False))
-    desk.start(version(False)(), delay=60)
+    engine = DirectEngine(version(False))
+    engine.start(version(False)(), delay=60)
     if has_begun:
-        desk.advance(60)
-        assert desk.activities[0].args == (1,)
-    desk.restart()
-    desk.advance(60)
-    assert desk.status() is PARKED
-    desk.restart(version(True))
-    assert desk.activities[0].args == (1,)
+        engine.advance(60)
+        assert engine.activities[0].args == (1,)
+    engine.restart()
+    engine.advance(60)
+    assert engine.status() is PARKED
+    engine.restart(version(True))
+    assert engine.activities[0].args == (1,)
 
 
 def test_no_answer_of_a_trial_is_kept() -> None:
     """Refused repairs, retries and forks look into the body, and leave no answer behind."""
-    desk = Desk(changing("old"))
-    desk.start(changing("old")())
-    desk.finish(desk.activities[0], 1)
-    desk.restart(changing("new"), recover=False)
-    refused(desk, lambda: repair(desk, "0", "no number"))
-    refused(desk, lambda: retry(desk))
-    desk.recover()
-    assert told(desk) == ["activity 0 ok", "patch  ok"]
-    fork(desk, "0")
-    assert told(desk, "f") == ["forked 0 ok"]
+    engine = DirectEngine(changing("old"))
+    engine.start(changing("old")())
+    engine.finish(engine.activities[0], 1)
+    engine.restart(changing("new"), recover=False)
+    refused(engine, lambda: repair(engine, "0", "no number"))
+    refused(engine, lambda: retry(engine))
+    engine.recover()
+    assert told(engine) == ["activity 0 ok", "patch  ok"]
+    fork(engine, "0")
+    assert told(engine, "f") == ["forked 0 ok"]
 
 
 # --- removed ----------------------------------------------------------------------------------------------------------
 
 
-NAMES = {"activity": "desk.work", "event": "go", "timer": "timer", "child": "desk.waiter"}
+NAMES = {"activity": "engine.work", "event": "go", "timer": "timer", "child": "engine.waiter"}
 
 
 def shrinking(kind: str, is_old: bool) -> WorkflowDef[[], str]:
@@ -231,62 +231,62 @@ def shrinking(kind: str, is_old: bool) -> WorkflowDef[[], str]:
 KINDS = pytest.mark.parametrize("kind", ["activity", "event", "timer", "child", "pause", "group"])
 
 
-def at_the_step(kind: str) -> Desk:
-    """A desk whose workflow waits at the step."""
-    desk = Desk(*EVERY, shrinking(kind, is_old=True))
-    desk.start(shrinking(kind, is_old=True)())
-    desk.advance(1)
-    return desk
+def at_the_step(kind: str) -> DirectEngine:
+    """An engine whose workflow waits at the step."""
+    engine = DirectEngine(*EVERY, shrinking(kind, is_old=True))
+    engine.start(shrinking(kind, is_old=True)())
+    engine.advance(1)
+    return engine
 
 
 @KINDS
 def test_step_that_was_not_over_is_gone(kind: str) -> None:
     """It is not waited for any more, nothing of it runs, and a child that was started ends with its parent."""
-    desk = at_the_step(kind)
+    engine = at_the_step(kind)
     code = (*EVERY, shrinking(kind, is_old=False))
-    desk.restart(*code)
-    desk.do(ResumeWorkflow(desk.record().key))
-    check_restart(desk, *code)
-    assert (desk.waits(), ids(desk), desk.status()) == ([], [], SUSPENDED)
-    assert [one for one in desk.activities if one.workflow_id == "w"] == []
-    assert told(desk) == ["timer 0 ok"]
-    desk.advance(100)
-    assert desk.status() is WorkflowStatus.SUCCEEDED
+    engine.restart(*code)
+    engine.do(ResumeWorkflow(engine.record().key))
+    check_restart(engine, *code)
+    assert (engine.waits(), ids(engine), engine.status()) == ([], [], SUSPENDED)
+    assert [one for one in engine.activities if one.workflow_id == "w"] == []
+    assert told(engine) == ["timer 0 ok"]
+    engine.advance(100)
+    assert engine.status() is WorkflowStatus.SUCCEEDED
     if kind == "child":
-        assert desk.status("w/1") is WorkflowStatus.CANCELLED
+        assert engine.status("w/1") is WorkflowStatus.CANCELLED
 
 
-def answer_step(desk: Desk, kind: str) -> None:
+def answer_step(engine: DirectEngine, kind: str) -> None:
     """The step is over, 20 seconds after it began."""
-    desk.clock.advance(20)
+    engine.clock.advance(20)
     if kind in ("activity", "group"):
-        desk.fail(desk.activities[0], ValueError("not yet"))
-        desk.advance(10)
-        desk.finish(desk.activities[0], 1)
+        engine.fail(engine.activities[0], ValueError("not yet"))
+        engine.advance(10)
+        engine.finish(engine.activities[0], 1)
     if kind in ("event", "group", "child"):
-        desk.send(go, 1, to="w/1" if kind == "child" else "w")
+        engine.send(go, 1, to="w/1" if kind == "child" else "w")
     if kind == "pause":
-        desk.do(ResumePause("w", "1", "5"))
-    desk.settle()
+        engine.do(ResumePause("w", "1", "5"))
+    engine.settle()
 
 
 @KINDS
 def test_step_that_was_over_is_passed_over(kind: str) -> None:
     """What is recorded of it stands and is read no more; the timer behind it fires when it would have."""
-    desk = at_the_step(kind)
-    answer_step(desk, kind)
-    due = desk.record().wake_at
+    engine = at_the_step(kind)
+    answer_step(engine, kind)
+    due = engine.record().wake_at
     assert due is not None
-    before = stored(desk)
+    before = stored(engine)
     code = (*EVERY, shrinking(kind, is_old=False))
-    desk.advance(5)
-    desk.restart(*code)
-    desk.do(ResumeWorkflow(desk.record().key))
-    assert stored(desk) == before
-    desk.advance(100)
-    assert desk.status() is WorkflowStatus.SUCCEEDED
-    assert desk.history()[-1].at_us >= due
-    assert desk.record().finished_at == desk.clock.now()
+    engine.advance(5)
+    engine.restart(*code)
+    engine.do(ResumeWorkflow(engine.record().key))
+    assert stored(engine) == before
+    engine.advance(100)
+    assert engine.status() is WorkflowStatus.SUCCEEDED
+    assert engine.history()[-1].at_us >= due
+    assert engine.record().finished_at == engine.clock.now()
 
 
 def test_wrong_name_parks_with_the_diff() -> None:
@@ -295,33 +295,33 @@ def test_wrong_name_parks_with_the_diff() -> None:
     @workflow(name="new.shrinking")
     def wrong() -> Durable[None]:
         yield from sleep(1)
-        yield from removed("desk.werk")
+        yield from removed("engine.werk")
 
-    desk = at_the_step("activity")
-    desk.finish(desk.activities[0], 1)
-    desk.restart(wrong)
-    desk.do(ResumeWorkflow(desk.record().key))
-    assert (desk.status(), desk.record().park_reason) == (PARKED, ParkReason.DIVERGED)
-    assert "recorded: activity desk.work" in (desk.record().park_detail or "")
-    assert "asks: removed desk.werk" in (desk.record().park_detail or "")
-    error = refused(desk, lambda: retry(desk))
+    engine = at_the_step("activity")
+    engine.finish(engine.activities[0], 1)
+    engine.restart(wrong)
+    engine.do(ResumeWorkflow(engine.record().key))
+    assert (engine.status(), engine.record().park_reason) == (PARKED, ParkReason.DIVERGED)
+    assert "recorded: activity engine.work" in (engine.record().park_detail or "")
+    assert "asks: removed engine.werk" in (engine.record().park_detail or "")
+    error = refused(engine, lambda: retry(engine))
     assert isinstance(error, CannotRetry)
     assert "it is still parked" in str(error)
-    desk.restart(shrinking("activity", is_old=False))
-    desk.advance(100)
-    assert desk.status() is WorkflowStatus.SUCCEEDED
+    engine.restart(shrinking("activity", is_old=False))
+    engine.advance(100)
+    assert engine.status() is WorkflowStatus.SUCCEEDED
 
 
 def test_step_that_failed_and_was_retried() -> None:
     """A step that was retried and is gone now is gone, whatever is recorded of the retry: nothing waits for it."""
-    desk = at_the_step("activity")
+    engine = at_the_step("activity")
     for _ in range(3):
-        desk.fail(desk.activities[0], ValueError("no"))
-        desk.advance(100)
-    retry(desk)
+        engine.fail(engine.activities[0], ValueError("no"))
+        engine.advance(100)
+    retry(engine)
     code = (*EVERY, shrinking("activity", is_old=False))
-    desk.restart(*code)
-    assert (desk.status(), desk.activities) == (WorkflowStatus.SUCCEEDED, [])
+    engine.restart(*code)
+    assert (engine.status(), engine.activities) == (WorkflowStatus.SUCCEEDED, [])
 
 
 # --- parked -----------------------------------------------------------------------------------------------------------
@@ -329,14 +329,14 @@ def test_step_that_failed_and_was_retried() -> None:
 
 def test_parked_workflow_goes_on_when_it_is_retried() -> None:
     """Code that was entered since fits: nobody has to wait for a restart."""
-    desk = at_the_step("activity")
-    desk.restart(*EVERY)
-    assert desk.record().park_reason is ParkReason.UNKNOWN_CODE
-    refused(desk, lambda: retry(desk))
-    desk.state.registry.add(shrinking("activity", is_old=True))
-    retry(desk)
-    check_restart(desk, *EVERY, shrinking("activity", is_old=True))
-    assert (desk.status(), len(desk.activities), told(desk)) == (RUNNING, 1, ["timer 0 ok"])
+    engine = at_the_step("activity")
+    engine.restart(*EVERY)
+    assert engine.record().park_reason is ParkReason.UNKNOWN_CODE
+    refused(engine, lambda: retry(engine))
+    engine.state.registry.add(shrinking("activity", is_old=True))
+    retry(engine)
+    check_restart(engine, *EVERY, shrinking("activity", is_old=True))
+    assert (engine.status(), len(engine.activities), told(engine)) == (RUNNING, 1, ["timer 0 ok"])
 
 
 def test_parked_workflow_that_ends_at_once() -> None:
@@ -347,13 +347,13 @@ def test_parked_workflow_that_ends_at_once() -> None:
         yield from sleep(1)
         return 7
 
-    desk = at_the_step("event")
-    desk.restart()
-    desk.do(ResumeWorkflow(desk.record().key))
-    assert desk.status() is PARKED
-    desk.state.registry.add(short)
-    retry(desk)
-    assert desk.result() == 7
+    engine = at_the_step("event")
+    engine.restart()
+    engine.do(ResumeWorkflow(engine.record().key))
+    assert engine.status() is PARKED
+    engine.state.registry.add(short)
+    retry(engine)
+    assert engine.result() == 7
 
 
 def test_versions_side_by_side() -> None:
@@ -368,31 +368,31 @@ def test_versions_side_by_side() -> None:
 
         return body
 
-    desk = Desk(version(1))
-    desk.start(version(1)(), "one")
-    desk.restart(version(1), version(2))
-    desk.start(version(2)(), "two")
-    desk.send(other, 1, to="two")
-    check_restart(desk, version(1), version(2))
-    fail_all(desk)
-    retry(desk, "one")
-    retry(desk, "two")
-    finish_all(desk, 10)
-    fork(desk, "0", id="one", new_id="again")
-    finish_all(desk, 10)
-    assert [desk.result(id) for id in ("one", "two", "again")] == [10, 20, 10]
-    assert [desk.record(id).version for id in ("one", "two", "again")] == [1, 2, 1]
+    engine = DirectEngine(version(1))
+    engine.start(version(1)(), "one")
+    engine.restart(version(1), version(2))
+    engine.start(version(2)(), "two")
+    engine.send(other, 1, to="two")
+    check_restart(engine, version(1), version(2))
+    fail_all(engine)
+    retry(engine, "one")
+    retry(engine, "two")
+    finish_all(engine, 10)
+    fork(engine, "0", id="one", new_id="again")
+    finish_all(engine, 10)
+    assert [engine.result(id) for id in ("one", "two", "again")] == [10, 20, 10]
+    assert [engine.record(id).version for id in ("one", "two", "again")] == [1, 2, 1]
 
 
 def test_bug_of_ours_is_no_misfit(monkeypatch: pytest.MonkeyPatch) -> None:
     """An invariant that does not hold while a body is tried stops the engine; it is no reason to refuse."""
-    desk = Desk(*EVERY, make=lambda: MemoryBackend(MemoryStore()))
-    desk.start(waiter())
-    desk.send(go, 1, to="w")
+    engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(MemoryStore()))
+    engine.start(waiter())
+    engine.send(go, 1, to="w")
 
     def broken(_: WorkflowSessionRunner) -> Any:
         raise InvariantViolated("a bug")
 
     monkeypatch.setattr(WorkflowSessionRunner, "start", broken)
     with pytest.raises(InvariantViolated):
-        fork(desk, "0")
+        fork(engine, "0")

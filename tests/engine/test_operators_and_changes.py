@@ -17,7 +17,7 @@ from durable import (
     workflow,
 )
 from durable.engine.operations import ForkWorkflow, RetryWorkflow
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 
 # Which code the process runs.
 CODE = {"is_new": False}
@@ -42,35 +42,35 @@ def obsolete() -> Durable[int]:
     return (yield from work(2))
 
 
-def _failed(desk: Desk) -> None:
-    desk.start(obsolete())
-    (effect,) = desk.activities
-    desk.fail(effect, NonRetryable("no more"))
-    assert desk.status() is WorkflowStatus.FAILED
+def _failed(engine: DirectEngine) -> None:
+    engine.start(obsolete())
+    (effect,) = engine.activities
+    engine.fail(effect, NonRetryable("no more"))
+    assert engine.status() is WorkflowStatus.FAILED
 
 
 def test_a_run_goes_on_without_the_step_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The step that fails for good is removed from the code, and the run is retried."""
-    desk = Desk(obsolete)
-    _failed(desk)
+    engine = DirectEngine(obsolete)
+    _failed(engine)
     monkeypatch.setitem(CODE, "is_new", True)
-    desk.restart(obsolete)
-    assert desk.do(RetryWorkflow("w")) is None
-    desk.finish(desk.activities[-1], 5)
-    assert desk.result() == 5
+    engine.restart(obsolete)
+    assert engine.do(RetryWorkflow("w")) is None
+    engine.finish(engine.activities[-1], 5)
+    assert engine.result() == 5
 
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_step_is_removed_while_it_is_tried_again(clean: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run was retried, and before anything has come of it the step is gone."""
-    desk = Desk(obsolete)
-    _failed(desk)
-    assert desk.do(RetryWorkflow("w")) is None
+    engine = DirectEngine(obsolete)
+    _failed(engine)
+    assert engine.do(RetryWorkflow("w")) is None
     monkeypatch.setitem(CODE, "is_new", True)
-    desk.restart(obsolete, clean=clean)
-    desk.settle()
-    desk.finish(desk.activities[-1], 5)
-    assert desk.result() == 5
+    engine.restart(obsolete, clean=clean)
+    engine.settle()
+    engine.finish(engine.activities[-1], 5)
+    assert engine.result() == 5
 
 
 @workflow(name="operators.payer")
@@ -84,15 +84,15 @@ def payer() -> Durable[None]:
 def test_a_fork_draws_for_itself_what_it_does_anew() -> None:
     """What was drawn for a step that the fork does once more is not drawn again: the other side would take it for the
     same payment."""
-    desk = Desk(payer)
-    desk.start(payer())
-    desk.finish(desk.activities[0], 0)
-    (first,) = desk.activities
-    desk.finish(first)
-    assert desk.do(ForkWorkflow("w", "1", "f")) is None
-    desk.settle()
-    (second,) = desk.activities
+    engine = DirectEngine(payer)
+    engine.start(payer())
+    engine.finish(engine.activities[0], 0)
+    (first,) = engine.activities
+    engine.finish(first)
+    assert engine.do(ForkWorkflow("w", "1", "f")) is None
+    engine.settle()
+    (second,) = engine.activities
     assert second.workflow_id == "f"
     assert second.args != first.args
-    desk.restart(payer)
-    assert desk.activities[0].args == second.args
+    engine.restart(payer)
+    assert engine.activities[0].args == second.args

@@ -8,7 +8,7 @@ import pytest
 
 from durable import Durable, OnParentClose, WorkflowStatus, spawn, workflow
 from durable.engine.operations import CancelWorkflow, ResumeWorkflow, TerminateWorkflow
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, waiter, work
 from tests.engine.test_spawning import FLOWS, ask, forgetful
 
@@ -20,23 +20,23 @@ KEEP, CANCEL = OnParentClose.KEEP, OnParentClose.CANCEL
 @pytest.mark.parametrize("is_evicted", [True, False])
 def test_on_parent_close(how: str, close: str, is_evicted: bool) -> None:
     """However a parent ends, a kept child goes on and another is cancelled with it, in the same commit."""
-    desk = Desk(*FLOWS)
-    desk.start(forgetful(close, how))
+    engine = DirectEngine(*FLOWS)
+    engine.start(forgetful(close, how))
     if is_evicted:
-        desk.restart(*FLOWS)
+        engine.restart(*FLOWS)
     if how == "terminated while parked":
-        desk.restart(*EVERY)
-        desk.send(ask, 1, to="w")
-        assert desk.status() is WorkflowStatus.PARKED
+        engine.restart(*EVERY)
+        engine.send(ask, 1, to="w")
+        assert engine.status() is WorkflowStatus.PARKED
     if how == "cancelled":
-        desk.cancel()
+        engine.cancel()
     elif how.startswith("terminated"):
-        desk.do(TerminateWorkflow("w"))
-    assert desk.status().is_terminal
+        engine.do(TerminateWorkflow("w"))
+    assert engine.status().is_terminal
     expected = WorkflowStatus.SUSPENDED if close == "keep" else WorkflowStatus.CANCELLED
-    assert desk.status("w/0") is expected
+    assert engine.status("w/0") is expected
     if close == "cancel":
-        assert desk.record("w/0").cancel_reason == "parent 'w' has ended"
+        assert engine.record("w/0").cancel_reason == "parent 'w' has ended"
 
 
 @pytest.mark.parametrize("how", [TerminateWorkflow, CancelWorkflow])
@@ -48,16 +48,16 @@ def test_awaited_child_of_a_parked_parent(how: Any, parked_before: bool) -> None
     def awaits() -> Durable[int]:
         return (yield from waiter())
 
-    desk = Desk(*EVERY, awaits)
-    desk.start(awaits())
-    desk.restart(*EVERY)
+    engine = DirectEngine(*EVERY, awaits)
+    engine.start(awaits())
+    engine.restart(*EVERY)
     if parked_before:
-        desk.do(ResumeWorkflow(desk.record().key))
-    desk.do(how("w"))
+        engine.do(ResumeWorkflow(engine.record().key))
+    engine.do(how("w"))
     if how is CancelWorkflow:
-        assert desk.status("w/0") is WorkflowStatus.SUSPENDED
-        desk.restart(*EVERY, awaits)
-    assert (desk.status(), desk.status("w/0")) == (WorkflowStatus.CANCELLED, WorkflowStatus.CANCELLED)
+        assert engine.status("w/0") is WorkflowStatus.SUSPENDED
+        engine.restart(*EVERY, awaits)
+    assert (engine.status(), engine.status("w/0")) == (WorkflowStatus.CANCELLED, WorkflowStatus.CANCELLED)
 
 
 def test_spawned_in_the_cleanup() -> None:
@@ -71,10 +71,10 @@ def test_spawned_in_the_cleanup() -> None:
             yield from spawn(waiter(), on_parent_close=OnParentClose(close))
             yield from work(1)
 
-    desk = Desk(*FLOWS, careful)
+    engine = DirectEngine(*FLOWS, careful)
     for close in ("keep", "cancel"):
-        desk.start(careful(close), close)
-        desk.cancel(close)
-        assert desk.status(f"{close}/1") is WorkflowStatus.SUSPENDED
-        desk.finish(desk.activities[0], 1)
-    assert [desk.status(f"{close}/1").value for close in ("keep", "cancel")] == ["suspended", "cancelled"]
+        engine.start(careful(close), close)
+        engine.cancel(close)
+        assert engine.status(f"{close}/1") is WorkflowStatus.SUSPENDED
+        engine.finish(engine.activities[0], 1)
+    assert [engine.status(f"{close}/1").value for close in ("keep", "cancel")] == ["suspended", "cancelled"]

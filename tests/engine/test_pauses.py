@@ -28,171 +28,171 @@ from durable.engine.operations import CancelPause, DescribeWorkflow, ResumePause
 from durable.model.clock import to_datetime
 from durable.model.records import HistoryEntry
 from tests.engine.asking import FLOWS, TIGHT, asker, crowd, ids, loser, pauses, reply, resume, rounds
-from tests.engine.desk import Desk, refusal
+from tests.engine.direct import DirectEngine, refusal
 from tests.engine.flows import go, nothing
 
 
 def test_a_pause_is_listed_in_the_commit_that_waits_for_it() -> None:
     """The commit in which the workflow begins to wait holds the question, its expiry and the next wake-up."""
-    desk = Desk(*FLOWS)
-    record = desk.start(asker(1, expires_after=60))
-    now = desk.clock.now()
-    assert pauses(desk) == [
+    engine = DirectEngine(*FLOWS)
+    record = engine.start(asker(1, expires_after=60))
+    now = engine.clock.now()
+    assert pauses(engine) == [
         OpenPause(
             number=2, workflow_id="w", name="pauses.asker", status=WorkflowStatus.SUSPENDED, pause_id="0",
             prompt="number 0?", expects="int", since_us=now, expires_at_us=now + 60_000_000,
         )
     ]  # fmt: skip
-    assert pauses(desk)[0].since == to_datetime(desk.clock.now())
-    assert desk.record().wake_at == now + 60_000_000
-    assert (desk.waits()[0].workflow_key, desk.history()) == (record.key, [])
+    assert pauses(engine)[0].since == to_datetime(engine.clock.now())
+    assert engine.record().wake_at == now + 60_000_000
+    assert (engine.waits()[0].workflow_key, engine.history()) == (record.key, [])
 
 
 def test_pauses_in_a_row() -> None:
     """Each answer opens the next question in the same commit, under a position of its own."""
-    desk = Desk(*FLOWS)
-    desk.start(asker(3))
+    engine = DirectEngine(*FLOWS)
+    engine.start(asker(3))
     for number in range(3):
-        assert [(one.pause_id, one.prompt) for one in pauses(desk)] == [(str(number), f"number {number}?")]
-        assert resume(desk, str(number), number * 10) is None
-    assert desk.result() == [0, 10, 20]
-    assert pauses(desk) == []
+        assert [(one.pause_id, one.prompt) for one in pauses(engine)] == [(str(number), f"number {number}?")]
+        assert resume(engine, str(number), number * 10) is None
+    assert engine.result() == [0, 10, 20]
+    assert pauses(engine) == []
 
 
 @pytest.mark.parametrize("config", [EngineConfig(), TIGHT], ids=["loaded", "rebuilt"])
 @pytest.mark.parametrize("order", ["abc", "acb", "bac", "bca", "cab", "cba"])
 def test_open_pauses_are_answered_in_any_order(order: str, config: EngineConfig) -> None:
     """Whatever order the answers come in, each goes where it belongs; also when the body is not in memory."""
-    desk = Desk(*FLOWS, config=config)
-    desk.start(crowd())
-    desk.start(asker(), "other")
-    places = {one.prompt: one.pause_id for one in pauses(desk, workflow_id="w")}
+    engine = DirectEngine(*FLOWS, config=config)
+    engine.start(crowd())
+    engine.start(asker(), "other")
+    places = {one.prompt: one.pause_id for one in pauses(engine, workflow_id="w")}
     for letter in order:
-        assert resume(desk, places.pop(letter), ord(letter)) is None
-        assert ids(desk, workflow_id="w") == list(places.values())
-    desk.advance(60)
-    assert desk.result() == [97, 98, 99]
-    assert ids(desk) == ["0"]
+        assert resume(engine, places.pop(letter), ord(letter)) is None
+        assert ids(engine, workflow_id="w") == list(places.values())
+    engine.advance(60)
+    assert engine.result() == [97, 98, 99]
+    assert ids(engine) == ["0"]
 
 
 def test_list_is_filtered_and_paged() -> None:
     """Pauses of all, of one workflow or of one name come oldest first, page by page; an unknown id is told."""
-    desk = Desk(*FLOWS)
-    desk.start(crowd(), "a")
-    desk.start(asker(), "b")
-    desk.start(asker(), "c")
-    assert [one.workflow_id for one in pauses(desk)] == ["a", "a", "a", "b", "c"]
-    assert [one.workflow_id for one in pauses(desk, name="pauses.asker")] == ["b", "c"]
-    page = pauses(desk, limit=2)
+    engine = DirectEngine(*FLOWS)
+    engine.start(crowd(), "a")
+    engine.start(asker(), "b")
+    engine.start(asker(), "c")
+    assert [one.workflow_id for one in pauses(engine)] == ["a", "a", "a", "b", "c"]
+    assert [one.workflow_id for one in pauses(engine, name="pauses.asker")] == ["b", "c"]
+    page = pauses(engine, limit=2)
     assert [one.prompt for one in page] == ["a", "b"]
-    assert [one.prompt for one in pauses(desk, limit=2, after=page[-1].number)] == ["c", "number 0?"]
+    assert [one.prompt for one in pauses(engine, limit=2, after=page[-1].number)] == ["c", "number 0?"]
     with pytest.raises(WorkflowNotFound):
-        pauses(desk, workflow_id="nobody")
+        pauses(engine, workflow_id="nobody")
 
 
 def test_expiry_is_raised_in_the_body() -> None:
     """At its deadline, and not before, a pause is over: the body learns it, and so does whoever comes too late."""
-    desk = Desk(*FLOWS)
-    desk.start(asker(2, expires_after=60))
-    desk.advance(59)
-    assert ids(desk) == ["0"]
-    desk.advance(1)
-    assert ids(desk) == ["1"]
-    assert resume(desk, "0", 1) == (PauseExpired, "w", "0")
-    assert resume(desk, "1", 1) is None
-    assert desk.result() == [str(PauseExpired("w", "0")), 1]
-    assert resume(desk, "0", 1) == (PauseExpired, "w", "0")
+    engine = DirectEngine(*FLOWS)
+    engine.start(asker(2, expires_after=60))
+    engine.advance(59)
+    assert ids(engine) == ["0"]
+    engine.advance(1)
+    assert ids(engine) == ["1"]
+    assert resume(engine, "0", 1) == (PauseExpired, "w", "0")
+    assert resume(engine, "1", 1) is None
+    assert engine.result() == [str(PauseExpired("w", "0")), 1]
+    assert resume(engine, "0", 1) == (PauseExpired, "w", "0")
 
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_restart_moves_nothing(clean: bool) -> None:
     """After a restart the same pause is listed under its number, since when it was, and expires when it did."""
-    desk = Desk(*FLOWS)
-    desk.start(asker(2, expires_after=60))
-    before = pauses(desk)
-    desk.advance(30)
-    desk.restart(*FLOWS, clean=clean)
-    assert pauses(desk) == before
-    assert not desk.state.loaded, "nobody was loaded for the list"
-    desk.advance(30)
-    assert [one.pause_id for one in pauses(desk)] == ["1"]
-    desk.clock.advance(70)
-    desk.restart(*FLOWS, clean=clean)
-    assert desk.result() == [str(PauseExpired("w", "0")), str(PauseExpired("w", "1"))]
+    engine = DirectEngine(*FLOWS)
+    engine.start(asker(2, expires_after=60))
+    before = pauses(engine)
+    engine.advance(30)
+    engine.restart(*FLOWS, clean=clean)
+    assert pauses(engine) == before
+    assert not engine.state.loaded, "nobody was loaded for the list"
+    engine.advance(30)
+    assert [one.pause_id for one in pauses(engine)] == ["1"]
+    engine.clock.advance(70)
+    engine.restart(*FLOWS, clean=clean)
+    assert engine.result() == [str(PauseExpired("w", "0")), str(PauseExpired("w", "1"))]
 
 
 def test_cancelling_a_pause() -> None:
     """`PauseCancelled` with its reason is raised in the body, and told to whoever answers later."""
-    desk = Desk(*FLOWS)
-    desk.start(asker(2))
-    assert reply(desk, CancelPause("w", "0", "asked in error")) is None
+    engine = DirectEngine(*FLOWS)
+    engine.start(asker(2))
+    assert reply(engine, CancelPause("w", "0", "asked in error")) is None
     gone = (PauseCancelled, "w", "0", "asked in error")
-    assert resume(desk, "0", 1) == refusal(reply(desk, CancelPause("w", "0"))) == gone
-    assert reply(desk, CancelPause("w", "1")) is None
-    assert desk.result() == [str(PauseCancelled("w", "0", "asked in error")), str(PauseCancelled("w", "1"))]
+    assert resume(engine, "0", 1) == refusal(reply(engine, CancelPause("w", "0"))) == gone
+    assert reply(engine, CancelPause("w", "1")) is None
+    assert engine.result() == [str(PauseCancelled("w", "0", "asked in error")), str(PauseCancelled("w", "1"))]
 
 
 def test_the_first_answer_stands() -> None:
     """A second answer is refused, be it the same or another, also when the first has ended the workflow."""
-    desk = Desk(*FLOWS)
-    desk.start(asker(2))
-    resume(desk, "0", 1)
+    engine = DirectEngine(*FLOWS)
+    engine.start(asker(2))
+    resume(engine, "0", 1)
     for answer in (1, 2):
-        assert resume(desk, "0", answer) == (PauseAlreadyAnswered, "w", "0")
-    resume(desk, "1", 2)
-    assert resume(desk, "1", 2) == (PauseAlreadyAnswered, "w", "1")
-    assert refusal(reply(desk, CancelPause("w", "1"))) == (PauseAlreadyAnswered, "w", "1")
-    assert desk.result() == [1, 2]
+        assert resume(engine, "0", answer) == (PauseAlreadyAnswered, "w", "0")
+    resume(engine, "1", 2)
+    assert resume(engine, "1", 2) == (PauseAlreadyAnswered, "w", "1")
+    assert refusal(reply(engine, CancelPause("w", "1"))) == (PauseAlreadyAnswered, "w", "1")
+    assert engine.result() == [1, 2]
 
 
 def test_refusals_of_what_was_never_asked() -> None:
     """An unknown workflow, one that has ended and a pause that is not there are told apart; nothing is written."""
-    desk = Desk(*FLOWS)
-    desk.start(asker())
-    desk.start(nothing(), "done")
-    rows = desk.rows()
-    assert resume(desk, "0", 1, id="nobody") == (WorkflowNotFound, "nobody")
-    assert resume(desk, "0", 1, id="done") == (WorkflowTerminated, "done", "succeeded")
-    assert resume(desk, "1", 1) == (PauseNotFound, "w", "1")
-    assert (desk.rows(), ids(desk)) == (rows, ["0"])
+    engine = DirectEngine(*FLOWS)
+    engine.start(asker())
+    engine.start(nothing(), "done")
+    rows = engine.rows()
+    assert resume(engine, "0", 1, id="nobody") == (WorkflowNotFound, "nobody")
+    assert resume(engine, "0", 1, id="done") == (WorkflowTerminated, "done", "succeeded")
+    assert resume(engine, "1", 1) == (PauseNotFound, "w", "1")
+    assert (engine.rows(), ids(engine)) == (rows, ["0"])
 
 
 @pytest.mark.parametrize("answer", ['"5"', "null", "5.5", "{}", "no json", f'"{"x" * 5000}"'])
 def test_an_answer_that_does_not_fit(answer: str) -> None:
     """What is no answer is refused before anything is written, and the pause is as open as before."""
-    desk = Desk(*FLOWS, config=EngineConfig(max_payload_bytes=4096))
-    desk.start(asker())
-    before = (desk.rows(), pauses(desk), desk.record())
-    refused = reply(desk, ResumePause("w", "0", answer))
+    engine = DirectEngine(*FLOWS, config=EngineConfig(max_payload_bytes=4096))
+    engine.start(asker())
+    before = (engine.rows(), pauses(engine), engine.record())
+    refused = reply(engine, ResumePause("w", "0", answer))
     assert isinstance(refused, PayloadTooLarge if len(answer) > 4096 else CodecError)
     assert "pause: answer" in str(refused)
-    assert (desk.rows(), pauses(desk), desk.record()) == before
-    assert resume(desk, "0", 5) is None
-    assert desk.result() == [5]
+    assert (engine.rows(), pauses(engine), engine.record()) == before
+    assert resume(engine, "0", 5) is None
+    assert engine.result() == [5]
 
 
 @pytest.mark.parametrize("is_loaded", [True, False])
 def test_an_answer_of_another_class_is_refused(is_loaded: bool) -> None:
     """An answer whose JSON would fit, and whose class does not, changes nothing, not even what is in memory."""
-    desk = Desk(*FLOWS)
-    desk.start(asker())
+    engine = DirectEngine(*FLOWS)
+    engine.start(asker())
     if not is_loaded:
-        desk.restart(*FLOWS)
-    before = (desk.rows(), pauses(desk), desk.record(), list(desk.state.loaded))
-    refused = reply(desk, ResumePause("w", "0", "5", "Color"))
+        engine.restart(*FLOWS)
+    before = (engine.rows(), pauses(engine), engine.record(), list(engine.state.loaded))
+    refused = reply(engine, ResumePause("w", "0", "5", "Color"))
     assert isinstance(refused, CodecError)
     assert (refused.where, "expected int, got 5 (Color)" in refused.problem) == ("pause: answer", True)
-    assert (desk.rows(), pauses(desk), desk.record(), list(desk.state.loaded)) == before
-    assert reply(desk, ResumePause("w", "0", "5", "int")) is None
-    assert desk.result() == [5]
+    assert (engine.rows(), pauses(engine), engine.record(), list(engine.state.loaded)) == before
+    assert reply(engine, ResumePause("w", "0", "5", "int")) is None
+    assert engine.result() == [5]
 
 
 def test_an_answer_is_stored_in_the_form_of_its_type() -> None:
     """However it was written, what is stored is what the type that the pause asks for makes of it."""
-    desk = Desk(*FLOWS)
-    desk.start(asker())
-    assert reply(desk, ResumePause("w", "0", " true ")) is None
-    assert [entry.outcome for entry in desk.history()] == ["1"]
+    engine = DirectEngine(*FLOWS)
+    engine.start(asker())
+    assert reply(engine, ResumePause("w", "0", " true ")) is None
+    assert [entry.outcome for entry in engine.history()] == ["1"]
 
 
 def test_a_prompt_that_is_too_large_fails_the_body() -> None:
@@ -206,73 +206,73 @@ def test_a_prompt_that_is_too_large_fails_the_body() -> None:
             return [error.where, (yield from pause(returns=int, prompt="short"))]
         return []
 
-    desk = Desk(verbose, config=EngineConfig(max_payload_bytes=4096))
-    desk.start(verbose())
-    assert [one.prompt for one in pauses(desk)] == ["short"]
-    desk.restart(verbose)
-    assert resume(desk, "0", 1) == (PauseNotFound, "w", "0")
-    assert resume(desk, "1", 1) is None
-    assert desk.result() == ["pause: prompt", 1]
+    engine = DirectEngine(verbose, config=EngineConfig(max_payload_bytes=4096))
+    engine.start(verbose())
+    assert [one.prompt for one in pauses(engine)] == ["short"]
+    engine.restart(verbose)
+    assert resume(engine, "0", 1) == (PauseNotFound, "w", "0")
+    assert resume(engine, "1", 1) is None
+    assert engine.result() == ["pause: prompt", 1]
 
 
 def test_a_pause_of_a_losing_branch_is_withdrawn() -> None:
     """The commit in which a branch loses takes its question from the list, and answers find nothing."""
-    desk = Desk(*FLOWS)
-    desk.start(loser())
-    assert ids(desk) == ["0.person.0"]
-    desk.send(go, 1, to="w")
-    assert (ids(desk), desk.waits()) == ([], [])
-    assert resume(desk, "0.person.0", 1) == (PauseNotFound, "w", "0.person.0")
+    engine = DirectEngine(*FLOWS)
+    engine.start(loser())
+    assert ids(engine) == ["0.person.0"]
+    engine.send(go, 1, to="w")
+    assert (ids(engine), engine.waits()) == ([], [])
+    assert resume(engine, "0.person.0", 1) == (PauseNotFound, "w", "0.person.0")
 
 
 @pytest.mark.parametrize("is_loaded", [True, False])
 @pytest.mark.parametrize("how", [ops.CancelWorkflow, ops.TerminateWorkflow])
 def test_the_end_of_a_workflow_withdraws_its_pauses(how: Any, is_loaded: bool) -> None:
     """Cancelled or terminated, in memory or not: nothing stays in the list, and answers are told of the end."""
-    desk = Desk(*FLOWS)
-    desk.start(crowd())
+    engine = DirectEngine(*FLOWS)
+    engine.start(crowd())
     if not is_loaded:
-        desk.restart(*FLOWS)
-    assert desk.do(how("w")) is True
-    assert ids(desk) == []
-    assert resume(desk, "0.0.0", 1) == (WorkflowTerminated, "w", "cancelled")
+        engine.restart(*FLOWS)
+    assert engine.do(how("w")) is True
+    assert ids(engine) == []
+    assert resume(engine, "0.0.0", 1) == (WorkflowTerminated, "w", "cancelled")
 
 
 def test_rounds_have_pauses_of_their_own() -> None:
     """After a `continue_as` the number of the round is part of the id, so an old one means no new pause."""
-    desk = Desk(*FLOWS)
-    desk.start(rounds(2))
+    engine = DirectEngine(*FLOWS)
+    engine.start(rounds(2))
     for round, id in enumerate(["0", "1:0", "2:0"]):
-        desk.settle()
-        assert [(one.pause_id, one.prompt) for one in pauses(desk)] == [(id, 2 - round)]
-        assert resume(desk, id, round) is None
-    assert desk.result() == 2
-    desk.start(rounds(1), "v")
-    resume(desk, "0", 1, id="v")
+        engine.settle()
+        assert [(one.pause_id, one.prompt) for one in pauses(engine)] == [(id, 2 - round)]
+        assert resume(engine, id, round) is None
+    assert engine.result() == 2
+    engine.start(rounds(1), "v")
+    resume(engine, "0", 1, id="v")
     # The next round has not begun yet.
-    assert resume(desk, "1:0", 1, id="v") == (PauseNotFound, "v", "1:0")
-    desk.settle()
-    assert resume(desk, "0", 1, id="v") == (PauseNotFound, "v", "0")
-    assert resume(desk, "1:0", 1, id="v") is None
+    assert resume(engine, "1:0", 1, id="v") == (PauseNotFound, "v", "1:0")
+    engine.settle()
+    assert resume(engine, "0", 1, id="v") == (PauseNotFound, "v", "0")
+    assert resume(engine, "1:0", 1, id="v") is None
 
 
 def test_a_delayed_workflow_is_not_started_by_an_answer() -> None:
     """An answer to a workflow whose time has not come finds no pause and does not begin it."""
-    desk = Desk(*FLOWS)
-    desk.start(asker(1, expires_after=60), delay=60)
-    assert resume(desk, "0", 1) == (PauseNotFound, "w", "0")
-    assert not desk.state.loaded
-    desk.advance(1000)
-    assert desk.result() == [str(PauseExpired("w", "0"))]
+    engine = DirectEngine(*FLOWS)
+    engine.start(asker(1, expires_after=60), delay=60)
+    assert resume(engine, "0", 1) == (PauseNotFound, "w", "0")
+    assert not engine.state.loaded
+    engine.advance(1000)
+    assert engine.result() == [str(PauseExpired("w", "0"))]
 
 
 def test_describe_shows_a_pause() -> None:
     """What a workflow waits for is a pause, since when, until when, and where it is written."""
-    desk = Desk(*FLOWS)
-    desk.start(asker(1, expires_after=60))
-    (wait,) = desk.do(DescribeWorkflow("w")).waits
-    assert (wait.position, wait.kind, wait.name, wait.since) == ("0", "pause", "pause", to_datetime(desk.clock.now()))
-    assert wait.until == pauses(desk)[0].expires_at
+    engine = DirectEngine(*FLOWS)
+    engine.start(asker(1, expires_after=60))
+    (wait,) = engine.do(DescribeWorkflow("w")).waits
+    assert (wait.position, wait.kind, wait.name, wait.since) == ("0", "pause", "pause", to_datetime(engine.clock.now()))
+    assert wait.until == pauses(engine)[0].expires_at
     assert "asking.py:" in (wait.source or "")
 
 
@@ -283,21 +283,21 @@ def test_a_parent_hears_of_a_child_that_an_answer_has_ended() -> None:
     def parent() -> Durable[list[Any]]:
         return (yield from asker())
 
-    desk = Desk(parent, *FLOWS)
-    desk.start(parent())
-    desk.restart(parent, *FLOWS)
-    before = desk._number
-    assert resume(desk, "0", 5, id="w/0") is None
-    assert (desk.result(), desk._number) == ([5], before + 1)
+    engine = DirectEngine(parent, *FLOWS)
+    engine.start(parent())
+    engine.restart(parent, *FLOWS)
+    before = engine._number
+    assert resume(engine, "0", 5, id="w/0") is None
+    assert (engine.result(), engine._number) == ([5], before + 1)
 
 
 def test_a_damaged_entry_is_told_to_who_asks() -> None:
     """A stored outcome that cannot be read is a refusal of its own, and takes nobody else down."""
     store = MemoryStore()
-    desk = Desk(*FLOWS, make=lambda: MemoryBackend(store))
-    record = desk.start(asker(2))
-    reply(desk, CancelPause("w", "0"))
+    engine = DirectEngine(*FLOWS, make=lambda: MemoryBackend(store))
+    record = engine.start(asker(2))
+    reply(engine, CancelPause("w", "0"))
     entry = store.history[record.key][1]
     store.history[record.key][1] = HistoryEntry(*entry[:5], "broken", *entry[6:])
-    assert resume(desk, "0", 1)[:2] == (CodecError, "stored error")
-    assert ids(desk) == ["1"]
+    assert resume(engine, "0", 1)[:2] == (CodecError, "stored error")
+    assert ids(engine) == ["1"]

@@ -24,7 +24,7 @@ from durable import (
 from durable.engine.operations import CancelPause, ResumePause, ResumeWorkflow, TerminateWorkflow
 from durable.runner.definitions import WorkflowDef
 from tests.engine.asking import ids, pauses, reply, resume
-from tests.engine.desk import Desk, refusal
+from tests.engine.direct import DirectEngine, refusal
 from tests.engine.flows import EVERY, go, work
 
 
@@ -59,14 +59,14 @@ def _twice(code: str) -> WorkflowDef[[], Any]:
     return twice
 
 
-def _asked(then: str) -> Desk:
+def _asked(then: str) -> DirectEngine:
     """It has paused, and goes on under other code."""
-    desk = Desk(_changed("first"), *EVERY)
-    desk.start(_changed("first")())
-    desk.finish(desk.activities[0], 1)
-    desk.clock.advance(5)
-    desk.restart(_changed(then), *EVERY)
-    return desk
+    engine = DirectEngine(_changed("first"), *EVERY)
+    engine.start(_changed("first")())
+    engine.finish(engine.activities[0], 1)
+    engine.clock.advance(5)
+    engine.restart(_changed(then), *EVERY)
+    return engine
 
 
 @pytest.mark.parametrize(
@@ -74,28 +74,28 @@ def _asked(then: str) -> Desk:
 )
 def test_a_pause_may_ask_in_other_words(code: str, prompt: str, expects: str) -> None:
     """New code may change the prompt and the type: the pause keeps its number and since when it is open."""
-    desk = _asked(code)
-    before = pauses(desk)[0]
+    engine = _asked(code)
+    before = pauses(engine)[0]
     assert (before.prompt, before.expects) == ("sure?", "bool")
-    desk.do(ResumeWorkflow(desk.record().key))
-    (after,) = pauses(desk)
+    engine.do(ResumeWorkflow(engine.record().key))
+    (after,) = pauses(engine)
     assert (after.prompt, after.expects, after.number, after.since) == (prompt, expects, before.number, before.since)
     answer = "yes" if expects == "str" else True
-    assert resume(desk, "1", answer) is None
-    assert desk.result() == answer
+    assert resume(engine, "1", answer) is None
+    assert engine.result() == answer
 
 
 def test_new_code_that_does_not_pause_there() -> None:
     """An answer is refused and changes nothing. The question is taken back when the workflow is next loaded."""
-    desk = _asked("other wait")
-    assert resume(desk, "1", True) == (PauseNotFound, "w", "1")
-    assert ids(desk) == ["1"]
-    assert refusal(reply(desk, CancelPause("w", "1"))) == (PauseNotFound, "w", "1")
-    assert (ids(desk), [wait.name for wait in desk.waits()]) == ([], ["go"])
-    desk = _asked("ended")
-    assert resume(desk, "1", True) == (PauseNotFound, "w", "1")
-    assert refusal(reply(desk, CancelPause("w", "1"))) == (WorkflowTerminated, "w", "succeeded")
-    assert (ids(desk), desk.result()) == ([], "early")
+    engine = _asked("other wait")
+    assert resume(engine, "1", True) == (PauseNotFound, "w", "1")
+    assert ids(engine) == ["1"]
+    assert refusal(reply(engine, CancelPause("w", "1"))) == (PauseNotFound, "w", "1")
+    assert (ids(engine), [wait.name for wait in engine.waits()]) == ([], ["go"])
+    engine = _asked("ended")
+    assert resume(engine, "1", True) == (PauseNotFound, "w", "1")
+    assert refusal(reply(engine, CancelPause("w", "1"))) == (WorkflowTerminated, "w", "succeeded")
+    assert (ids(engine), engine.result()) == ([], "early")
 
 
 def test_a_body_that_does_not_pause_again_is_answered_with_what_became_of_it() -> None:
@@ -107,54 +107,54 @@ def test_a_body_that_does_not_pause_again_is_answered_with_what_became_of_it() -
         runs.append("run")
         return len(runs) == 3 or (yield from pause(returns=bool, prompt="sure?"))
 
-    desk = Desk(fickle)
-    desk.start(fickle())
-    desk.restart(fickle)
-    assert resume(desk, "0", True) == (WorkflowTerminated, "w", "succeeded")
-    assert (len(runs), ids(desk)) == (3, [])
+    engine = DirectEngine(fickle)
+    engine.start(fickle())
+    engine.restart(fickle)
+    assert resume(engine, "0", True) == (WorkflowTerminated, "w", "succeeded")
+    assert (len(runs), ids(engine)) == (3, [])
 
 
 def test_a_parked_workflow_keeps_its_pauses() -> None:
     """The list says that it is parked, an answer is refused with the reason, and taken once the code fits again."""
-    desk = _asked("diverged")
-    refused = reply(desk, ResumePause("w", "1", "true"))
+    engine = _asked("diverged")
+    refused = reply(engine, ResumePause("w", "1", "true"))
     assert isinstance(refused, WorkflowParked)
-    assert "recorded: activity desk.work" in refused.detail
-    assert isinstance(reply(desk, CancelPause("w", "1")), WorkflowParked)
-    assert [(one.pause_id, one.status) for one in pauses(desk)] == [("1", WorkflowStatus.PARKED)]
-    assert isinstance(reply(desk, ResumePause("w", "1", "true")), WorkflowParked)
-    assert resume(desk, "7", 1) == (PauseNotFound, "w", "7")
-    desk.restart(_changed("first"), *EVERY)
-    assert resume(desk, "1", True) is None
-    assert desk.result() is True
+    assert "recorded: activity engine.work" in refused.detail
+    assert isinstance(reply(engine, CancelPause("w", "1")), WorkflowParked)
+    assert [(one.pause_id, one.status) for one in pauses(engine)] == [("1", WorkflowStatus.PARKED)]
+    assert isinstance(reply(engine, ResumePause("w", "1", "true")), WorkflowParked)
+    assert resume(engine, "7", 1) == (PauseNotFound, "w", "7")
+    engine.restart(_changed("first"), *EVERY)
+    assert resume(engine, "1", True) is None
+    assert engine.result() is True
 
 
 def test_the_end_of_a_parked_workflow_withdraws_its_pauses() -> None:
     """Terminated while it is parked, it leaves nothing in the list."""
-    desk = _asked("diverged")
-    assert desk.cancel() is True
-    assert desk.status() is WorkflowStatus.PARKED
-    assert len(ids(desk)) == 1
-    assert desk.do(TerminateWorkflow("w")) is True
-    assert ids(desk) == []
+    engine = _asked("diverged")
+    assert engine.cancel() is True
+    assert engine.status() is WorkflowStatus.PARKED
+    assert len(ids(engine)) == 1
+    assert engine.do(TerminateWorkflow("w")) is True
+    assert ids(engine) == []
 
 
 @pytest.mark.parametrize("bad", ['"yes"', "no json", f'"{"x" * 5000}"'])
 def test_refusals_come_in_the_order_of_the_docs(bad: str) -> None:
     """That it is parked, or has its answer, is said before anything about the answer at hand, or about its end."""
-    desk = Desk(_twice("first"), *EVERY, config=EngineConfig(max_payload_bytes=4096))
-    desk.start(_twice("first")())
-    assert isinstance(reply(desk, ResumePause("w", "0", bad)), (CodecError, PayloadTooLarge))
-    resume(desk, "0", True)
+    engine = DirectEngine(_twice("first"), *EVERY, config=EngineConfig(max_payload_bytes=4096))
+    engine.start(_twice("first")())
+    assert isinstance(reply(engine, ResumePause("w", "0", bad)), (CodecError, PayloadTooLarge))
+    resume(engine, "0", True)
     answered = (PauseAlreadyAnswered, "w", "0")
-    assert refusal(reply(desk, ResumePause("w", "0", bad))) == answered
-    desk.restart(_twice("diverged"), *EVERY)
-    desk.do(ResumeWorkflow(desk.record().key))
-    assert desk.status() is WorkflowStatus.PARKED
-    assert isinstance(reply(desk, ResumePause("w", "1", bad)), WorkflowParked)
-    assert refusal(reply(desk, ResumePause("w", "0", bad))) == answered
-    assert refusal(reply(desk, ResumePause("w", "7", bad))) == (PauseNotFound, "w", "7")
-    desk.do(TerminateWorkflow("w"))
-    assert refusal(reply(desk, ResumePause("w", "0", bad))) == answered
-    assert refusal(reply(desk, ResumePause("w", "7", bad))) == (WorkflowTerminated, "w", "cancelled")
-    assert refusal(reply(desk, ResumePause("v", "0", bad))) == (WorkflowNotFound, "v")
+    assert refusal(reply(engine, ResumePause("w", "0", bad))) == answered
+    engine.restart(_twice("diverged"), *EVERY)
+    engine.do(ResumeWorkflow(engine.record().key))
+    assert engine.status() is WorkflowStatus.PARKED
+    assert isinstance(reply(engine, ResumePause("w", "1", bad)), WorkflowParked)
+    assert refusal(reply(engine, ResumePause("w", "0", bad))) == answered
+    assert refusal(reply(engine, ResumePause("w", "7", bad))) == (PauseNotFound, "w", "7")
+    engine.do(TerminateWorkflow("w"))
+    assert refusal(reply(engine, ResumePause("w", "0", bad))) == answered
+    assert refusal(reply(engine, ResumePause("w", "7", bad))) == (WorkflowTerminated, "w", "cancelled")
+    assert refusal(reply(engine, ResumePause("v", "0", bad))) == (WorkflowNotFound, "v")

@@ -21,7 +21,7 @@ from durable import (
     workflow,
 )
 from durable.engine.operations import DescribeWorkflow, PurgeWorkflows, ReadProgress, ResumeWorkflow, TerminateWorkflow
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, go, other, waiter, work
 
 
@@ -48,61 +48,61 @@ def steps(count: int = 3) -> Durable[str]:
 FLOWS = (*EVERY, steps)
 
 
-def _progress(desk: Desk, id: str = "w") -> Any:
-    found = desk.do(ReadProgress(id))
-    return None if found is None else desk.codec.coder(Any, "progress").unpack(found.value)
+def _progress(engine: DirectEngine, id: str = "w") -> Any:
+    found = engine.do(ReadProgress(id))
+    return None if found is None else engine.codec.coder(Any, "progress").unpack(found.value)
 
 
 @pytest.mark.parametrize("restart", [None, True, False])
 @pytest.mark.parametrize("room", [1, 1000])
 def test_last_value_counts(room: int, restart: bool | None) -> None:
     """What is published last in a step is stored with that step, and read without loading the workflow."""
-    desk = Desk(*FLOWS, config=EngineConfig(max_loaded_workflows=room))
-    desk.start(steps())
-    seen = [_progress(desk)]
+    engine = DirectEngine(*FLOWS, config=EngineConfig(max_loaded_workflows=room))
+    engine.start(steps())
+    seen = [_progress(engine)]
     for number in (1, 2, 3):
         if restart is not None:
-            desk.restart(*FLOWS, clean=restart)
-            loaded = len(desk.state.loaded)
-            assert _progress(desk) == number - 1
-            assert len(desk.state.loaded) == loaded
-        desk.send(go, number, to="w")
-        seen.append(_progress(desk))
+            engine.restart(*FLOWS, clean=restart)
+            loaded = len(engine.state.loaded)
+            assert _progress(engine) == number - 1
+            assert len(engine.state.loaded) == loaded
+        engine.send(go, number, to="w")
+        seen.append(_progress(engine))
     assert seen == [0, 1, 2, "done"]
-    assert desk.status() is WorkflowStatus.SUCCEEDED
+    assert engine.status() is WorkflowStatus.SUCCEEDED
 
 
 def test_no_commit_and_no_entry_of_its_own() -> None:
     """Publishing writes with the commit of its step and leaves no entry; a workflow that is rebuilt writes nothing."""
-    desk = Desk(*FLOWS)
-    desk.start(steps())
-    assert (desk._number, desk.history()) == (1, [])
-    desk.send(go, 1, to="w")
-    assert (desk._number, len(desk.history())) == (2, 1)
-    desk.restart(*FLOWS)
-    desk.do(DescribeWorkflow("w"))
-    assert desk._number == 0, "looking at it has committed something"
+    engine = DirectEngine(*FLOWS)
+    engine.start(steps())
+    assert (engine._number, engine.history()) == (1, [])
+    engine.send(go, 1, to="w")
+    assert (engine._number, len(engine.history())) == (2, 1)
+    engine.restart(*FLOWS)
+    engine.do(DescribeWorkflow("w"))
+    assert engine._number == 0, "looking at it has committed something"
 
 
 def test_nothing_published() -> None:
     """A workflow that publishes nothing has no progress, and one that does not exist is not found."""
-    desk = Desk(*FLOWS)
-    desk.start(waiter())
-    assert _progress(desk) is None
+    engine = DirectEngine(*FLOWS)
+    engine.start(waiter())
+    assert _progress(engine) is None
     with pytest.raises(WorkflowNotFound):
-        desk.do(ReadProgress("nobody"))
+        engine.do(ReadProgress("nobody"))
 
 
 @pytest.mark.parametrize("crash", [True, False])
 def test_first_step_after_a_delay(crash: bool) -> None:
     """What a delayed body publishes in its first step is stored with it, also when an engine in between has died."""
-    desk = Desk(*FLOWS)
-    desk.start(steps(), delay=60)
-    assert _progress(desk) is None
-    desk.restart(*FLOWS, clean=not crash)
-    desk.advance(60)
-    desk.settle()
-    assert _progress(desk) == 0
+    engine = DirectEngine(*FLOWS)
+    engine.start(steps(), delay=60)
+    assert _progress(engine) is None
+    engine.restart(*FLOWS, clean=not crash)
+    engine.advance(60)
+    engine.settle()
+    assert _progress(engine) == 0
 
 
 def test_next_round_keeps_the_last_value() -> None:
@@ -116,14 +116,14 @@ def test_next_round_keeps_the_last_value() -> None:
         publish([round, "over"])
         raise in_rounds.continue_as(round + 1)
 
-    desk = Desk(*FLOWS, in_rounds)
-    desk.start(in_rounds(0))
-    seen = [_progress(desk)]
+    engine = DirectEngine(*FLOWS, in_rounds)
+    engine.start(in_rounds(0))
+    seen = [_progress(engine)]
     for _ in range(2):
-        desk.send(go, 1, to="w")
-        seen.append(_progress(desk))
-        desk.restart(*FLOWS, in_rounds, clean=False)
-        seen.append(_progress(desk))
+        engine.send(go, 1, to="w")
+        seen.append(_progress(engine))
+        engine.restart(*FLOWS, in_rounds, clean=False)
+        seen.append(_progress(engine))
     assert seen == [[0, "begun"], [0, "over"], [0, "over"], [1, "over"], [2, "begun"]]
 
 
@@ -140,14 +140,14 @@ def test_code_that_publishes_something_else_today() -> None:
 
         return changed
 
-    desk = Desk(version("old"))
-    desk.start(version("old")())
-    desk.send(go, 1, to="w")
-    desk.restart(version("new"))
-    desk.do(ResumeWorkflow(desk.record().key))
-    assert _progress(desk) == "old"
-    desk.send(other, 1, to="w")
-    assert _progress(desk) == "new end"
+    engine = DirectEngine(version("old"))
+    engine.start(version("old")())
+    engine.send(go, 1, to="w")
+    engine.restart(version("new"))
+    engine.do(ResumeWorkflow(engine.record().key))
+    assert _progress(engine) == "old"
+    engine.send(other, 1, to="w")
+    assert _progress(engine) == "new end"
 
 
 def test_diverged_body_publishes_nothing() -> None:
@@ -158,13 +158,13 @@ def test_diverged_body_publishes_nothing() -> None:
         publish("early")
         yield from sleep(5)
 
-    desk = Desk(*FLOWS)
-    desk.start(steps())
-    desk.send(go, 1, to="w")
-    desk.restart(broken)
-    desk.do(ResumeWorkflow(desk.record().key))
-    assert desk.status() is WorkflowStatus.PARKED
-    assert _progress(desk) == 1
+    engine = DirectEngine(*FLOWS)
+    engine.start(steps())
+    engine.send(go, 1, to="w")
+    engine.restart(broken)
+    engine.do(ResumeWorkflow(engine.record().key))
+    assert engine.status() is WorkflowStatus.PARKED
+    assert _progress(engine) == 1
 
 
 @pytest.mark.parametrize("where", ["first step", "later step", "last step"])
@@ -180,12 +180,12 @@ def test_value_that_is_too_large(where: str) -> None:
             yield from race(waiter(), other.wait())
         return "done"
 
-    desk = Desk(*FLOWS, large, config=EngineConfig(max_payload_bytes=500))
-    desk.start(large(where))
+    engine = DirectEngine(*FLOWS, large, config=EngineConfig(max_payload_bytes=500))
+    engine.start(large(where))
     if where != "first step":
-        desk.send(go, 1, to="w")
-    assert desk.error().args == PayloadTooLarge("workflow publishing.large: progress", 1002, 500).args
-    assert _progress(desk) == (None if where == "first step" else "fine")
+        engine.send(go, 1, to="w")
+    assert engine.error().args == PayloadTooLarge("workflow publishing.large: progress", 1002, 500).args
+    assert _progress(engine) == (None if where == "first step" else "fine")
 
 
 def test_too_large_with_a_child_that_has_just_lost() -> None:
@@ -197,15 +197,15 @@ def test_too_large_with_a_child_that_has_just_lost() -> None:
         publish("x" * 1000)
         yield from other.wait()
 
-    desk = Desk(*FLOWS, loser, config=EngineConfig(max_payload_bytes=500))
-    desk.start(loser())
-    desk.send(go, 1, to="w")
-    assert (desk.status(), desk.status("w/0.0.0")) == (WorkflowStatus.FAILED, WorkflowStatus.CANCELLED)
+    engine = DirectEngine(*FLOWS, loser, config=EngineConfig(max_payload_bytes=500))
+    engine.start(loser())
+    engine.send(go, 1, to="w")
+    assert (engine.status(), engine.status("w/0.0.0")) == (WorkflowStatus.FAILED, WorkflowStatus.CANCELLED)
 
 
 def test_limit_that_is_lower_today() -> None:
     """A workflow that has published more than today's limit allows goes on; only what is new is measured."""
-    store = Desk(*FLOWS)
+    store = DirectEngine(*FLOWS)
 
     @workflow(name="publishing.once")
     def once() -> Durable[str]:
@@ -232,12 +232,12 @@ def test_values_are_stored_by_their_class(value: Any, stored: Any) -> None:
         publish(value)
         yield from go.wait()
 
-    desk = Desk(of_value)
-    desk.start(of_value())
-    assert _progress(desk) == stored
-    found = desk.do(ReadProgress("w"))
+    engine = DirectEngine(of_value)
+    engine.start(of_value())
+    assert _progress(engine) == stored
+    found = engine.do(ReadProgress("w"))
     assert found is not None
-    assert desk.codec.coder(type(value), "progress").unpack(found.value) == value
+    assert engine.codec.coder(type(value), "progress").unpack(found.value) == value
 
 
 @pytest.mark.parametrize("value", [object(), float("nan"), {"a": Stage("pay", 1)}, [(1, 2)], {1: 2}])
@@ -254,10 +254,10 @@ def test_value_that_cannot_be_stored(value: Any) -> None:
             return error.where
         return "stored"
 
-    desk = Desk(bad)
-    desk.start(bad())
-    assert desk.result() == "workflow publishing.bad: progress"
-    assert _progress(desk) == "good"
+    engine = DirectEngine(bad)
+    engine.start(bad())
+    assert engine.result() == "workflow publishing.bad: progress"
+    assert _progress(engine) == "good"
 
 
 def test_branches_that_are_closed_publish_nothing() -> None:
@@ -275,23 +275,23 @@ def test_branches_that_are_closed_publish_nothing() -> None:
         yield from race(branch(), other.wait())
         yield from gather(work(1))
 
-    desk = Desk(*FLOWS, closing)
-    desk.start(closing())
-    desk.start(closing(), "v")
-    desk.restart(*FLOWS, closing)
-    assert _progress(desk) == "begun"
-    desk.send(other, 1, to="w")
-    assert _progress(desk) == "begun"
-    desk.send(go, 1, to="v")
-    assert _progress(desk, "v") == "cleaned up"
+    engine = DirectEngine(*FLOWS, closing)
+    engine.start(closing())
+    engine.start(closing(), "v")
+    engine.restart(*FLOWS, closing)
+    assert _progress(engine) == "begun"
+    engine.send(other, 1, to="w")
+    assert _progress(engine) == "begun"
+    engine.send(go, 1, to="v")
+    assert _progress(engine, "v") == "cleaned up"
 
 
 def test_progress_goes_with_its_workflow() -> None:
     """The progress of a workflow outlives its end, and goes when the workflow is purged."""
-    desk = Desk(*FLOWS)
-    desk.start(steps())
-    desk.do(TerminateWorkflow("w"))
-    assert _progress(desk) == 0
-    key = desk.record().key
-    desk.do(PurgeWorkflows(desk.clock.now() + 1))
-    assert desk.state.chronicle.progress_of(key) is None
+    engine = DirectEngine(*FLOWS)
+    engine.start(steps())
+    engine.do(TerminateWorkflow("w"))
+    assert _progress(engine) == 0
+    key = engine.record().key
+    engine.do(PurgeWorkflows(engine.clock.now() + 1))
+    assert engine.state.chronicle.progress_of(key) is None

@@ -10,95 +10,95 @@ from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.operations import RecoverWorkflows, TerminateWorkflow
 from durable.engine.operations.views import RecoveryReport
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, late_waiter, sleeper, waiter, work, worker
-from tests.engine.office import Office
+from tests.engine.stepped import SteppedEngine
 
 
 def test_clean_stop_counts_nothing() -> None:
     """After an orderly stop everything that ran runs again, and nobody is on trial, however often it happens."""
-    desk = Desk(*EVERY)
-    desk.start(worker())
+    engine = DirectEngine(*EVERY)
+    engine.start(worker())
     for _ in range(5):
-        assert desk.restart(*EVERY) == RecoveryReport(resumed=1)
-        assert not desk.activities[0].on_trial
-    assert len(desk.activities) == 1
+        assert engine.restart(*EVERY) == RecoveryReport(resumed=1)
+        assert not engine.activities[0].on_trial
+    assert len(engine.activities) == 1
 
 
 def test_sleeping_workflows_are_not_touched() -> None:
     """Recovery neither loads nor tries workflows that only wait."""
-    desk = Desk(*EVERY)
-    desk.start(sleeper(), "s")
-    desk.start(waiter(), "w")
-    assert desk.restart(*EVERY, clean=False) == RecoveryReport()
-    assert (list(desk.state.loaded), desk.suspects()) == ([], [])
+    engine = DirectEngine(*EVERY)
+    engine.start(sleeper(), "s")
+    engine.start(waiter(), "w")
+    assert engine.restart(*EVERY, clean=False) == RecoveryReport()
+    assert (list(engine.state.loaded), engine.suspects()) == ([], [])
 
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_report_counts_what_stays_parked(clean: bool) -> None:
     """A running workflow without its code counts as parked, at the start that parks it and at the next one."""
-    desk = Desk(*EVERY)
-    desk.start(worker(), "w")
+    engine = DirectEngine(*EVERY)
+    engine.start(worker(), "w")
     for _ in range(2):
-        assert desk.restart(clean=clean) == RecoveryReport(parked=1)
-    assert desk.restart(*EVERY, clean=clean) == RecoveryReport(unparked=1)
-    assert desk.restart(*EVERY, clean=clean) == RecoveryReport(resumed=1)
+        assert engine.restart(clean=clean) == RecoveryReport(parked=1)
+    assert engine.restart(*EVERY, clean=clean) == RecoveryReport(unparked=1)
+    assert engine.restart(*EVERY, clean=clean) == RecoveryReport(resumed=1)
 
 
 def test_timer_that_was_overdue_fires_at_once() -> None:
     """An unclean stop holds up no timer."""
-    desk = Desk(*EVERY)
-    desk.start(sleeper(10))
-    desk.clock.advance(10)
-    desk.restart(*EVERY, clean=False)
-    assert desk.status() is WorkflowStatus.SUCCEEDED
+    engine = DirectEngine(*EVERY)
+    engine.start(sleeper(10))
+    engine.clock.advance(10)
+    engine.restart(*EVERY, clean=False)
+    assert engine.status() is WorkflowStatus.SUCCEEDED
 
 
 def test_pages() -> None:
     """Recovery goes on page by page until it has seen everything that runs."""
-    desk = Desk(*EVERY, checks=False)
+    engine = DirectEngine(*EVERY, checks=False)
     for number in range(51):
-        desk.start(worker(), f"w{number}")
-    desk.restart(*EVERY, recover=False)
-    report = desk.do(RecoverWorkflows())
-    assert (report.resumed, report.next_after) == (50, desk.record("w49").key)
-    assert desk.do(RecoverWorkflows(report.next_after or 0, report.until)) == RecoveryReport(resumed=1)
-    desk.settle()
-    assert len(desk.activities) == 51
+        engine.start(worker(), f"w{number}")
+    engine.restart(*EVERY, recover=False)
+    report = engine.do(RecoverWorkflows())
+    assert (report.resumed, report.next_after) == (50, engine.record("w49").key)
+    assert engine.do(RecoverWorkflows(report.next_after or 0, report.until)) == RecoveryReport(resumed=1)
+    engine.settle()
+    assert len(engine.activities) == 51
 
 
 def test_what_starts_meanwhile_does_not_prolong_a_recovery() -> None:
     """The last page ends where the workflows ended when the first was looked over, however many have started since."""
-    desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=1), checks=False)
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=1), checks=False)
     for number in range(51):
-        desk.start(worker(), f"w{number}")
-    desk.restart(*EVERY, recover=False)
-    report = desk.do(RecoverWorkflows())
+        engine.start(worker(), f"w{number}")
+    engine.restart(*EVERY, recover=False)
+    report = engine.do(RecoverWorkflows())
     for number in range(100):
-        desk.start(worker(), f"late{number}")
-    assert desk.do(RecoverWorkflows(report.next_after or 0, report.until)) == RecoveryReport(resumed=1)
+        engine.start(worker(), f"late{number}")
+    assert engine.do(RecoverWorkflows(report.next_after or 0, report.until)) == RecoveryReport(resumed=1)
 
 
 def test_what_ended_meanwhile_is_left_alone() -> None:
     """A workflow that ends in the batch of the recovery, before it, is not resumed."""
-    desk = Desk(*EVERY)
-    desk.start(worker())
-    desk.start(waiter(), "v")
-    desk.restart(*EVERY, recover=False)
-    _, report = desk.batch(TerminateWorkflow("w"), RecoverWorkflows())
+    engine = DirectEngine(*EVERY)
+    engine.start(worker())
+    engine.start(waiter(), "v")
+    engine.restart(*EVERY, recover=False)
+    _, report = engine.batch(TerminateWorkflow("w"), RecoverWorkflows())
     assert report == RecoveryReport()
 
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_one_bad_workflow_does_not_stop_the_others(clean: bool) -> None:
     """A workflow that cannot be rebuilt is parked; all others of the page go on."""
-    desk = Desk(*EVERY)
-    desk.start(worker(), "a")
-    desk.start(late_waiter(), "b")
-    desk.start(worker(), "c")
-    desk.restart(worker, clean=clean)
-    assert [effect.workflow_id for effect in desk.activities] == ["a", "c"]
-    assert desk.record("b").park_reason is ParkReason.UNKNOWN_CODE
+    engine = DirectEngine(*EVERY)
+    engine.start(worker(), "a")
+    engine.start(late_waiter(), "b")
+    engine.start(worker(), "c")
+    engine.restart(worker, clean=clean)
+    assert [effect.workflow_id for effect in engine.activities] == ["a", "c"]
+    assert engine.record("b").park_reason is ParkReason.UNKNOWN_CODE
 
 
 @workflow(name="recovery.limited")
@@ -109,64 +109,64 @@ def limited() -> Durable[None]:
 
 def test_overdue_timer_beside_an_activity() -> None:
     """A deadline that passed while nobody ran fires after a crash, also if it is looked at before the recovery."""
-    desk = Desk(limited)
-    desk.start(limited())
-    desk.clock.advance(60)
-    desk.restart(limited, clean=False, recover=False)
-    desk.settle()
-    desk.recover()
-    assert desk.status() is WorkflowStatus.FAILED
-    assert isinstance(desk.error(), TimedOut)
+    engine = DirectEngine(limited)
+    engine.start(limited())
+    engine.clock.advance(60)
+    engine.restart(limited, clean=False, recover=False)
+    engine.settle()
+    engine.recover()
+    assert engine.status() is WorkflowStatus.FAILED
+    assert isinstance(engine.error(), TimedOut)
 
 
 def test_recover_blames_no_workflow_that_began_later() -> None:
     """A workflow that was started after an unclean stop did not cause it."""
-    desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=1))
-    desk.restart(*EVERY, clean=False)
-    desk.start(worker(), "a")
-    desk.start(worker(), "b")
-    desk.recover()
-    assert desk.suspects() == []
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=1))
+    engine.restart(*EVERY, clean=False)
+    engine.start(worker(), "a")
+    engine.start(worker(), "b")
+    engine.recover()
+    assert engine.suspects() == []
 
 
 @pytest.mark.parametrize("times", [2, 5])
 def test_recover_again_counts_no_crash(times: int) -> None:
     """A workflow that was tried after an unclean stop is not tried again, however often recover() is called."""
-    desk = Desk(*EVERY, config=EngineConfig(max_loaded_workflows=1))
-    desk.start(worker(), "a")
-    desk.start(worker(), "b")
-    desk.restart(*EVERY, clean=False)
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=1))
+    engine.start(worker(), "a")
+    engine.start(worker(), "b")
+    engine.restart(*EVERY, clean=False)
     for number in range(times):
-        desk.start(sleeper(1000), f"other {number}")
-        desk.recover()
-        desk.advance(10)
-    assert desk.suspects() == []
-    assert {desk.status(id) for id in ("a", "b")} == {WorkflowStatus.RUNNING}
+        engine.start(sleeper(1000), f"other {number}")
+        engine.recover()
+        engine.advance(10)
+    assert engine.suspects() == []
+    assert {engine.status(id) for id in ("a", "b")} == {WorkflowStatus.RUNNING}
 
 
 def test_overdue_retry_runs_at_once() -> None:
     """A retry that was overdue at an unclean start begins once, on trial like every activity of that moment."""
-    desk = Desk(*EVERY)
-    desk.start(worker())
-    desk.fail(desk.activities[0], ValueError("once"))
-    desk.clock.advance(100)
-    desk.restart(*EVERY, clean=False, recover=False)
-    key = desk.record().key
-    desk.batch(ops.RecoverWorkflows(), ops.WakeWorkflow(key))
-    desk.settle()
-    assert [effect.on_trial for effect in desk.activities] == [True]
+    engine = DirectEngine(*EVERY)
+    engine.start(worker())
+    engine.fail(engine.activities[0], ValueError("once"))
+    engine.clock.advance(100)
+    engine.restart(*EVERY, clean=False, recover=False)
+    key = engine.record().key
+    engine.batch(ops.RecoverWorkflows(), ops.WakeWorkflow(key))
+    engine.settle()
+    assert [effect.on_trial for effect in engine.activities] == [True]
 
 
 def test_recovery_keeps_to_the_limit_of_loaded_bodies() -> None:
     """Batches that write nothing let go of bodies too: a recovery does not load all that is running at once."""
     store = MemoryStore()
-    desk = Desk(*EVERY, make=lambda: MemoryBackend(store))
+    engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store))
     for number in range(10):
-        desk.start(worker(), f"w{number}")
-    desk.restart(*EVERY, recover=False)
-    keys = [desk.record(f"w{number}").key for number in range(10)]
-    desk.restart(recover=False)
-    office = Office(EngineConfig(max_loaded_workflows=2), store)
+        engine.start(worker(), f"w{number}")
+    engine.restart(*EVERY, recover=False)
+    keys = [engine.record(f"w{number}").key for number in range(10)]
+    engine.restart(recover=False)
+    stepped = SteppedEngine(EngineConfig(max_loaded_workflows=2), store)
     for key in keys:
-        office.ask(ops.ResumeWorkflow(key))
-    assert len(office.coordinator.state.loaded) <= 2
+        stepped.ask(ops.ResumeWorkflow(key))
+    assert len(stepped.coordinator.state.loaded) <= 2

@@ -31,7 +31,7 @@ from durable.engine.operations import RepairWorkflow
 from durable.model.records import EntryKind
 from durable.runner.definitions import WorkflowDef
 from tests.engine.asking import resume
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, Refused, go, other, work
 from tests.engine.mending import check_restart, refused, repair, retry, told
 from tests.engine.test_fork import finish_all
@@ -52,68 +52,68 @@ def steps() -> Durable[list[int]]:
 FLOWS: tuple[WorkflowDef[Any, Any], ...] = (*EVERY, steps)
 
 
-def begun(*values: int) -> Desk:
-    """A desk on which the first steps have returned these values."""
-    desk = Desk(*FLOWS)
-    desk.start(steps())
+def begun(*values: int) -> DirectEngine:
+    """An engine on which the first steps have returned these values."""
+    engine = DirectEngine(*FLOWS)
+    engine.start(steps())
     for value in values:
-        desk.finish(desk.activities[0], value)
-    return desk
+        engine.finish(engine.activities[0], value)
+    return engine
 
 
 def test_waiting_workflow_goes_on_with_the_value() -> None:
     """The history keeps what was recorded, and says by what it was replaced, when and why."""
-    desk = begun(1, 2)
-    desk.advance(60)
-    repair(desk, "1", 20, reason="the rate was wrong")
-    check_restart(desk, *FLOWS)
-    recorded, note = desk.history()[1:]
+    engine = begun(1, 2)
+    engine.advance(60)
+    repair(engine, "1", 20, reason="the rate was wrong")
+    check_restart(engine, *FLOWS)
+    recorded, note = engine.history()[1:]
     assert (recorded.outcome, recorded.position) == ("2", "1")
     assert (note.kind, note.position, note.name, note.at_us) == (
-        EntryKind.REPAIRED, "1", "desk.work", desk.clock.now(),
+        EntryKind.REPAIRED, "1", "engine.work", engine.clock.now(),
     )  # fmt: skip
     assert json.loads(note.outcome) == {"entry": 2, "value": 20, "reason": "the rate was wrong"}
-    desk.send(go, 3, to="w")
-    assert desk.result() == [1, 20, 3]
+    engine.send(go, 3, to="w")
+    assert engine.result() == [1, 20, 3]
 
 
 def test_the_last_repair_counts() -> None:
     """A result can be replaced again, and all of them stay to be read."""
-    desk = begun(1, 2)
+    engine = begun(1, 2)
     for value in (20, 30, 2, 40):
-        repair(desk, "1", value)
-        check_restart(desk, *FLOWS)
-    assert told(desk).count("repaired 1 ok") == 4
-    desk.send(go, 3, to="w")
-    assert desk.result() == [1, 40, 3]
+        repair(engine, "1", value)
+        check_restart(engine, *FLOWS)
+    assert told(engine).count("repaired 1 ok") == 4
+    engine.send(go, 3, to="w")
+    assert engine.result() == [1, 40, 3]
 
 
 def test_failed_attempts_of_a_step_count_on() -> None:
     """The attempts that are recorded behind the replaced result stay recorded."""
-    desk = begun(1)
-    desk.fail(desk.activities[0], ValueError("no"))
-    repair(desk, "0", 10)
-    check_restart(desk, *FLOWS)
-    assert desk.activities == []
-    desk.advance(10)
-    assert [(one.args, one.attempt) for one in desk.activities] == [((10,), 2)]
+    engine = begun(1)
+    engine.fail(engine.activities[0], ValueError("no"))
+    repair(engine, "0", 10)
+    check_restart(engine, *FLOWS)
+    assert engine.activities == []
+    engine.advance(10)
+    assert [(one.args, one.attempt) for one in engine.activities] == [((10,), 2)]
 
 
 @pytest.mark.parametrize("restart", [True, False])
 def test_failed_workflow_is_retried_with_it(restart: bool) -> None:
     """The result that it stumbled over is replaced, it stays failed, and goes on when it is retried."""
-    desk = begun(1)
+    engine = begun(1)
     for _ in range(3):
-        desk.fail(desk.activities[0], ValueError("no"))
-        desk.advance(100)
-    repair(desk, "1", 20)
-    assert (desk.status(), desk.activities) == (FAILED, [])
+        engine.fail(engine.activities[0], ValueError("no"))
+        engine.advance(100)
+    repair(engine, "1", 20)
+    assert (engine.status(), engine.activities) == (FAILED, [])
     if restart:
-        desk.restart(*FLOWS)
-    retry(desk)
-    check_restart(desk, *FLOWS)
-    desk.send(go, 3, to="w")
-    assert desk.result() == [1, 20, 3]
+        engine.restart(*FLOWS)
+    retry(engine)
+    check_restart(engine, *FLOWS)
+    engine.send(go, 3, to="w")
+    assert engine.result() == [1, 20, 3]
 
 
 def test_error_that_decided_branches() -> None:
@@ -126,16 +126,16 @@ def test_error_that_decided_branches() -> None:
         except Refused:
             return [(yield from other.wait())]
 
-    desk = Desk(branches)
-    desk.start(branches())
-    desk.fail(desk.activities[0], Refused("no"))
-    assert [wait.name for wait in desk.waits()] == ["other"]
-    repair(desk, "0.0.0", 5)
-    check_restart(desk, branches)
-    assert [wait.name for wait in desk.waits()] == ["go"]
-    desk.finish(desk.activities[0], 6)
-    desk.send(go, 7, to="w")
-    assert desk.result() == [5, 6, 7]
+    engine = DirectEngine(branches)
+    engine.start(branches())
+    engine.fail(engine.activities[0], Refused("no"))
+    assert [wait.name for wait in engine.waits()] == ["other"]
+    repair(engine, "0.0.0", 5)
+    check_restart(engine, branches)
+    assert [wait.name for wait in engine.waits()] == ["go"]
+    engine.finish(engine.activities[0], 6)
+    engine.send(go, 7, to="w")
+    assert engine.result() == [5, 6, 7]
 
 
 def test_value_that_decided_a_race() -> None:
@@ -146,13 +146,13 @@ def test_value_that_decided_a_race() -> None:
         won = yield from race(first=go.wait(), second=other.wait())
         return [won.key, won.value, (yield from work(1))]
 
-    desk = Desk(racing)
-    desk.start(racing())
-    desk.send(other, 5, to="w")
-    repair(desk, "0.second.0", 50)
-    check_restart(desk, racing)
-    finish_all(desk, 6)
-    assert desk.result() == ["second", 50, 6]
+    engine = DirectEngine(racing)
+    engine.start(racing())
+    engine.send(other, 5, to="w")
+    repair(engine, "0.second.0", 50)
+    check_restart(engine, racing)
+    finish_all(engine, 6)
+    assert engine.result() == ["second", 50, 6]
 
 
 # --- what can be replaced --------------------------------------------------------------------------------------------
@@ -204,40 +204,40 @@ def kinds(kind: str) -> Durable[Any]:
 BAD = Part("bad", 1)
 
 
-def _answered(kind: str) -> Desk:
-    desk = Desk(kinds, child)
-    desk.start(kinds(kind))
-    for effect in desk.activities:
-        desk.finish(effect, BAD)
+def _answered(kind: str) -> DirectEngine:
+    engine = DirectEngine(kinds, child)
+    engine.start(kinds(kind))
+    for effect in engine.activities:
+        engine.finish(effect, BAD)
     if kind == "event":
-        desk.send(parts, BAD, to="w")
+        engine.send(parts, BAD, to="w")
     elif kind == "pause":
-        assert resume(desk, "0", {"name": "bad", "count": 1}) is None
-    desk.advance(1)
-    assert [wait.name for wait in desk.waits()] == ["go"]
-    return desk
+        assert resume(engine, "0", {"name": "bad", "count": 1}) is None
+    engine.advance(1)
+    assert [wait.name for wait in engine.waits()] == ["go"]
+    return engine
 
 
 @pytest.mark.parametrize("kind", ["activity", "event", "pause", "child", "result"])
 def test_kinds_of_results(kind: str) -> None:
     """Whatever brought a value can have another, of the type that the step has."""
-    desk = _answered(kind)
+    engine = _answered(kind)
     position = "1" if kind == "result" else "0"
     for bad in (5, None, {"name": "x"}, {"name": "x", "count": "many"}, "Part"):
-        error = refused(desk, partial(repair, desk, position, bad))
+        error = refused(engine, partial(repair, engine, position, bad))
         assert isinstance(error, CodecError)
-    repair(desk, position, {"name": "good", "count": 2})
-    check_restart(desk, kinds, child)
-    desk.send(go, 0, to="w")
-    assert desk.result() == "good"
+    repair(engine, position, {"name": "good", "count": 2})
+    check_restart(engine, kinds, child)
+    engine.send(go, 0, to="w")
+    assert engine.result() == "good"
 
 
 def test_what_has_no_value() -> None:
     """A timer and the start of a child cannot be replaced."""
-    error = refused(desk := _answered("timer"), lambda: repair(desk, "0", 5))
+    error = refused(engine := _answered("timer"), lambda: repair(engine, "0", 5))
     assert isinstance(error, CannotRepair)
     assert "a timer has no result that could be replaced" in str(error)
-    error = refused(desk := _answered("result"), lambda: repair(desk, "0", "another"))
+    error = refused(engine := _answered("result"), lambda: repair(engine, "0", "another"))
     assert "a spawn has no result that could be replaced" in str(error)
 
 
@@ -246,28 +246,28 @@ def test_what_has_no_value() -> None:
 
 def test_where_nothing_is_recorded() -> None:
     """A step that has not ended, or that never was, has no result; nor has a step that is tried again."""
-    desk = begun(1)
+    engine = begun(1)
     for position in ("1", "7", "0.0"):
-        error = refused(desk, partial(repair, desk, position, 5))
+        error = refused(engine, partial(repair, engine, position, 5))
         assert "nothing is recorded there; recorded are 0" in str(error)
-    desk.fail(desk.activities[0], ValueError("no"))
-    assert "nothing is recorded there" in str(refused(desk, lambda: repair(desk, "1", 5)))
-    desk.advance(10)
-    fail_all(desk)
-    retry(desk)
-    assert "nothing is recorded there" in str(refused(desk, lambda: repair(desk, "1", 5)))
-    assert isinstance(refused(desk, lambda: repair(desk, "0", 5, id="nobody")), WorkflowNotFound)
+    engine.fail(engine.activities[0], ValueError("no"))
+    assert "nothing is recorded there" in str(refused(engine, lambda: repair(engine, "1", 5)))
+    engine.advance(10)
+    fail_all(engine)
+    retry(engine)
+    assert "nothing is recorded there" in str(refused(engine, lambda: repair(engine, "1", 5)))
+    assert isinstance(refused(engine, lambda: repair(engine, "0", 5, id="nobody")), WorkflowNotFound)
 
 
 @pytest.mark.parametrize("end", ["succeeded", "cancelled"])
 def test_what_has_ended(end: str) -> None:
     """Nothing can be changed about a result that others may have seen."""
-    desk = begun(1, 2)
+    engine = begun(1, 2)
     if end == "succeeded":
-        desk.send(go, 3, to="w")
+        engine.send(go, 3, to="w")
     else:
-        desk.cancel()
-    error = refused(desk, lambda: repair(desk, "0", 5))
+        engine.cancel()
+    error = refused(engine, lambda: repair(engine, "0", 5))
     assert isinstance(error, WorkflowTerminated)
     assert error.status is WorkflowStatus(end)
 
@@ -281,21 +281,21 @@ def test_later_entries_must_fit() -> None:
             yield from go.wait()
         return (yield from work(2))
 
-    desk = Desk(choice)
-    desk.start(choice())
-    desk.finish(desk.activities[0], 1)
-    desk.send(go, 1, to="w")
-    error = str(refused(desk, lambda: repair(desk, "0", 2)))
+    engine = DirectEngine(choice)
+    engine.start(choice())
+    engine.finish(engine.activities[0], 1)
+    engine.send(go, 1, to="w")
+    error = str(refused(engine, lambda: repair(engine, "0", 2)))
     assert "recorded: event go" in error
-    assert "asks: activity desk.work" in error
+    assert "asks: activity engine.work" in error
 
 
 def test_too_large_and_not_json() -> None:
     """A value is checked where it is stored as well, whoever asks."""
-    desk = Desk(steps, *EVERY, config=EngineConfig(max_payload_bytes=100))
-    desk.start(steps())
-    desk.finish(desk.activities[0], 1)
+    engine = DirectEngine(steps, *EVERY, config=EngineConfig(max_payload_bytes=100))
+    engine.start(steps())
+    engine.finish(engine.activities[0], 1)
     large = RepairWorkflow("w", "0", "1" * 101, "why")
-    assert isinstance(refused(desk, lambda: desk.do(large)), PayloadTooLarge)
-    assert isinstance(refused(desk, lambda: desk.do(RepairWorkflow("w", "0", "{", "why"))), CodecError)
-    assert isinstance(refused(desk, lambda: desk.do(RepairWorkflow("w", "7", "1", "why"))), CannotRepair)
+    assert isinstance(refused(engine, lambda: engine.do(large)), PayloadTooLarge)
+    assert isinstance(refused(engine, lambda: engine.do(RepairWorkflow("w", "0", "{", "why"))), CodecError)
+    assert isinstance(refused(engine, lambda: engine.do(RepairWorkflow("w", "7", "1", "why"))), CannotRepair)

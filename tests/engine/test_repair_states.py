@@ -9,7 +9,7 @@ import pytest
 from durable import Break, CannotRetry, Continue, Durable, ParkReason, WorkflowStatus, activity, loop, publish, workflow
 from durable.engine.operations import ReadProgress
 from durable.runner.definitions import WorkflowDef
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, go, other, waiter, work
 from tests.engine.mending import check_restart, refused, repair, retry
 from tests.engine.test_fork import finish_all
@@ -38,28 +38,28 @@ def typed(kind: type) -> WorkflowDef[[], list[Any]]:
     return body
 
 
-def unreadable(count: int) -> Desk:
+def unreadable(count: int) -> DirectEngine:
     """A workflow whose first results cannot be read by the code of today."""
-    desk = Desk(typed(str))
-    desk.start(typed(str)())
+    engine = DirectEngine(typed(str))
+    engine.start(typed(str)())
     for number in range(2):
-        desk.finish(desk.activities[0], "old" if number < count else "5")
-    desk.restart(typed(int) if count == 2 else typed(str))
-    return desk
+        engine.finish(engine.activities[0], "old" if number < count else "5")
+    engine.restart(typed(int) if count == 2 else typed(str))
+    return engine
 
 
 def test_parked_workflow_goes_on_at_once() -> None:
     """A result that the code cannot read is replaced by one that it can, and that is all it takes."""
-    desk = unreadable(2)
-    desk.restart(typed(int))
-    desk.send(go, 0, to="w")
-    assert (desk.status(), desk.record().park_reason) == (PARKED, ParkReason.UNREADABLE)
-    assert isinstance(refused(desk, lambda: retry(desk)), CannotRetry)
-    repair(desk, "0", 1)
-    assert (desk.status(), desk.record().park_reason) == (PARKED, ParkReason.UNREADABLE)
-    desk.restart(typed(int))
-    repair(desk, "1", 2)
-    assert desk.result() == [1, 2, 0]
+    engine = unreadable(2)
+    engine.restart(typed(int))
+    engine.send(go, 0, to="w")
+    assert (engine.status(), engine.record().park_reason) == (PARKED, ParkReason.UNREADABLE)
+    assert isinstance(refused(engine, lambda: retry(engine)), CannotRetry)
+    repair(engine, "0", 1)
+    assert (engine.status(), engine.record().park_reason) == (PARKED, ParkReason.UNREADABLE)
+    engine.restart(typed(int))
+    repair(engine, "1", 2)
+    assert engine.result() == [1, 2, 0]
 
 
 def test_value_that_breaks_something_else_is_refused() -> None:
@@ -80,25 +80,25 @@ def test_value_that_breaks_something_else_is_refused() -> None:
 
         return body
 
-    desk = Desk(version(str))
-    desk.start(version(str)())
-    desk.finish(desk.activities[0], "old")
-    desk.send(go, 1, to="w")
-    desk.restart(version(int))
-    desk.send(other, 5, to="w")
-    assert desk.record().park_reason is ParkReason.UNREADABLE
-    assert "recorded: event go" in str(refused(desk, lambda: repair(desk, "0", 2)))
-    repair(desk, "0", 1)
-    assert desk.result() == 5
+    engine = DirectEngine(version(str))
+    engine.start(version(str)())
+    engine.finish(engine.activities[0], "old")
+    engine.send(go, 1, to="w")
+    engine.restart(version(int))
+    engine.send(other, 5, to="w")
+    assert engine.record().park_reason is ParkReason.UNREADABLE
+    assert "recorded: event go" in str(refused(engine, lambda: repair(engine, "0", 2)))
+    repair(engine, "0", 1)
+    assert engine.result() == 5
 
 
 def test_workflow_without_code_cannot_be_repaired() -> None:
     """Only the code knows what fits there."""
-    desk = unreadable(0)
-    desk.restart()
-    desk.send(go, 0, to="w")
-    assert desk.status() is PARKED
-    assert "repair.typed" in str(refused(desk, lambda: repair(desk, "0", "x")))
+    engine = unreadable(0)
+    engine.restart()
+    engine.send(go, 0, to="w")
+    assert engine.status() is PARKED
+    assert "repair.typed" in str(refused(engine, lambda: repair(engine, "0", "x")))
 
 
 def test_code_that_waits_for_something_else_there() -> None:
@@ -108,34 +108,34 @@ def test_code_that_waits_for_something_else_there() -> None:
     def changed() -> Durable[int]:
         return (yield from go.wait())
 
-    desk = unreadable(0)
-    desk.restart(changed)
-    error = str(refused(desk, lambda: repair(desk, "0", "x")))
+    engine = unreadable(0)
+    engine.restart(changed)
+    error = str(refused(engine, lambda: repair(engine, "0", "x")))
     assert "the current code does not wait for repair.typed there" in error
 
 
 def test_workflow_that_took_the_process_down_stays_parked() -> None:
     """The result is replaced, and an operator decides when it is tried again."""
-    desk = Desk(*EVERY)
+    engine = DirectEngine(*EVERY)
 
     @workflow(name="repair.killer")
     def killer() -> Durable[list[int]]:
         first = yield from work(1)
         return [first, (yield from work(2))]
 
-    desk = Desk(killer)
-    desk.start(killer())
-    desk.finish(desk.activities[0], 1)
+    engine = DirectEngine(killer)
+    engine.start(killer())
+    engine.finish(engine.activities[0], 1)
     for _ in range(3):
-        desk.restart(killer, clean=False)
-    assert desk.record().park_reason is ParkReason.CRASHED
-    repair(desk, "0", 10)
-    assert (desk.status(), desk.activities) == (PARKED, [])
-    retry(desk)
-    assert (desk.record().crashes, desk.record().park_reason) == (0, None)
-    check_restart(desk, killer)
-    finish_all(desk, 2)
-    assert desk.result() == [10, 2]
+        engine.restart(killer, clean=False)
+    assert engine.record().park_reason is ParkReason.CRASHED
+    repair(engine, "0", 10)
+    assert (engine.status(), engine.activities) == (PARKED, [])
+    retry(engine)
+    assert (engine.record().crashes, engine.record().park_reason) == (0, None)
+    check_restart(engine, killer)
+    finish_all(engine, 2)
+    assert engine.result() == [10, 2]
 
 
 # --- children ---------------------------------------------------------------------------------------------------------
@@ -153,18 +153,18 @@ def chooses() -> Durable[Any]:
 @pytest.mark.parametrize("restart", [True, False])
 def test_child_that_is_not_waited_for_any_more(restart: bool) -> None:
     """It ends with its parent, be that at once, later, or after a restart."""
-    desk = Desk(*EVERY, chooses)
+    engine = DirectEngine(*EVERY, chooses)
     for id in ("w", "v"):
-        desk.start(chooses(), id)
-        finish_all(desk, 1)
-        assert desk.status(f"{id}/1") is SUSPENDED
-    repair(desk, "0", 2)
-    repair(desk, "0", 3, id="v")
-    assert (desk.result("v"), desk.status("v/1")) == ("nothing", CANCELLED)
+        engine.start(chooses(), id)
+        finish_all(engine, 1)
+        assert engine.status(f"{id}/1") is SUSPENDED
+    repair(engine, "0", 2)
+    repair(engine, "0", 3, id="v")
+    assert (engine.result("v"), engine.status("v/1")) == ("nothing", CANCELLED)
     if restart:
-        check_restart(desk, *EVERY, chooses)
-    desk.send(go, 5, to="w")
-    assert (desk.result(), desk.status("w/1")) == (5, CANCELLED)
+        check_restart(engine, *EVERY, chooses)
+    engine.send(go, 5, to="w")
+    assert (engine.result(), engine.status("w/1")) == (5, CANCELLED)
 
 
 def test_failed_child_whose_result_was_given_by_hand() -> None:
@@ -175,15 +175,15 @@ def test_failed_child_whose_result_was_given_by_hand() -> None:
         first = yield from chooses()
         return [first, (yield from other.wait())]
 
-    desk = Desk(*EVERY, chooses, parent)
-    desk.start(parent())
-    fail_all(desk)
-    repair(desk, "0", "by hand")
-    retry(desk)
-    retry(desk, "w/0")
-    check_restart(desk, *EVERY, chooses, parent)
-    desk.send(other, 1, to="w")
-    assert (desk.result(), desk.status("w/0")) == (["by hand", 1], CANCELLED)
+    engine = DirectEngine(*EVERY, chooses, parent)
+    engine.start(parent())
+    fail_all(engine)
+    repair(engine, "0", "by hand")
+    retry(engine)
+    retry(engine, "w/0")
+    check_restart(engine, *EVERY, chooses, parent)
+    engine.send(other, 1, to="w")
+    assert (engine.result(), engine.status("w/0")) == (["by hand", 1], CANCELLED)
 
 
 # --- what was published -----------------------------------------------------------------------------------------------
@@ -197,22 +197,22 @@ def publishes() -> Durable[int]:
     return found + (yield from go.wait())
 
 
-def shown(desk: Desk) -> str | None:
+def shown(engine: DirectEngine) -> str | None:
     """What is shown of the workflow."""
-    found = desk.do(ReadProgress("w"))
+    found = engine.do(ReadProgress("w"))
     return None if found is None else found.value
 
 
 def test_progress_follows_the_value() -> None:
     """What the body has published with the wrong value is published again with the right one."""
-    desk = Desk(publishes)
-    desk.start(publishes())
-    finish_all(desk, 1)
-    assert shown(desk) == "1"
-    repair(desk, "0", 10)
-    assert shown(desk) == "10"
-    check_restart(desk, publishes)
-    assert shown(desk) == "10"
+    engine = DirectEngine(publishes)
+    engine.start(publishes())
+    finish_all(engine, 1)
+    assert shown(engine) == "1"
+    repair(engine, "0", 10)
+    assert shown(engine) == "10"
+    check_restart(engine, publishes)
+    assert shown(engine) == "10"
 
 
 # --- loops ------------------------------------------------------------------------------------------------------------
@@ -230,21 +230,21 @@ def test_round_of_a_loop() -> None:
     def loops() -> Durable[int]:
         return (yield from loop(body, 0))
 
-    desk = Desk(loops)
-    desk.start(loops())
+    engine = DirectEngine(loops)
+    engine.start(loops())
     for value in (1, 2, 3):
-        desk.finish(desk.activities[0], value)
-    error = str(refused(desk, lambda: repair(desk, "0.0.1", 5)))
+        engine.finish(engine.activities[0], value)
+    error = str(refused(engine, lambda: repair(engine, "0.0.1", 5)))
     assert "its round is over" in error
-    assert "a loop has no result" in str(refused(desk, lambda: repair(desk, "0.1.0", 5)))
-    repair(desk, "0.1.1", 50)
-    check_restart(desk, loops)
-    fail_all(desk)
+    assert "a loop has no result" in str(refused(engine, lambda: repair(engine, "0.1.0", 5)))
+    repair(engine, "0.1.1", 50)
+    check_restart(engine, loops)
+    fail_all(engine)
     for _ in range(3):
-        desk.advance(100)
-        fail_all(desk)
-    retry(desk)
-    check_restart(desk, loops)
-    assert [one.args for one in desk.activities] == [(53,)]
-    desk.finish(desk.activities[0], 60)
-    assert desk.result() == 113
+        engine.advance(100)
+        fail_all(engine)
+    retry(engine)
+    check_restart(engine, loops)
+    assert [one.args for one in engine.activities] == [(53,)]
+    engine.finish(engine.activities[0], 60)
+    assert engine.result() == 113

@@ -7,110 +7,110 @@ from datetime import timedelta
 from durable.backends.memory import MemoryStore
 from durable.engine.config import EngineConfig
 from durable.engine.operations import CountWorkflows, ExpireWorkflows, FindWorkflow, PurgeWorkflows, TerminateWorkflow
-from tests.engine.desk import call_of
+from tests.engine.direct import call_of
 from tests.engine.flows import waiter
-from tests.engine.office import Office
+from tests.engine.stepped import SteppedEngine
 from tests.engine.test_coordinator import EVERY
 
 DAY = timedelta(days=1)
 CONFIG = EngineConfig(retention=DAY, sweep_every=60.0)
 
 
-def ended(office: Office, *ids: str) -> None:
+def ended(stepped: SteppedEngine, *ids: str) -> None:
     """Workflows that have ended just now."""
-    office.ask(*(call_of(waiter(), id) for id in ids))
-    office.ask(*(TerminateWorkflow(id) for id in ids))
+    stepped.ask(*(call_of(waiter(), id) for id in ids))
+    stepped.ask(*(TerminateWorkflow(id) for id in ids))
 
 
-def left(office: Office) -> list[str]:
+def left(stepped: SteppedEngine) -> list[str]:
     """The ids that are still stored."""
-    return [record.id for record in office.store.workflows.values()]
+    return [record.id for record in stepped.store.workflows.values()]
 
 
-def settle(office: Office) -> int:
+def settle(stepped: SteppedEngine) -> int:
     """Work off everything; how many batches there were."""
     count = 1
-    office.coordinator.work_off()
-    while office.coordinator.has_work():
-        office.coordinator.work_off()
+    stepped.coordinator.work_off()
+    while stepped.coordinator.has_work():
+        stepped.coordinator.work_off()
         count += 1
     return count
 
 
 def test_retention_removes_what_ended_long_ago() -> None:
     """At the next sweep after the retention an ended workflow goes; young, open and later ones stay."""
-    office = Office(CONFIG)
-    office.ask(call_of(waiter(), "open"))
-    ended(office, "old")
-    settle(office)
-    office.clock.advance(DAY / 2)
-    ended(office, "young")
-    settle(office)
-    assert left(office) == ["open", "old", "young"]
-    office.clock.advance(DAY / 2 + timedelta(seconds=60))
-    settle(office)
-    assert left(office) == ["open", "young"]
+    stepped = SteppedEngine(CONFIG)
+    stepped.ask(call_of(waiter(), "open"))
+    ended(stepped, "old")
+    settle(stepped)
+    stepped.clock.advance(DAY / 2)
+    ended(stepped, "young")
+    settle(stepped)
+    assert left(stepped) == ["open", "old", "young"]
+    stepped.clock.advance(DAY / 2 + timedelta(seconds=60))
+    settle(stepped)
+    assert left(stepped) == ["open", "young"]
 
 
 def test_retention_is_off_unless_asked_for() -> None:
     """Without the option nothing ever goes by itself."""
-    office = Office(EngineConfig(retention=None))
-    ended(office, "old")
-    office.clock.advance(1000 * DAY)
-    settle(office)
-    office.coordinator.process([ExpireWorkflows()])
-    assert left(office) == ["old"]
+    stepped = SteppedEngine(EngineConfig(retention=None))
+    ended(stepped, "old")
+    stepped.clock.advance(1000 * DAY)
+    settle(stepped)
+    stepped.coordinator.process([ExpireWorkflows()])
+    assert left(stepped) == ["old"]
 
 
 def test_retention_works_in_small_batches() -> None:
     """Hundreds of old workflows go in pages with commits of their own, so that a caller waits for one page at most."""
-    office = Office(CONFIG)
-    ended(office, *map(str, range(230)))
-    office.clock.advance(2 * DAY)
-    before = office.backend.commits
-    while len(left(office)) == 230:
-        office.coordinator.work_off()
-    assert left(office)
-    settle(office)
-    assert left(office) == []
-    assert office.backend.commits - before >= 230 // 50
+    stepped = SteppedEngine(CONFIG)
+    ended(stepped, *map(str, range(230)))
+    stepped.clock.advance(2 * DAY)
+    before = stepped.backend.commits
+    while len(left(stepped)) == 230:
+        stepped.coordinator.work_off()
+    assert left(stepped)
+    settle(stepped)
+    assert left(stepped) == []
+    assert stepped.backend.commits - before >= 230 // 50
 
 
 def test_retention_leaves_long_sleepers_alone_and_goes_past_them() -> None:
     """Old open workflows are passed over a bounded number of pages a sweep, and the next sweep continues there."""
-    office = Office(CONFIG, MemoryStore())
-    office.ask(*(call_of(waiter(), f"open {number}") for number in range(3000)))
-    ended(office, "old")
-    office.clock.advance(2 * DAY)
-    assert settle(office) <= 60
-    assert "old" in left(office)
-    office.clock.advance(60)
-    settle(office)
-    assert "old" not in left(office)
-    assert len(left(office)) == 3000
+    stepped = SteppedEngine(CONFIG, MemoryStore())
+    stepped.ask(*(call_of(waiter(), f"open {number}") for number in range(3000)))
+    ended(stepped, "old")
+    stepped.clock.advance(2 * DAY)
+    assert settle(stepped) <= 60
+    assert "old" in left(stepped)
+    stepped.clock.advance(60)
+    settle(stepped)
+    assert "old" not in left(stepped)
+    assert len(left(stepped)) == 3000
 
 
 def test_retention_reads_no_further_than_young_workflows() -> None:
     """What was started later than the retention cannot have ended before it: the pass ends there."""
-    office = Office(CONFIG)
-    ended(office, "old")
-    office.clock.advance(2 * DAY)
-    office.ask(*(call_of(waiter(), f"young {number}") for number in range(500)))
-    before = office.backend.calls
-    settle(office)
-    assert "old" not in left(office)
-    assert office.backend.calls - before < 12
+    stepped = SteppedEngine(CONFIG)
+    ended(stepped, "old")
+    stepped.clock.advance(2 * DAY)
+    stepped.ask(*(call_of(waiter(), f"young {number}") for number in range(500)))
+    before = stepped.backend.calls
+    settle(stepped)
+    assert "old" not in left(stepped)
+    assert stepped.backend.calls - before < 12
 
 
 def test_retention_and_purge_in_one_batch_count_once() -> None:
     """A workflow that a sweep removes is not counted again by a purge that is decided with it."""
-    office = Office(CONFIG)
-    ended(office, "old")
-    settle(office)
-    office.clock.advance(2 * DAY)
-    purge = office.letter(PurgeWorkflows(office.clock.now()))
-    found = office.letter(FindWorkflow("old"))
-    office.coordinator.process([ExpireWorkflows(), purge, found])
+    stepped = SteppedEngine(CONFIG)
+    ended(stepped, "old")
+    settle(stepped)
+    stepped.clock.advance(2 * DAY)
+    purge = stepped.letter(PurgeWorkflows(stepped.clock.now()))
+    found = stepped.letter(FindWorkflow("old"))
+    stepped.coordinator.process([ExpireWorkflows(), purge, found])
     assert (purge.reply, found.reply) == (0, None)
-    (count,) = office.ask(CountWorkflows(EVERY))
+    (count,) = stepped.ask(CountWorkflows(EVERY))
     assert count.reply == 0

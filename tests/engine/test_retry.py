@@ -26,7 +26,7 @@ from durable.engine.decide.queries import Pending
 from durable.engine.operations import AwaitEnd, PurgeWorkflows, Queued, ReplayLetter, RetryWorkflow
 from durable.runner.definitions import WorkflowDef
 from tests.engine.agenda import schedule_of
-from tests.engine.desk import Desk, event_of
+from tests.engine.direct import DirectEngine, event_of
 from tests.engine.flows import EVERY, Refused, clean, go, nothing, waiter, work, worker
 from tests.engine.mending import check_restart, refused, retry, told
 
@@ -39,10 +39,10 @@ def once(number: int = 0) -> int:
     raise NotImplementedError
 
 
-def fail_all(desk: Desk) -> None:
+def fail_all(engine: DirectEngine) -> None:
     """Whatever runs has failed for good."""
-    for effect in desk.activities:
-        desk.fail(effect, Refused("no"))
+    for effect in engine.activities:
+        engine.fail(effect, Refused("no"))
 
 
 @workflow(name="retry.steps")
@@ -58,69 +58,75 @@ FLOWS = (*EVERY, steps)
 
 def test_step_begins_anew() -> None:
     """The step that failed has all its attempts again; what was recorded before it is not done a second time."""
-    desk = Desk(*FLOWS)
-    desk.start(steps())
-    desk.finish(desk.activities[0], 10)
+    engine = DirectEngine(*FLOWS)
+    engine.start(steps())
+    engine.finish(engine.activities[0], 10)
     for _ in range(3):
-        desk.fail(desk.activities[0], ValueError("not now"))
-        desk.advance(100)
-    assert (desk.status(), len(desk.history())) == (FAILED, 4)
-    retry(desk)
-    (effect,) = desk.activities
-    assert (effect.position, effect.attempt, desk.status()) == ("1", 1, RUNNING)
-    assert desk.record().error is None is desk.record().finished_at
-    check_restart(desk, *FLOWS)
+        engine.fail(engine.activities[0], ValueError("not now"))
+        engine.advance(100)
+    assert (engine.status(), len(engine.history())) == (FAILED, 4)
+    retry(engine)
+    (effect,) = engine.activities
+    assert (effect.position, effect.attempt, engine.status()) == ("1", 1, RUNNING)
+    assert engine.record().error is None is engine.record().finished_at
+    check_restart(engine, *FLOWS)
     for _ in range(2):
-        desk.fail(desk.activities[0], ValueError("not now"))
-        check_restart(desk, *FLOWS)
-        desk.advance(100)
-    desk.finish(desk.activities[0], 20)
-    check_restart(desk, *FLOWS)
-    desk.finish(desk.activities[0], 30)
-    assert desk.result() == [10, 20, 30]
-    assert told(desk)[4:] == ["retried 1 ok", "activity 1 retry", "activity 1 retry", "activity 1 ok", "activity 2 ok"]
+        engine.fail(engine.activities[0], ValueError("not now"))
+        check_restart(engine, *FLOWS)
+        engine.advance(100)
+    engine.finish(engine.activities[0], 20)
+    check_restart(engine, *FLOWS)
+    engine.finish(engine.activities[0], 30)
+    assert engine.result() == [10, 20, 30]
+    assert told(engine)[4:] == [
+        "retried 1 ok",
+        "activity 1 retry",
+        "activity 1 retry",
+        "activity 1 ok",
+        "activity 2 ok",
+    ]
 
 
 @pytest.mark.parametrize("clean_stop", [True, False])
 def test_again_and_again(clean_stop: bool) -> None:
     """A workflow that fails again can be retried again, as often as it takes, over restarts."""
-    desk = Desk(*FLOWS)
-    desk.start(worker())
+    engine = DirectEngine(*FLOWS)
+    engine.start(worker())
     for _ in range(5):
-        fail_all(desk)
-        assert desk.status() is FAILED
-        desk.restart(*FLOWS, clean=clean_stop)
-        retry(desk)
-        desk.restart(*FLOWS, clean=clean_stop)
-        assert [effect.attempt for effect in desk.activities] == [1]
-    desk.finish(desk.activities[0], 7)
-    assert desk.result() == 7
+        fail_all(engine)
+        assert engine.status() is FAILED
+        engine.restart(*FLOWS, clean=clean_stop)
+        retry(engine)
+        engine.restart(*FLOWS, clean=clean_stop)
+        assert [effect.attempt for effect in engine.activities] == [1]
+    engine.finish(engine.activities[0], 7)
+    assert engine.result() == 7
 
 
 def test_who_waits_for_the_end_hears_the_new_one() -> None:
     """While it goes on nobody hears of the old end."""
-    desk = Desk(*FLOWS)
-    desk.start(worker())
-    fail_all(desk)
-    assert desk.do(AwaitEnd("w")) == desk.record()
-    retry(desk)
-    assert isinstance(desk.do(AwaitEnd("w")), Pending)
-    desk.finish(desk.activities[0], 1)
-    assert desk.do(AwaitEnd("w")) == desk.record()
-    assert desk.result() == 1
+    engine = DirectEngine(*FLOWS)
+    engine.start(worker())
+    fail_all(engine)
+    assert engine.do(AwaitEnd("w")) == engine.record()
+    retry(engine)
+    assert isinstance(engine.do(AwaitEnd("w")), Pending)
+    engine.finish(engine.activities[0], 1)
+    assert engine.do(AwaitEnd("w")) == engine.record()
+    assert engine.result() == 1
 
 
 @pytest.mark.parametrize("state", ["running", "waiting", "succeeded", "cancelled", "nobody"])
 def test_only_what_has_failed(state: str) -> None:
     """Whatever goes on, has succeeded or was cancelled is refused, and nothing is written."""
-    desk = Desk(*FLOWS)
+    engine = DirectEngine(*FLOWS)
     if state == "nobody":
-        assert isinstance(refused(desk, lambda: retry(desk)), WorkflowNotFound)
+        assert isinstance(refused(engine, lambda: retry(engine)), WorkflowNotFound)
         return
-    desk.start({"running": worker(), "waiting": waiter()}.get(state, nothing()) if state != "cancelled" else waiter())
+    engine.start({"running": worker(), "waiting": waiter()}.get(state, nothing()) if state != "cancelled" else waiter())
     if state == "cancelled":
-        desk.cancel()
-    error = refused(desk, lambda: retry(desk))
+        engine.cancel()
+    error = refused(engine, lambda: retry(engine))
     assert isinstance(error, CannotRetry)
     assert "only a failed or parked workflow" in str(error)
 
@@ -143,33 +149,33 @@ def numbers(broken: bool) -> WorkflowDef[[], int]:
 
 def test_code_that_fails_again_is_refused() -> None:
     """A failure of the code itself is over only with other code; then it goes on behind what is recorded."""
-    desk = Desk(numbers(True), *FLOWS)
-    desk.start(numbers(True)())
-    desk.finish(desk.activities[0], 5)
-    error = refused(desk, lambda: retry(desk))
+    engine = DirectEngine(numbers(True), *FLOWS)
+    engine.start(numbers(True)())
+    engine.finish(engine.activities[0], 5)
+    error = refused(engine, lambda: retry(engine))
     assert "ends in builtins.KeyError: 'a bug'; deploy a fix, repair the recorded result" in str(error)
-    desk.restart(numbers(False), *FLOWS)
-    retry(desk)
-    check_restart(desk, numbers(False), *FLOWS)
-    desk.send(go, 1, to="w")
-    assert desk.result() == 6
-    assert told(desk) == ["activity 0 ok", "retried  ok", "event 1 ok"]
+    engine.restart(numbers(False), *FLOWS)
+    retry(engine)
+    check_restart(engine, numbers(False), *FLOWS)
+    engine.send(go, 1, to="w")
+    assert engine.result() == 6
+    assert told(engine) == ["activity 0 ok", "retried  ok", "event 1 ok"]
 
 
 def test_code_that_is_gone_or_another() -> None:
     """Without its code, or with code that asks for something else, it stays failed, and the refusal says so."""
-    desk = Desk(numbers(True), *FLOWS)
-    desk.start(numbers(True)())
-    desk.finish(desk.activities[0], 5)
-    desk.restart(*FLOWS)
-    assert "retry.numbers" in str(refused(desk, lambda: retry(desk)))
+    engine = DirectEngine(numbers(True), *FLOWS)
+    engine.start(numbers(True)())
+    engine.finish(engine.activities[0], 5)
+    engine.restart(*FLOWS)
+    assert "retry.numbers" in str(refused(engine, lambda: retry(engine)))
 
     @workflow(name="retry.numbers")
     def other() -> Durable[None]:
         yield from sleep(5)
 
-    desk.restart(other, *FLOWS)
-    assert "recorded: activity desk.work" in str(refused(desk, lambda: retry(desk)))
+    engine.restart(other, *FLOWS)
+    assert "recorded: activity engine.work" in str(refused(engine, lambda: retry(engine)))
 
 
 def test_mended_code_that_has_nothing_left_to_do() -> None:
@@ -179,12 +185,12 @@ def test_mended_code_that_has_nothing_left_to_do() -> None:
     def shorter() -> Durable[int]:
         return 2 * (yield from work(1))
 
-    desk = Desk(numbers(True), *FLOWS)
-    desk.start(numbers(True)())
-    desk.finish(desk.activities[0], 5)
-    desk.restart(shorter, *FLOWS)
-    retry(desk)
-    assert desk.result() == 10
+    engine = DirectEngine(numbers(True), *FLOWS)
+    engine.start(numbers(True)())
+    engine.finish(engine.activities[0], 5)
+    engine.restart(shorter, *FLOWS)
+    retry(engine)
+    assert engine.result() == 10
 
 
 def test_failed_before_its_first_step() -> None:
@@ -199,14 +205,14 @@ def test_failed_before_its_first_step() -> None:
 
         return body
 
-    desk = Desk(early(True))
-    desk.start(early(True)())
-    refused(desk, lambda: retry(desk))
-    desk.restart(early(False))
-    retry(desk)
-    check_restart(desk, early(False))
-    desk.finish(desk.activities[0], 3)
-    assert desk.result() == 3
+    engine = DirectEngine(early(True))
+    engine.start(early(True)())
+    refused(engine, lambda: retry(engine))
+    engine.restart(early(False))
+    retry(engine)
+    check_restart(engine, early(False))
+    engine.finish(engine.activities[0], 3)
+    assert engine.result() == 3
 
 
 # --- branches, sagas, loops, rounds ---------------------------------------------------------------------------------
@@ -219,19 +225,19 @@ def test_branches_beside_it_go_on() -> None:
     def branches() -> Durable[list[Any]]:
         return list((yield from gather(work(1), once(2), go.wait(), once(3))))
 
-    desk = Desk(branches)
-    desk.start(branches())
-    one, two, _ = desk.activities
-    desk.finish(one, 10)
-    desk.fail(two, Refused("no"))
-    assert (desk.status(), desk.waits(), desk.activities) == (FAILED, [], [])
-    retry(desk)
-    check_restart(desk, branches)
-    assert [effect.position for effect in desk.activities] == ["0.1.0", "0.3.0"]
-    desk.send(go, 30, to="w")
-    for effect in desk.activities:
-        desk.finish(effect, 20)
-    assert desk.result() == [10, 20, 30, 20]
+    engine = DirectEngine(branches)
+    engine.start(branches())
+    one, two, _ = engine.activities
+    engine.finish(one, 10)
+    engine.fail(two, Refused("no"))
+    assert (engine.status(), engine.waits(), engine.activities) == (FAILED, [], [])
+    retry(engine)
+    check_restart(engine, branches)
+    assert [effect.position for effect in engine.activities] == ["0.1.0", "0.3.0"]
+    engine.send(go, 30, to="w")
+    for effect in engine.activities:
+        engine.finish(effect, 20)
+    assert engine.result() == [10, 20, 30, 20]
 
 
 def test_failures_that_are_values_stay_those_that_came_before() -> None:
@@ -245,14 +251,14 @@ def test_failures_that_are_values_stay_those_that_came_before() -> None:
             raise LookupError("both")
         return names
 
-    desk = Desk(settled)
-    desk.start(settled())
-    fail_all(desk)
-    retry(desk)
-    check_restart(desk, settled)
-    assert [effect.position for effect in desk.activities] == ["0.1.0"]
-    desk.finish(desk.activities[0], 1)
-    assert desk.result() == ["Raised", "Returned"]
+    engine = DirectEngine(settled)
+    engine.start(settled())
+    fail_all(engine)
+    retry(engine)
+    check_restart(engine, settled)
+    assert [effect.position for effect in engine.activities] == ["0.1.0"]
+    engine.finish(engine.activities[0], 1)
+    assert engine.result() == ["Raised", "Returned"]
 
 
 def _saga(step: int) -> Durable[int]:
@@ -270,16 +276,16 @@ def sagas(scoped: bool) -> Durable[int]:
 @pytest.mark.parametrize("undone", ["undone", "undo failed"])
 def test_what_was_undone_is_refused(scoped: bool, undone: str) -> None:
     """A workflow that has undone its steps, or tried to, cannot go on as if they were done."""
-    desk = Desk(sagas)
-    desk.start(sagas(scoped))
-    desk.finish(desk.activities[0], 1)
-    fail_all(desk)
+    engine = DirectEngine(sagas)
+    engine.start(sagas(scoped))
+    engine.finish(engine.activities[0], 1)
+    fail_all(engine)
     if undone == "undone":
-        desk.finish(desk.activities[0])
+        engine.finish(engine.activities[0])
     else:
-        fail_all(desk)
-    assert desk.status() is FAILED
-    error = refused(desk, lambda: retry(desk))
+        fail_all(engine)
+    assert engine.status() is FAILED
+    error = refused(engine, lambda: retry(engine))
     assert "were undone; start another run, or fork it from" in str(error)
 
 
@@ -294,22 +300,22 @@ def test_code_that_would_undo_at_once_is_refused() -> None:
 
         return body
 
-    desk = Desk(version(False))
-    desk.start(version(False)())
-    desk.finish(desk.activities[0], 1)
-    desk.restart(version(True))
-    assert "KeyError" in str(refused(desk, lambda: retry(desk)))
+    engine = DirectEngine(version(False))
+    engine.start(version(False)())
+    engine.finish(engine.activities[0], 1)
+    engine.restart(version(True))
+    assert "KeyError" in str(refused(engine, lambda: retry(engine)))
 
 
 def test_purged_while_it_is_retried() -> None:
     """What goes on is not purged for having ended long ago, also within one batch."""
-    desk = Desk(*FLOWS)
-    desk.start(worker())
-    fail_all(desk)
-    desk.clock.advance(1000)
-    assert desk.batch(RetryWorkflow("w"), PurgeWorkflows(desk.clock.now())) == [None, 0]
-    desk.finish(desk.activities[0], 1)
-    assert desk.result() == 1
+    engine = DirectEngine(*FLOWS)
+    engine.start(worker())
+    fail_all(engine)
+    engine.clock.advance(1000)
+    assert engine.batch(RetryWorkflow("w"), PurgeWorkflows(engine.clock.now())) == [None, 0]
+    engine.finish(engine.activities[0], 1)
+    assert engine.result() == 1
 
 
 def test_mail_that_became_dead_letters() -> None:
@@ -320,48 +326,48 @@ def test_mail_that_became_dead_letters() -> None:
         yield from once()
         return (yield from go.wait())
 
-    desk = Desk(mail)
-    desk.start(mail())
-    desk.send(go, 4, to="w")
-    fail_all(desk)
-    retry(desk)
-    check_restart(desk, mail)
-    desk.finish(desk.activities[0], 1)
-    assert desk.status() is SUSPENDED
-    (letter,) = desk.letters()
-    desk.do(ReplayLetter(letter.id, "w"))
-    assert desk.result() == 4
+    engine = DirectEngine(mail)
+    engine.start(mail())
+    engine.send(go, 4, to="w")
+    fail_all(engine)
+    retry(engine)
+    check_restart(engine, mail)
+    engine.finish(engine.activities[0], 1)
+    assert engine.status() is SUSPENDED
+    (letter,) = engine.letters()
+    engine.do(ReplayLetter(letter.id, "w"))
+    assert engine.result() == 4
 
 
 @pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE, Overlap.ALLOW])
 def test_run_of_a_schedule(overlap: Overlap) -> None:
     """While the last run goes on again its schedule is busy, and its second end lets the next one start."""
-    desk = Desk(*FLOWS)
-    desk.do(schedule_of(worker(), every=60, overlap=overlap))
-    desk.advance(60)
-    (first,) = desk.activities
-    desk.fail(first, Refused("no"))
-    retry(desk, first.workflow_id)
-    check_restart(desk, *FLOWS)
-    desk.advance(60)
-    desk.advance(60)
-    assert len(desk.activities) == (3 if overlap is Overlap.ALLOW else 1)
-    desk.finish(next(one for one in desk.activities if one.workflow_id == first.workflow_id), 1)
-    desk.settle()
-    assert len(desk.activities) == {Overlap.SKIP: 0, Overlap.QUEUE: 1, Overlap.ALLOW: 2}[overlap]
-    assert desk.result(first.workflow_id) == 1
+    engine = DirectEngine(*FLOWS)
+    engine.do(schedule_of(worker(), every=60, overlap=overlap))
+    engine.advance(60)
+    (first,) = engine.activities
+    engine.fail(first, Refused("no"))
+    retry(engine, first.workflow_id)
+    check_restart(engine, *FLOWS)
+    engine.advance(60)
+    engine.advance(60)
+    assert len(engine.activities) == (3 if overlap is Overlap.ALLOW else 1)
+    engine.finish(next(one for one in engine.activities if one.workflow_id == first.workflow_id), 1)
+    engine.settle()
+    assert len(engine.activities) == {Overlap.SKIP: 0, Overlap.QUEUE: 1, Overlap.ALLOW: 2}[overlap]
+    assert engine.result(first.workflow_id) == 1
 
 
 @pytest.mark.parametrize("together", [True, False])
 def test_retry_after_crashes_takes_the_mail_in_order(together: bool) -> None:
     """What came while it was parked comes before what is sent between the retry and the rebuilding of its body."""
     # Without its checks: between the retry and the rebuilding the mail lies there.
-    desk = Desk(*EVERY, config=EngineConfig(max_crashes=1), checks=False)
-    desk.start(waiter())
-    desk.state.mark[0] = desk.record().key
-    desk.restart(*EVERY, clean=False)
-    assert desk.record().park_reason is ParkReason.CRASHED
-    desk.send(go, 1, to="w")
-    assert desk.two(RetryWorkflow("w"), event_of(go, 2, to="w"), together=together) == [None, Queued()]
-    desk.settle()
-    assert desk.result() == 1
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_crashes=1), checks=False)
+    engine.start(waiter())
+    engine.state.mark[0] = engine.record().key
+    engine.restart(*EVERY, clean=False)
+    assert engine.record().park_reason is ParkReason.CRASHED
+    engine.send(go, 1, to="w")
+    assert engine.two(RetryWorkflow("w"), event_of(go, 2, to="w"), together=together) == [None, Queued()]
+    engine.settle()
+    assert engine.result() == 1

@@ -18,7 +18,7 @@ from durable import (
 )
 from durable.model.error_codec import unpack_error
 from durable.runner.definitions import WorkflowDef
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, Refused, clean, go, news, reader, tidy, waiter, worker
 from tests.engine.mending import check_restart, refused, retry, told
 from tests.engine.test_retry import fail_all, once
@@ -76,45 +76,45 @@ FLOWS: tuple[WorkflowDef[Any, Any], ...] = (*EVERY, family, by_handle, forgiving
 
 def test_children_go_on_with_their_parent() -> None:
     """The whole line of children that made a workflow fail goes on, and its end comes up to the first."""
-    desk = Desk(*FLOWS)
-    desk.start(family(3))
-    fail_all(desk)
+    engine = DirectEngine(*FLOWS)
+    engine.start(family(3))
+    fail_all(engine)
     ids = ["w", "w/0", "w/0/0", "w/0/0/0"]
-    assert [desk.status(id) for id in ids] == [FAILED] * 4
-    keys = [desk.record(id).key for id in ids]
-    retry(desk)
-    check_restart(desk, *FLOWS)
-    assert [desk.status(id) for id in ids] == [SUSPENDED] * 3 + [RUNNING]
-    desk.finish(desk.activities[0], 1)
-    assert desk.result() == 7
-    assert [desk.record(id).key for id in ids] == keys
-    assert told(desk) == ["child 0 error", "retried 0 ok", "child 0 ok"]
+    assert [engine.status(id) for id in ids] == [FAILED] * 4
+    keys = [engine.record(id).key for id in ids]
+    retry(engine)
+    check_restart(engine, *FLOWS)
+    assert [engine.status(id) for id in ids] == [SUSPENDED] * 3 + [RUNNING]
+    engine.finish(engine.activities[0], 1)
+    assert engine.result() == 7
+    assert [engine.record(id).key for id in ids] == keys
+    assert told(engine) == ["child 0 error", "retried 0 ok", "child 0 ok"]
 
 
 @pytest.mark.parametrize("child_first", [True, False])
 def test_spawned_child_goes_on_with_its_parent_or_before(child_first: bool) -> None:
     """A spawned child whose result was asked for goes on with its parent, or after it was retried on its own."""
-    desk = Desk(*FLOWS)
-    desk.start(by_handle())
-    fail_all(desk)
-    assert (desk.status(), desk.status("w/0")) == (FAILED, FAILED)
+    engine = DirectEngine(*FLOWS)
+    engine.start(by_handle())
+    fail_all(engine)
+    assert (engine.status(), engine.status("w/0")) == (FAILED, FAILED)
     if child_first:
-        retry(desk, "w/0")
-        assert desk.status() is FAILED
-        desk.finish(desk.activities[0], 3)
-    retry(desk)
-    check_restart(desk, *FLOWS)
+        retry(engine, "w/0")
+        assert engine.status() is FAILED
+        engine.finish(engine.activities[0], 3)
+    retry(engine)
+    check_restart(engine, *FLOWS)
     if not child_first:
-        desk.finish(desk.activities[0], 3)
-    assert desk.result() == 3
+        engine.finish(engine.activities[0], 3)
+    assert engine.result() == 3
 
 
 def test_awaited_child_of_a_parent_that_has_ended_is_refused() -> None:
     """On its own it would go on without anybody to end with: its parent is to be retried."""
-    desk = Desk(*FLOWS)
-    desk.start(family(1))
-    fail_all(desk)
-    error = refused(desk, lambda: retry(desk, "w/0"))
+    engine = DirectEngine(*FLOWS)
+    engine.start(family(1))
+    fail_all(engine)
+    error = refused(engine, lambda: retry(engine, "w/0"))
     assert isinstance(error, CannotRetry)
     assert "its parent 'w' has ended; retry the parent, or fork this workflow" in str(error)
 
@@ -122,46 +122,46 @@ def test_awaited_child_of_a_parent_that_has_ended_is_refused() -> None:
 @pytest.mark.parametrize("restart", [True, False])
 def test_child_that_its_parent_has_given_up(restart: bool) -> None:
     """A child whose failure its parent has taken may be retried; it ends with its parent like any other."""
-    desk = Desk(*FLOWS)
-    desk.start(forgiving())
-    fail_all(desk)
-    retry(desk, "w/0")
+    engine = DirectEngine(*FLOWS)
+    engine.start(forgiving())
+    fail_all(engine)
+    retry(engine, "w/0")
     if restart:
-        check_restart(desk, *FLOWS)
-    assert (desk.status(), desk.status("w/0")) == (SUSPENDED, RUNNING)
-    desk.send(ask, 5, to="w")
-    assert (desk.result(), desk.status("w/0")) == (5, CANCELLED)
+        check_restart(engine, *FLOWS)
+    assert (engine.status(), engine.status("w/0")) == (SUSPENDED, RUNNING)
+    engine.send(ask, 5, to="w")
+    assert (engine.result(), engine.status("w/0")) == (5, CANCELLED)
 
 
 def test_child_that_was_taken_along_begins_anew() -> None:
     """A child that was cancelled because its parent failed begins anew, under its id and with its mailbox empty."""
-    desk = Desk(*FLOWS)
-    desk.start(pair())
-    child = desk.record("w/0.0.0")
-    desk.fail(desk.activities[0], Refused("no"))
-    assert desk.status("w/0.0.0") is CANCELLED
-    retry(desk)
-    check_restart(desk, *FLOWS)
-    again = desk.record("w/0.0.0")
+    engine = DirectEngine(*FLOWS)
+    engine.start(pair())
+    child = engine.record("w/0.0.0")
+    engine.fail(engine.activities[0], Refused("no"))
+    assert engine.status("w/0.0.0") is CANCELLED
+    retry(engine)
+    check_restart(engine, *FLOWS)
+    again = engine.record("w/0.0.0")
     assert (again.key, again.round, again.status, again.cancel_requested) == (child.key, 1, SUSPENDED, False)
-    assert desk.history("w/0.0.0") == []
-    desk.send(go, 4, to="w/0.0.0")
-    desk.finish(desk.activities[0], 5)
-    assert desk.result() == [4, 5]
+    assert engine.history("w/0.0.0") == []
+    engine.send(go, 4, to="w/0.0.0")
+    engine.finish(engine.activities[0], 5)
+    assert engine.result() == [4, 5]
 
 
 def test_child_that_still_cleans_up_is_waited_for() -> None:
     """While a child that was taken along has not ended its parent cannot go on with it, and the refusal says so."""
-    desk = Desk(*FLOWS)
-    desk.start(tidy_pair())
-    step = next(one for one in desk.activities if one.position == "0.1.0")
-    desk.fail(step, Refused("no"))
-    assert (desk.status(), desk.status("w/0.0.0")) == (FAILED, RUNNING)
-    assert "child 'w/0.0.0' is being cancelled; retry when it has ended" in str(refused(desk, lambda: retry(desk)))
-    desk.finish(desk.activities[0])
-    assert desk.status("w/0.0.0") is CANCELLED
-    retry(desk)
-    assert len(desk.activities) == 2
+    engine = DirectEngine(*FLOWS)
+    engine.start(tidy_pair())
+    step = next(one for one in engine.activities if one.position == "0.1.0")
+    engine.fail(step, Refused("no"))
+    assert (engine.status(), engine.status("w/0.0.0")) == (FAILED, RUNNING)
+    assert "child 'w/0.0.0' is being cancelled; retry when it has ended" in str(refused(engine, lambda: retry(engine)))
+    engine.finish(engine.activities[0])
+    assert engine.status("w/0.0.0") is CANCELLED
+    retry(engine)
+    assert len(engine.activities) == 2
 
 
 def test_broadcast_reaches_a_child_that_begins_anew() -> None:
@@ -171,36 +171,36 @@ def test_broadcast_reaches_a_child_that_begins_anew() -> None:
     def listening() -> Durable[Any]:
         return list((yield from gather(reader(2), once())))
 
-    desk = Desk(*FLOWS, listening)
-    desk.start(listening())
-    desk.send(news, 1)
-    assert len(desk.history("w/0.0.0")) == 1
-    fail_all(desk)
-    retry(desk)
-    check_restart(desk, *FLOWS, listening)
-    assert [entry.outcome for entry in desk.history("w/0.0.0")] == ["1"]
-    desk.send(news, 2)
-    desk.finish(desk.activities[0], 0)
-    assert desk.result() == [[1, 2], 0]
+    engine = DirectEngine(*FLOWS, listening)
+    engine.start(listening())
+    engine.send(news, 1)
+    assert len(engine.history("w/0.0.0")) == 1
+    fail_all(engine)
+    retry(engine)
+    check_restart(engine, *FLOWS, listening)
+    assert [entry.outcome for entry in engine.history("w/0.0.0")] == ["1"]
+    engine.send(news, 2)
+    engine.finish(engine.activities[0], 0)
+    assert engine.result() == [[1, 2], 0]
 
 
 def test_child_that_somebody_cancelled_is_refused() -> None:
     """It ended on purpose; the refusal says how to have another one."""
-    desk = Desk(*FLOWS)
-    desk.start(family(1))
-    desk.cancel("w/0", "not wanted")
-    assert desk.status() is FAILED
-    error = refused(desk, lambda: retry(desk))
+    engine = DirectEngine(*FLOWS)
+    engine.start(family(1))
+    engine.cancel("w/0", "not wanted")
+    assert engine.status() is FAILED
+    error = refused(engine, lambda: retry(engine))
     assert "child 'w/0' was cancelled; fork it from position 0, which starts another child" in str(error)
 
 
 def test_spawned_child_that_somebody_cancelled_is_refused() -> None:
     """The place to fork from is where it was spawned."""
-    desk = Desk(*FLOWS)
-    desk.start(by_handle())
-    desk.cancel("w/0", "not wanted")
-    assert desk.status() is FAILED
-    error = refused(desk, lambda: retry(desk))
+    engine = DirectEngine(*FLOWS)
+    engine.start(by_handle())
+    engine.cancel("w/0", "not wanted")
+    assert engine.status() is FAILED
+    error = refused(engine, lambda: retry(engine))
     assert "child 'w/0' was cancelled; fork it from position 0, which starts another child" in str(error)
 
 
@@ -216,30 +216,30 @@ def test_child_that_cannot_go_on_keeps_its_parent() -> None:
     def above() -> Durable[Any]:
         return (yield from undoing())
 
-    desk = Desk(undoing, above)
-    desk.start(above())
-    desk.finish(desk.activities[0], 1)
-    fail_all(desk)
-    desk.finish(desk.activities[0])
-    assert desk.status() is FAILED
-    assert "'w/0' cannot be retried: its steps were undone" in str(refused(desk, lambda: retry(desk)))
+    engine = DirectEngine(undoing, above)
+    engine.start(above())
+    engine.finish(engine.activities[0], 1)
+    fail_all(engine)
+    engine.finish(engine.activities[0])
+    assert engine.status() is FAILED
+    assert "'w/0' cannot be retried: its steps were undone" in str(refused(engine, lambda: retry(engine)))
 
 
 @pytest.mark.parametrize("restart", [True, False])
 def test_spawned_children_that_were_taken_along_begin_anew(restart: bool) -> None:
     """Those that end with their parent begin anew with it, asked for or not; those that are kept were never stopped."""
-    desk = Desk(*FLOWS)
-    desk.start(tied())
-    fail_all(desk)
-    assert [desk.status(id) for id in ("w", "w/0", "w/1")] == [FAILED, CANCELLED, SUSPENDED]
-    retry(desk)
+    engine = DirectEngine(*FLOWS)
+    engine.start(tied())
+    fail_all(engine)
+    assert [engine.status(id) for id in ("w", "w/0", "w/1")] == [FAILED, CANCELLED, SUSPENDED]
+    retry(engine)
     if restart:
-        check_restart(desk, *FLOWS)
-    assert [desk.status(id) for id in ("w", "w/0", "w/1")] == [RUNNING, SUSPENDED, SUSPENDED]
-    desk.finish(desk.activities[0], 1)
-    desk.send(go, 20, to="w/0")
-    desk.send(go, 300, to="w/1")
-    assert desk.result() == 321
+        check_restart(engine, *FLOWS)
+    assert [engine.status(id) for id in ("w", "w/0", "w/1")] == [RUNNING, SUSPENDED, SUSPENDED]
+    engine.finish(engine.activities[0], 1)
+    engine.send(go, 20, to="w/0")
+    engine.send(go, 300, to="w/1")
+    assert engine.result() == 321
 
 
 def test_stranger_under_the_id_of_a_child_is_left_alone() -> None:
@@ -249,14 +249,14 @@ def test_stranger_under_the_id_of_a_child_is_left_alone() -> None:
     def named() -> Durable[int]:
         return (yield from worker().with_id("stranger"))
 
-    desk = Desk(*FLOWS, named)
-    desk.start(worker(), "stranger")
-    fail_all(desk)
-    desk.start(named())
-    assert desk.status() is FAILED
-    retry(desk)
-    assert (desk.status(), desk.status("stranger")) == (FAILED, FAILED)
-    assert type(unpack_error(desk.record().error or "")).__name__ == "WorkflowAlreadyExists"
+    engine = DirectEngine(*FLOWS, named)
+    engine.start(worker(), "stranger")
+    fail_all(engine)
+    engine.start(named())
+    assert engine.status() is FAILED
+    retry(engine)
+    assert (engine.status(), engine.status("stranger")) == (FAILED, FAILED)
+    assert type(unpack_error(engine.record().error or "")).__name__ == "WorkflowAlreadyExists"
 
 
 def test_child_begins_anew_with_the_code_of_its_call() -> None:
@@ -273,15 +273,15 @@ def test_child_begins_anew_with_the_code_of_its_call() -> None:
 
         return whole
 
-    desk = Desk(version(1))
-    desk.start(version(1)())
-    fail_all(desk)
-    desk.restart(version(2))
-    retry(desk)
-    assert (desk.record("w/0.0.0").version, desk.record("w/0.0.0").input) == (2, '{"step":2}')
-    desk.send(go, 10, to="w/0.0.0")
-    desk.finish(desk.activities[0], 0)
-    assert desk.result() == [22, 0]
+    engine = DirectEngine(version(1))
+    engine.start(version(1)())
+    fail_all(engine)
+    engine.restart(version(2))
+    retry(engine)
+    assert (engine.record("w/0.0.0").version, engine.record("w/0.0.0").input) == (2, '{"step":2}')
+    engine.send(go, 10, to="w/0.0.0")
+    engine.finish(engine.activities[0], 0)
+    assert engine.result() == [22, 0]
 
 
 def test_child_with_two_codes_is_refused() -> None:
@@ -291,15 +291,15 @@ def test_child_with_two_codes_is_refused() -> None:
     def twofold() -> Durable[list[int]]:
         return list((yield from gather(waiter(), once())))
 
-    @workflow(name="desk.waiter")
+    @workflow(name="engine.waiter")
     def impostor() -> Durable[int]:
         return (yield from ask.wait())
 
-    desk = Desk(twofold)
-    desk.start(twofold())
-    fail_all(desk)
-    desk.restart(twofold, impostor)
-    assert "desk.waiter" in str(refused(desk, lambda: retry(desk)))
+    engine = DirectEngine(twofold)
+    engine.start(twofold())
+    fail_all(engine)
+    engine.restart(twofold, impostor)
+    assert "engine.waiter" in str(refused(engine, lambda: retry(engine)))
 
 
 @pytest.mark.parametrize("state", ["cleans up", "purged"])
@@ -311,17 +311,17 @@ def test_spawned_child_that_is_not_there_to_begin_anew(state: str) -> None:
         yield from spawn(tidy(), on_parent_close=OnParentClose.CANCEL)
         return (yield from once())
 
-    desk = Desk(*FLOWS, tied_tidy)
-    desk.start(tied_tidy())
-    desk.fail(next(one for one in desk.activities if one.position == "1"), Refused("no"))
+    engine = DirectEngine(*FLOWS, tied_tidy)
+    engine.start(tied_tidy())
+    engine.fail(next(one for one in engine.activities if one.position == "1"), Refused("no"))
     if state == "cleans up":
-        assert "child 'w/0' is being cancelled" in str(refused(desk, lambda: retry(desk)))
+        assert "child 'w/0' is being cancelled" in str(refused(engine, lambda: retry(engine)))
         return
-    desk.finish(desk.activities[0])
-    desk.state.batch.workflows_purged.add(desk.record("w/0").key)
-    retry(desk)
-    desk.finish(desk.activities[0], 4)
-    assert desk.result() == 4
+    engine.finish(engine.activities[0])
+    engine.state.batch.workflows_purged.add(engine.record("w/0").key)
+    retry(engine)
+    engine.finish(engine.activities[0], 4)
+    assert engine.result() == 4
 
 
 def test_spawned_child_that_was_taken_along_while_it_was_asked_for() -> None:
@@ -332,22 +332,22 @@ def test_spawned_child_that_was_taken_along_while_it_was_asked_for() -> None:
         handle = yield from spawn(waiter(), on_parent_close=OnParentClose.CANCEL)
         return list((yield from gather(handle.result(), once())))
 
-    desk = Desk(*FLOWS, asking)
-    desk.start(asking())
-    fail_all(desk)
-    assert desk.status("w/0") is CANCELLED
-    retry(desk)
-    check_restart(desk, *FLOWS, asking)
-    assert (desk.record("w/0").round, desk.status("w/0")) == (1, SUSPENDED)
-    desk.send(go, 4, to="w/0")
-    desk.finish(desk.activities[0], 5)
-    assert desk.result() == [4, 5]
+    engine = DirectEngine(*FLOWS, asking)
+    engine.start(asking())
+    fail_all(engine)
+    assert engine.status("w/0") is CANCELLED
+    retry(engine)
+    check_restart(engine, *FLOWS, asking)
+    assert (engine.record("w/0").round, engine.status("w/0")) == (1, SUSPENDED)
+    engine.send(go, 4, to="w/0")
+    engine.finish(engine.activities[0], 5)
+    assert engine.result() == [4, 5]
 
 
 def test_words_of_a_reason_restart_nobody() -> None:
     """A child that was cancelled by hand stays so, also if the reason reads as if its parent had ended."""
-    desk = Desk(pair, *EVERY)
-    desk.start(pair())
-    desk.cancel("w/0.0.0", reason="parent 'w' has ended")
-    assert desk.status() is FAILED
-    assert "child 'w/0.0.0' was cancelled; fork it" in str(refused(desk, lambda: retry(desk)))
+    engine = DirectEngine(pair, *EVERY)
+    engine.start(pair())
+    engine.cancel("w/0.0.0", reason="parent 'w' has ended")
+    assert engine.status() is FAILED
+    assert "child 'w/0.0.0' was cancelled; fork it" in str(refused(engine, lambda: retry(engine)))

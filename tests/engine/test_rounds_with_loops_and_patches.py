@@ -7,7 +7,7 @@ import pytest
 from durable import Break, Continue, Durable, Event, activity, loop, patched, workflow
 from durable.engine.operations import DescribeWorkflow, RunActivity
 from tests.engine.agenda import schedule_of
-from tests.engine.desk import Desk, event_of
+from tests.engine.direct import DirectEngine, event_of
 
 go = Event[int]("go")
 # Which code the process runs.
@@ -37,21 +37,21 @@ def rounds(left: int) -> Durable[int]:
     return taken + (yield from work(taken))
 
 
-def _run(desk: Desk) -> RunActivity:
-    (effect,) = desk.activities
+def _run(engine: DirectEngine) -> RunActivity:
+    (effect,) = engine.activities
     return effect
 
 
 def test_what_a_round_has_trimmed_is_not_trimmed_from_the_next() -> None:
     """A loop trims its last rounds, the workflow continues, and learns something anew: all of it in one commit."""
-    desk = Desk(rounds, checks=False)
-    desk.start(rounds(1))
-    desk.batch(desk.answer(_run(desk), 0), event_of(go, 5, to="w"), DescribeWorkflow("w"))
-    desk.settle()
-    assert [(entry.seq, entry.name) for entry in desk.history()] == [(1, "go")]
-    desk.restart(rounds)
-    desk.finish(desk.activities[-1], 1)
-    assert desk.result() == 6
+    engine = DirectEngine(rounds, checks=False)
+    engine.start(rounds(1))
+    engine.batch(engine.answer(_run(engine), 0), event_of(go, 5, to="w"), DescribeWorkflow("w"))
+    engine.settle()
+    assert [(entry.seq, entry.name) for entry in engine.history()] == [(1, "go")]
+    engine.restart(rounds)
+    engine.finish(engine.activities[-1], 1)
+    assert engine.result() == 6
 
 
 @workflow(name="both.changed")
@@ -67,36 +67,36 @@ def changed(left: int) -> Durable[str]:
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_round_that_the_old_code_has_begun_goes_on_with_it(clean: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first activity of a later round runs when the code changes: nothing is recorded, and yet it is under way."""
-    desk = Desk(changed, checks=False)
-    desk.start(changed(1))
-    desk.settle()
-    assert _run(desk).args == (2,)
+    engine = DirectEngine(changed, checks=False)
+    engine.start(changed(1))
+    engine.settle()
+    assert _run(engine).args == (2,)
     monkeypatch.setitem(CODE, "is_new", True)
-    desk.restart(changed, clean=clean)
-    assert _run(desk).args == (2,)
-    desk.finish(_run(desk), 0)
-    assert desk.result() == "old"
+    engine.restart(changed, clean=clean)
+    assert _run(engine).args == (2,)
+    engine.finish(_run(engine), 0)
+    assert engine.result() == "old"
 
 
 def test_a_round_that_begins_with_the_new_code_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A later round asks anew, in the process that runs the round before it."""
     monkeypatch.setitem(CODE, "is_new", True)
-    desk = Desk(changed, checks=False)
-    desk.start(changed(1))
-    desk.settle()
-    assert _run(desk).args == (1,)
-    desk.restart(changed)
-    desk.finish(_run(desk), 0)
-    assert desk.result() == "new"
+    engine = DirectEngine(changed, checks=False)
+    engine.start(changed(1))
+    engine.settle()
+    assert _run(engine).args == (1,)
+    engine.restart(changed)
+    engine.finish(_run(engine), 0)
+    assert engine.result() == "new"
 
 
 def test_a_scheduled_run_takes_the_new_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run of a tick is stored before its body begins; it is new all the same."""
     monkeypatch.setitem(CODE, "is_new", True)
-    desk = Desk(changed, checks=False)
-    desk.do(schedule_of(changed(0), "s"))
-    desk.advance(70)
-    assert _run(desk).args == (1,)
-    desk.restart(changed)
-    desk.finish(_run(desk), 0)
-    assert desk.result("s@2031-05-17T12:01:00+00:00") == "new"
+    engine = DirectEngine(changed, checks=False)
+    engine.do(schedule_of(changed(0), "s"))
+    engine.advance(70)
+    assert _run(engine).args == (1,)
+    engine.restart(changed)
+    engine.finish(_run(engine), 0)
+    assert engine.result("s@2031-05-17T12:01:00+00:00") == "new"

@@ -23,7 +23,7 @@ from durable import (
     workflow,
 )
 from durable.model.records import EntryKind
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 
 ping, text = Event[int]("ping"), Event[str]("ping")
 news = Event[str]("news", consume_on_read=False)
@@ -164,11 +164,11 @@ FLOWS = (sender, taker, player, alone, last_words, careful, heir, parent, crier,
 
 def test_target_gets_it_in_the_commit_of_the_sender() -> None:
     """Nothing is between the step of the sender and what its target learns."""
-    desk = Desk(*FLOWS)
-    desk.start(taker(2), "t")
-    desk.start(sender([7, 8], "t"))
-    assert desk.result("t") == [7, 8]
-    assert [(entry.kind, entry.name, entry.outcome) for entry in desk.history()] == [
+    engine = DirectEngine(*FLOWS)
+    engine.start(taker(2), "t")
+    engine.start(sender([7, 8], "t"))
+    assert engine.result("t") == [7, 8]
+    assert [(entry.kind, entry.name, entry.outcome) for entry in engine.history()] == [
         (EntryKind.SEND, "ping", "null")
     ] * 2
 
@@ -176,53 +176,53 @@ def test_target_gets_it_in_the_commit_of_the_sender() -> None:
 @pytest.mark.parametrize("clean", [True, False])
 def test_replay_sends_nothing_again(clean: bool) -> None:
     """A sender that is rebuilt has sent already."""
-    desk = Desk(*FLOWS)
-    desk.start(taker(3), "t")
-    desk.start(sender([1, 2], "t"))
-    desk.restart(*FLOWS, clean=clean)
-    (running,) = desk.activities
-    desk.finish(running, 0)
-    assert (desk.result(), desk.status("t"), desk.pending("ping")) == (2, WorkflowStatus.SUSPENDED, 0)
+    engine = DirectEngine(*FLOWS)
+    engine.start(taker(3), "t")
+    engine.start(sender([1, 2], "t"))
+    engine.restart(*FLOWS, clean=clean)
+    (running,) = engine.activities
+    engine.finish(running, 0)
+    assert (engine.result(), engine.status("t"), engine.pending("ping")) == (2, WorkflowStatus.SUSPENDED, 0)
 
 
 @pytest.mark.parametrize("key", [None, "eu"])
 def test_untargeted_is_kept_until_somebody_waits(key: str | None) -> None:
     """What nobody waits for is pending, in the order in which it was sent."""
-    desk = Desk(*FLOWS)
-    desk.start(sender([1, 2, 3], key=key))
-    assert desk.pending("ping") == 3
-    desk.start(taker(3, key), "t")
-    assert desk.result("t") == [1, 2, 3]
+    engine = DirectEngine(*FLOWS)
+    engine.start(sender([1, 2, 3], key=key))
+    assert engine.pending("ping") == 3
+    engine.start(taker(3, key), "t")
+    assert engine.result("t") == [1, 2, 3]
 
 
 def test_broadcast_reaches_all_who_wait_and_who_come_later() -> None:
     """As one that a client sends."""
-    desk = Desk(*FLOWS)
+    engine = DirectEngine(*FLOWS)
     for id in ("a", "b"):
-        desk.start(listener(), id)
-    desk.start(crier())
-    desk.start(listener(), "c")
-    assert [desk.result(id) for id in "abc"] == ["fire"] * 3
+        engine.start(listener(), id)
+    engine.start(crier())
+    engine.start(listener(), "c")
+    assert [engine.result(id) for id in "abc"] == ["fire"] * 3
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5, 1000])
 def test_two_that_answer_each_other_hold_up_nobody(steps: int) -> None:
     """A long exchange is spread over batches, and nothing of it is lost or overtaken."""
-    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
-    desk.start(player(100, "b"), "a")
-    desk.start(player(100, "a"), "b")
-    desk.send(ping, 1, to="a")
-    desk.settle()
-    assert {desk.result("a"), desk.result("b")} == {100, 101}
+    engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
+    engine.start(player(100, "b"), "a")
+    engine.start(player(100, "a"), "b")
+    engine.send(ping, 1, to="a")
+    engine.settle()
+    assert {engine.result("a"), engine.result("b")} == {100, 101}
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 1000])
 def test_other_branch_of_the_same_workflow_takes_it(steps: int) -> None:
     """A workflow may send to itself."""
-    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
-    desk.start(alone(5))
-    desk.settle()
-    assert desk.result() == [[0, 1, 2, 3, 4], "sent"]
+    engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
+    engine.start(alone(5))
+    engine.settle()
+    assert engine.result() == [[0, 1, 2, 3, 4], "sent"]
 
 
 @pytest.mark.parametrize(("policy", "letters", "pending"), [
@@ -231,18 +231,18 @@ def test_other_branch_of_the_same_workflow_takes_it(steps: int) -> None:
 ])  # fmt: skip
 def test_what_arrives_after_the_end_follows_the_policy(policy: DeadLetterPolicy, letters: int, pending: int) -> None:
     """It was accepted, and its target has ended in the same decision."""
-    desk = Desk(*FLOWS, config=EngineConfig(dead_letter_policy=policy))
-    desk.start(last_words())
-    assert (desk.result(), len(desk.letters()), desk.pending("ping")) == ("ended", letters, pending)
+    engine = DirectEngine(*FLOWS, config=EngineConfig(dead_letter_policy=policy))
+    engine.start(last_words())
+    assert (engine.result(), len(engine.letters()), engine.pending("ping")) == ("ended", letters, pending)
 
 
 def test_child_hears_before_it_is_told_to_stop() -> None:
     """What a body sends and then cancels arrives in this order."""
-    desk = Desk(*FLOWS)
-    desk.start(parent())
-    desk.settle()
-    assert desk.result() is True
-    assert [entry.kind.value for entry in desk.history("heir")] == ["event", "event", "cancel"]
+    engine = DirectEngine(*FLOWS)
+    engine.start(parent())
+    engine.settle()
+    assert engine.result() is True
+    assert [entry.kind.value for entry in engine.history("heir")] == ["event", "event", "cancel"]
 
 
 @pytest.mark.parametrize(("to", "value", "error"), [
@@ -252,53 +252,53 @@ def test_child_hears_before_it_is_told_to_stop() -> None:
 ])  # fmt: skip
 def test_body_is_told_why_it_cannot_send(to: str, value: str, error: str) -> None:
     """As a client is. Nothing is sent, and replay is told the same."""
-    desk = Desk(*FLOWS, config=EngineConfig(max_pending_events=1, max_payload_bytes=1000))
-    desk.start(last_words(), "gone")
-    desk.start(listener(), "full")
-    desk.send(ping, 1, to="full")
-    desk.start(taker(1), "waits")
-    desk.start(careful(to, value))
-    desk.restart(*FLOWS)
-    assert (desk.result(), desk.pending("ping"), desk.status("waits")) == (error, 1, WorkflowStatus.SUSPENDED)
+    engine = DirectEngine(*FLOWS, config=EngineConfig(max_pending_events=1, max_payload_bytes=1000))
+    engine.start(last_words(), "gone")
+    engine.start(listener(), "full")
+    engine.send(ping, 1, to="full")
+    engine.start(taker(1), "waits")
+    engine.start(careful(to, value))
+    engine.restart(*FLOWS)
+    assert (engine.result(), engine.pending("ping"), engine.status("waits")) == (error, 1, WorkflowStatus.SUSPENDED)
 
 
 def test_somebody_waits_so_a_full_mailbox_does_not_matter() -> None:
     """Only what must be kept needs room."""
-    desk = Desk(*FLOWS, config=EngineConfig(max_pending_events=1))
-    desk.start(sender([1]), "first")
-    desk.start(taker(1, "eu"), "t")
-    desk.start(sender([2], key="eu"), "second")
-    assert (desk.result("t"), desk.pending("ping")) == ([2], 1)
+    engine = DirectEngine(*FLOWS, config=EngineConfig(max_pending_events=1))
+    engine.start(sender([1]), "first")
+    engine.start(taker(1, "eu"), "t")
+    engine.start(sender([2], key="eu"), "second")
+    assert (engine.result("t"), engine.pending("ping")) == ([2], 1)
 
 
 def test_branch_that_is_raced_past_has_sent_once() -> None:
     """The event ends the very branch that sent it: it is not sent again."""
-    desk = Desk(*FLOWS, racer)
-    desk.start(racer())
-    desk.restart(*FLOWS, racer)
-    assert (desk.result(), desk.pending("ping"), len(desk.letters())) == ("got 1", 0, 0)
+    engine = DirectEngine(*FLOWS, racer)
+    engine.start(racer())
+    engine.restart(*FLOWS, racer)
+    assert (engine.result(), engine.pending("ping"), len(engine.letters())) == ("got 1", 0, 0)
 
 
 def test_parked_target_keeps_it() -> None:
     """As mail of a client is kept."""
-    desk = Desk(*FLOWS)
-    desk.start(taker(1), "t")
-    desk.restart(sender)
-    desk.start(sender([5], "t"))
-    assert (desk.status("t"), desk.pending("ping")) == (WorkflowStatus.PARKED, 1)
-    desk.restart(*FLOWS)
-    assert desk.result("t") == [5]
+    engine = DirectEngine(*FLOWS)
+    engine.start(taker(1), "t")
+    engine.restart(sender)
+    engine.start(sender([5], "t"))
+    assert (engine.status("t"), engine.pending("ping")) == (WorkflowStatus.PARKED, 1)
+    engine.restart(*FLOWS)
+    assert engine.result("t") == [5]
 
 
 def test_removed_step_is_passed_over() -> None:
     """The name of the step is that of the event."""
-    desk = Desk(*FLOWS)
-    desk.start(taker(2), "t")
-    desk.start(sender([1], "t"))
-    desk.restart(*FLOWS[1:], quiet())
-    (running,) = desk.activities
-    desk.finish(running, 9)
-    assert (desk.result(), len(desk.waits("t"))) == (9, 1)
+    engine = DirectEngine(*FLOWS)
+    engine.start(taker(2), "t")
+    engine.start(sender([1], "t"))
+    engine.restart(*FLOWS[1:], quiet())
+    (running,) = engine.activities
+    engine.finish(running, 9)
+    assert (engine.result(), len(engine.waits("t"))) == (9, 1)
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -312,9 +312,9 @@ def test_send_that_loses_to_a_pending_event_is_never_made(ends: bool) -> None:
             yield from slow()
         return str(won.key)
 
-    desk = Desk(*FLOWS, outrun)
-    desk.send(news, "fire")
-    desk.start(outrun())
-    for running in desk.activities:
-        desk.finish(running, 0)
-    assert (desk.result(), desk.pending("ping")) == ("take", 0)
+    engine = DirectEngine(*FLOWS, outrun)
+    engine.send(news, "fire")
+    engine.start(outrun())
+    for running in engine.activities:
+        engine.finish(running, 0)
+    assert (engine.result(), engine.pending("ping")) == ("take", 0)

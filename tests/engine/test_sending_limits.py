@@ -19,7 +19,7 @@ from durable import (
     workflow,
 )
 from durable.runner.definitions import WorkflowDef
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.test_event_types import Opaque
 
 ping, junk = Event[int]("ping"), Event[int]("junk")
@@ -124,80 +124,80 @@ FLOWS = (sender, taker, idle, forgetful, child, parent, both, late_taker, brief_
 @pytest.mark.parametrize(("name", "to"), [("ping", "t"), ("ping", None), ("news", None)])
 def test_limit_holds_for_what_one_body_sends(name: str, to: str | None, at_once: bool) -> None:
     """Events that a body sends in one step count like any others."""
-    desk = Desk(*FLOWS, config=FIVE)
-    desk.start(idle(), "t")
-    desk.start(sender(name, 50, to, at_once=at_once))
-    assert (desk.result(), desk.pending(name)) == (5, 5)
+    engine = DirectEngine(*FLOWS, config=FIVE)
+    engine.start(idle(), "t")
+    engine.start(sender(name, 50, to, at_once=at_once))
+    assert (engine.result(), engine.pending(name)) == (5, 5)
 
 
 @pytest.mark.parametrize("to", ["t", None])
 def test_limit_holds_though_a_parked_workflow_waits(to: str | None) -> None:
     """A wait that can take nothing now makes no room."""
-    desk = Desk(*FLOWS, config=FIVE)
-    desk.start(taker("ping", 1), "t")
-    desk.restart(sender)
-    desk.start(sender("ping", 20, to))
-    assert (desk.result(), desk.pending("ping")) == (5, 5)
+    engine = DirectEngine(*FLOWS, config=FIVE)
+    engine.start(taker("ping", 1), "t")
+    engine.restart(sender)
+    engine.start(sender("ping", 20, to))
+    assert (engine.result(), engine.pending("ping")) == (5, 5)
 
 
 def test_limit_holds_for_a_wait_that_is_given_up() -> None:
     """A body cannot fill its own mailbox beyond the limit with events that it waits for at that moment."""
-    desk = Desk(*FLOWS, config=FIVE)
-    desk.start(forgetful(50))
-    assert (desk.result(), desk.pending("ping"), len(desk.letters())) == ("done", 0, 0)
+    engine = DirectEngine(*FLOWS, config=FIVE)
+    engine.start(forgetful(50))
+    assert (engine.result(), engine.pending("ping"), len(engine.letters())) == ("done", 0, 0)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 7, 1000])
 def test_full_mailbox_of_other_mail_refuses_nothing_that_is_taken(steps: int) -> None:
     """The target waits again in the same commit, also if that is looked at only in the next batch."""
-    desk = Desk(*FLOWS, config=EngineConfig(max_pending_events=2, max_steps_per_decision=steps), checks=False)
-    desk.start(taker("ping", 20), "t")
-    desk.settle()
+    engine = DirectEngine(*FLOWS, config=EngineConfig(max_pending_events=2, max_steps_per_decision=steps), checks=False)
+    engine.start(taker("ping", 20), "t")
+    engine.settle()
     for number in range(2):
-        desk.send(junk, number, to="t")
-    desk.start(sender("ping", 20, "t"))
-    desk.settle()
-    assert (desk.result(), desk.result("t")) == (20, [*range(20)])
+        engine.send(junk, number, to="t")
+    engine.start(sender("ping", 20, "t"))
+    engine.settle()
+    assert (engine.result(), engine.result("t")) == (20, [*range(20)])
 
 
 def test_wait_that_began_in_the_same_commit_is_seen() -> None:
     """It is in memory and not yet in the store."""
-    desk = Desk(*FLOWS, config=FIVE)
-    desk.start(both())
+    engine = DirectEngine(*FLOWS, config=FIVE)
+    engine.start(both())
     for number in range(5):
-        desk.send(junk, number, to="w")
-    desk.finish(desk.activities[0], 0)
-    assert desk.result() == [1, None]
+        engine.send(junk, number, to="w")
+    engine.finish(engine.activities[0], 0)
+    assert engine.result() == [1, None]
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 1000])
 def test_wait_that_is_open_sees_what_is_sent_after_it(steps: int) -> None:
     """An event is younger than the wait that its target has opened before it arrives."""
-    desk = Desk(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
-    desk.start(taker("fresh", 3), "t")
-    desk.start(sender("fresh", 3, "t"))
-    desk.settle()
-    assert desk.result("t") == [0, 1, 2]
+    engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
+    engine.start(taker("fresh", 3), "t")
+    engine.start(sender("fresh", 3, "t"))
+    engine.settle()
+    assert engine.result("t") == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("seconds", "result"), [(4, [7]), (6, [-1])])
 @pytest.mark.parametrize("to", ["t", None])
 def test_event_of_a_body_expires(to: str | None, seconds: float, result: list[int]) -> None:
     """Its kind says when, as for one that a client sends."""
-    desk = Desk(*FLOWS)
-    desk.start(late_taker(), "t")
-    desk.start(brief_sender(to))
-    desk.clock.advance(seconds)
-    desk.finish(desk.activities[0], 0)
-    desk.settle()
-    assert desk.result("t") == result
+    engine = DirectEngine(*FLOWS)
+    engine.start(late_taker(), "t")
+    engine.start(brief_sender(to))
+    engine.clock.advance(seconds)
+    engine.finish(engine.activities[0], 0)
+    engine.settle()
+    assert engine.result("t") == result
 
 
 def test_event_comes_before_the_end_of_its_sender() -> None:
     """What a workflow has sent is heard before what it does next."""
-    desk = Desk(*FLOWS)
-    desk.start(parent())
-    assert desk.result() == "message"
+    engine = DirectEngine(*FLOWS)
+    engine.start(parent())
+    assert engine.result() == "message"
 
 
 def test_sender_whose_own_wait_cannot_be_read_is_parked_before_it_sends() -> None:
@@ -210,11 +210,11 @@ def test_sender_whose_own_wait_cannot_be_read_is_parked_before_it_sends() -> Non
 
         return unstorable
 
-    desk = Desk(code(Opaque))
-    desk.start(code(Opaque)())
-    assert (desk.record().park_reason, desk.pending("ping")) == (ParkReason.UNREADABLE, 0)
-    desk.restart(code(int))
-    assert (desk.result(), desk.pending("ping")) == ([7, None], 0)
+    engine = DirectEngine(code(Opaque))
+    engine.start(code(Opaque)())
+    assert (engine.record().park_reason, engine.pending("ping")) == (ParkReason.UNREADABLE, 0)
+    engine.restart(code(int))
+    assert (engine.result(), engine.pending("ping")) == ([7, None], 0)
 
 
 def test_full_mailbox_refuses_nothing_while_its_owner_is_about_to_wait() -> None:
@@ -225,12 +225,14 @@ def test_full_mailbox_refuses_nothing_while_its_owner_is_about_to_wait() -> None
         yield from slow()
         return [(yield from ping.wait()), (yield from ping.wait())]
 
-    desk = Desk(*FLOWS, sleepy, config=EngineConfig(max_pending_events=2, max_steps_per_decision=1), checks=False)
-    desk.start(sleepy(), "t")
-    desk.send(ping, 1, to="t")
-    desk.finish(desk.activities[0], 0)
+    engine = DirectEngine(
+        *FLOWS, sleepy, config=EngineConfig(max_pending_events=2, max_steps_per_decision=1), checks=False
+    )
+    engine.start(sleepy(), "t")
+    engine.send(ping, 1, to="t")
+    engine.finish(engine.activities[0], 0)
     for number in range(2):
-        desk.send(junk, number, to="t")
-    desk.start(sender("ping", 1, "t"))
-    desk.settle()
-    assert (desk.result(), desk.result("t")) == (1, [1, 0])
+        engine.send(junk, number, to="t")
+    engine.start(sender("ping", 1, "t"))
+    engine.settle()
+    assert (engine.result(), engine.result("t")) == (1, [1, 0])

@@ -26,7 +26,7 @@ from durable import (
 )
 from durable.backends.base import Workflows
 from durable.model.records import EntryKind
-from tests.engine.desk import Desk, event_of
+from tests.engine.direct import DirectEngine, event_of
 from tests.engine.flows import EVERY, failing, go, nothing, other, rounds, waiter
 
 KEEP, CANCEL = OnParentClose.KEEP, OnParentClose.CANCEL
@@ -60,48 +60,48 @@ FLOWS = (*EVERY, later, forgetful)
 @pytest.mark.parametrize("child_first", [True, False])
 def test_result_asked_for_later(child_first: bool, restart: bool | None) -> None:
     """A spawned child's result is there whenever it is asked for, twice, before or after its end, over restarts."""
-    desk = Desk(*FLOWS)
-    desk.start(later())
-    child = desk.record("w/0")
-    assert (child.parent_key, child.parent_place, child.depth) == (desk.record().key, "0", 1)
+    engine = DirectEngine(*FLOWS)
+    engine.start(later())
+    child = engine.record("w/0")
+    assert (child.parent_key, child.parent_place, child.depth) == (engine.record().key, "0", 1)
     sends = [event_of(go, 5, to="w/0"), event_of(ask, 0, to="w")]
     for send in sends if child_first else reversed(sends):
         if restart is not None:
-            desk.restart(*FLOWS, clean=restart)
-        desk.do(send)
-    assert desk.result() == ["w/0", 5, 5]
-    assert desk.record("w/0").key == child.key
-    assert [entry.kind.value for entry in desk.history()] == ["spawn", "event", "result", "result"]
+            engine.restart(*FLOWS, clean=restart)
+        engine.do(send)
+    assert engine.result() == ["w/0", 5, 5]
+    assert engine.record("w/0").key == child.key
+    assert [entry.kind.value for entry in engine.history()] == ["spawn", "event", "result", "result"]
 
 
 def test_start_is_in_the_commit_of_its_parent() -> None:
     """The child is stored with the step that spawns it, and a parent that ends at once leaves it running."""
-    desk = Desk(*FLOWS)
-    desk.start(forgetful())
-    assert desk.result() == "w/0"
-    assert desk.status("w/0") is WorkflowStatus.SUSPENDED
-    desk.send(go, 5, to="w/0")
-    assert desk.result("w/0") == 5
+    engine = DirectEngine(*FLOWS)
+    engine.start(forgetful())
+    assert engine.result() == "w/0"
+    assert engine.status("w/0") is WorkflowStatus.SUSPENDED
+    engine.send(go, 5, to="w/0")
+    assert engine.result("w/0") == 5
 
 
 def test_end_and_wake_up_are_one_commit() -> None:
     """In the commit in which a spawned child ends a parent that waits for it has learnt of it, though not in memory."""
-    desk = Desk(*FLOWS, config=EngineConfig(max_loaded_workflows=1))
-    desk.start(later())
-    desk.send(ask, 0, to="w")
-    desk.start(nothing(), "another")
-    desk.send(go, 5, to="w/0")
-    assert desk.record().finished_at == desk.record("w/0").finished_at
+    engine = DirectEngine(*FLOWS, config=EngineConfig(max_loaded_workflows=1))
+    engine.start(later())
+    engine.send(ask, 0, to="w")
+    engine.start(nothing(), "another")
+    engine.send(go, 5, to="w/0")
+    assert engine.record().finished_at == engine.record("w/0").finished_at
 
 
 def test_parent_that_does_not_wait_is_left_alone() -> None:
     """The end of a child that nobody waits for rebuilds no parent."""
-    desk = Desk(*FLOWS)
-    desk.start(later())
-    desk.restart(*FLOWS)
-    desk.send(go, 5, to="w/0")
-    assert desk.status("w/0") is WorkflowStatus.SUCCEEDED
-    assert desk.record().key not in desk.state.loaded
+    engine = DirectEngine(*FLOWS)
+    engine.start(later())
+    engine.restart(*FLOWS)
+    engine.send(go, 5, to="w/0")
+    assert engine.status("w/0") is WorkflowStatus.SUCCEEDED
+    assert engine.record().key not in engine.state.loaded
 
 
 def test_continued_parent_keeps_its_children() -> None:
@@ -115,15 +115,15 @@ def test_continued_parent_keeps_its_children() -> None:
             return "done"
         raise in_rounds.continue_as(left - 1)
 
-    desk = Desk(*FLOWS, in_rounds)
-    desk.start(in_rounds(1))
-    desk.send(ask, 0, to="w")
-    desk.settle()
-    assert [desk.status(id) for id in ("w", "w/0", "w/1:0")] == [WorkflowStatus.SUSPENDED] * 3
-    desk.restart(*FLOWS, in_rounds)
-    desk.send(ask, 0, to="w")
-    assert desk.result() == "done"
-    assert [desk.status(id) for id in ("w/0", "w/1:0")] == [WorkflowStatus.CANCELLED] * 2
+    engine = DirectEngine(*FLOWS, in_rounds)
+    engine.start(in_rounds(1))
+    engine.send(ask, 0, to="w")
+    engine.settle()
+    assert [engine.status(id) for id in ("w", "w/0", "w/1:0")] == [WorkflowStatus.SUSPENDED] * 3
+    engine.restart(*FLOWS, in_rounds)
+    engine.send(ask, 0, to="w")
+    assert engine.result() == "done"
+    assert [engine.status(id) for id in ("w/0", "w/1:0")] == [WorkflowStatus.CANCELLED] * 2
 
 
 def test_how_a_child_was_spawned_is_recorded() -> None:
@@ -138,12 +138,12 @@ def test_how_a_child_was_spawned_is_recorded() -> None:
         return changed
 
     for before, after in ((KEEP, CANCEL), (CANCEL, KEEP)):
-        desk = Desk(waiter, version(before))
-        desk.start(version(before)())
-        desk.restart(waiter, version(after))
-        desk.send(ask, 0, to="w")
-        assert desk.status() is WorkflowStatus.SUCCEEDED
-        assert desk.status("w/0").is_terminal is (before is CANCEL)
+        engine = DirectEngine(waiter, version(before))
+        engine.start(version(before)())
+        engine.restart(waiter, version(after))
+        engine.send(ask, 0, to="w")
+        assert engine.status() is WorkflowStatus.SUCCEEDED
+        assert engine.status("w/0").is_terminal is (before is CANCEL)
 
 
 def test_failure_and_cancellation_of_a_child() -> None:
@@ -161,10 +161,10 @@ def test_failure_and_cancellation_of_a_child() -> None:
                 told.append(f"{type(error).__name__} {error.workflow_id} {type(error.__cause__).__name__}")
         return told
 
-    desk = Desk(*FLOWS, unlucky)
-    desk.start(unlucky())
-    desk.cancel("w/1")
-    assert desk.result() == ["ChildWorkflowFailed w/0 LookupError", "ChildWorkflowCancelled w/1 NoneType"]
+    engine = DirectEngine(*FLOWS, unlucky)
+    engine.start(unlucky())
+    engine.cancel("w/1")
+    assert engine.result() == ["ChildWorkflowFailed w/0 LookupError", "ChildWorkflowCancelled w/1 NoneType"]
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -181,13 +181,13 @@ def test_cancel_through_the_handle(ended: bool) -> None:
         except ChildWorkflowCancelled as error:
             return [told, error.reason]
 
-    desk = Desk(*FLOWS, strict)
-    desk.start(strict())
+    engine = DirectEngine(*FLOWS, strict)
+    engine.start(strict())
     if ended:
-        desk.send(go, 5, to="w/0")
-    desk.send(ask, 0, to="w")
-    assert desk.result() == ([False, 5] if ended else [True, "enough"])
-    assert desk.history()[2].kind is EntryKind.CANCEL_CHILD
+        engine.send(go, 5, to="w/0")
+    engine.send(ask, 0, to="w")
+    assert engine.result() == ([False, 5] if ended else [True, "enough"])
+    assert engine.history()[2].kind is EntryKind.CANCEL_CHILD
 
 
 @pytest.mark.parametrize("room", [1, 1000])
@@ -201,14 +201,14 @@ def test_giving_up_the_wait_leaves_the_child_alone(room: int) -> None:
         late = yield from handle.result().within(60).or_default(-1)
         return [won.key, late, (yield from handle.result())]
 
-    desk = Desk(*FLOWS, impatient, config=EngineConfig(max_loaded_workflows=room))
-    desk.start(impatient())
-    assert len(desk.waits()) == 2
-    desk.send(other, 1, to="w")
-    desk.advance(60)
-    assert len(desk.waits()) == 1
-    desk.send(go, 5, to="w/0")
-    assert desk.result() == ["event", -1, 5]
+    engine = DirectEngine(*FLOWS, impatient, config=EngineConfig(max_loaded_workflows=room))
+    engine.start(impatient())
+    assert len(engine.waits()) == 2
+    engine.send(other, 1, to="w")
+    engine.advance(60)
+    assert len(engine.waits()) == 1
+    engine.send(go, 5, to="w/0")
+    assert engine.result() == ["event", -1, 5]
 
 
 def test_many_at_once() -> None:
@@ -219,11 +219,11 @@ def test_many_at_once() -> None:
         handles = yield from gather(*(spawn(waiter()) for _ in range(count)))
         return list((yield from gather(*(handle.result() for handle in handles))))
 
-    desk = Desk(*FLOWS, crowd)
-    desk.start(crowd(5))
+    engine = DirectEngine(*FLOWS, crowd)
+    engine.start(crowd(5))
     for number in (3, 0, 4, 1, 2):
-        desk.send(go, number, to=f"w/0.{number}.0")
-    assert desk.result() == [0, 1, 2, 3, 4]
+        engine.send(go, number, to=f"w/0.{number}.0")
+    assert engine.result() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("taken", [True, False])
@@ -238,18 +238,18 @@ def test_given_id(taken: bool) -> None:
             return f"refused {error.workflow_id}"
         return handle.id
 
-    desk = Desk(*FLOWS, named)
+    engine = DirectEngine(*FLOWS, named)
     if taken:
-        desk.start(waiter(), "mine")
-    desk.start(named())
-    assert desk.result() == ("refused mine" if taken else "mine")
-    assert desk.status("mine") is (WorkflowStatus.SUSPENDED if taken else WorkflowStatus.CANCELLED)
+        engine.start(waiter(), "mine")
+    engine.start(named())
+    assert engine.result() == ("refused mine" if taken else "mine")
+    assert engine.status("mine") is (WorkflowStatus.SUSPENDED if taken else WorkflowStatus.CANCELLED)
 
 
 def test_refused_in_the_body() -> None:
     """What cannot be started raises where it is spawned: too large, too deep, another function of this name."""
 
-    @workflow(name="desk.waiter")
+    @workflow(name="engine.waiter")
     def impostor() -> Durable[None]:
         yield from sleep(1)
 
@@ -266,11 +266,11 @@ def test_refused_in_the_body() -> None:
             return type(error).__name__
         return "fine"
 
-    desk = Desk(bad, texts, *FLOWS, config=EngineConfig(max_payload_bytes=500))
-    desk.start(bad("large"), "a")
-    desk.start(bad("impostor"), "b")
-    assert (desk.result("a"), desk.result("b")) == (PayloadTooLarge.__name__, "DuplicateWorkflow")
-    assert len(desk.backend.find(Workflows(limit=100))) == 2
+    engine = DirectEngine(bad, texts, *FLOWS, config=EngineConfig(max_payload_bytes=500))
+    engine.start(bad("large"), "a")
+    engine.start(bad("impostor"), "b")
+    assert (engine.result("a"), engine.result("b")) == (PayloadTooLarge.__name__, "DuplicateWorkflow")
+    assert len(engine.backend.find(Workflows(limit=100))) == 2
 
 
 def test_depth_counts_spawned_children() -> None:
@@ -284,10 +284,10 @@ def test_depth_counts_spawned_children() -> None:
             return "bottom"
         return (yield from handle.result())
 
-    desk = Desk(deep, checks=False)
-    desk.start(deep())
-    assert desk.result() == "bottom"
-    assert len(desk.backend.find(Workflows(limit=1000))) == 101
+    engine = DirectEngine(deep, checks=False)
+    engine.start(deep())
+    assert engine.result() == "bottom"
+    assert len(engine.backend.find(Workflows(limit=1000))) == 101
 
 
 def test_three_deep_with_and_without_waiting() -> None:
@@ -301,15 +301,15 @@ def test_three_deep_with_and_without_waiting() -> None:
         handle = yield from spawn(family(level - 1))
         return level + (yield from handle.result())
 
-    desk = Desk(family)
-    desk.start(family(3))
+    engine = DirectEngine(family)
+    engine.start(family(3))
     for clean in (True, False):
-        desk.restart(family, clean=clean)
-    assert len(desk.backend.find(Workflows(limit=100))) == 15
-    desk.send(go, 10, to="w/1/1/1")
-    assert (desk.result("w/1/1"), desk.result()) == (11, 16)
+        engine.restart(family, clean=clean)
+    assert len(engine.backend.find(Workflows(limit=100))) == 15
+    engine.send(go, 10, to="w/1/1/1")
+    assert (engine.result("w/1/1"), engine.result()) == (11, 16)
     # Tied to a parent that has ended; kept by one that goes on; and not touched.
-    states = [desk.status(id).value for id in ("w/1/1/0", "w/1/0", "w/0/1/1")]
+    states = [engine.status(id).value for id in ("w/1/1/0", "w/1/0", "w/0/1/1")]
     assert states == ["cancelled", "suspended", "suspended"]
 
 
@@ -321,13 +321,13 @@ def test_child_that_continues() -> None:
         handle = yield from spawn(rounds(3))
         return (yield from handle.result())
 
-    desk = Desk(*FLOWS, of_rounds)
-    desk.start(of_rounds())
+    engine = DirectEngine(*FLOWS, of_rounds)
+    engine.start(of_rounds())
     for number in (1, 2, 3):
-        assert desk.status() is WorkflowStatus.SUSPENDED
-        desk.send(go, number, to="w/0")
-        desk.settle()
-    assert desk.result() == 6
+        assert engine.status() is WorkflowStatus.SUSPENDED
+        engine.send(go, number, to="w/0")
+        engine.settle()
+    assert engine.result() == 6
 
 
 def test_child_that_somebody_has_removed() -> None:
@@ -345,11 +345,11 @@ def test_child_that_somebody_has_removed() -> None:
                 told.append(error.workflow_id)
         return told
 
-    desk = Desk(*FLOWS, bereft)
-    desk.start(bereft())
-    desk.state.batch.workflows_purged.add(desk.record("w/0").key)
-    desk.send(ask, 0, to="w")
-    assert desk.result() == ["w/0", "w/0"]
+    engine = DirectEngine(*FLOWS, bereft)
+    engine.start(bereft())
+    engine.state.batch.workflows_purged.add(engine.record("w/0").key)
+    engine.send(ask, 0, to="w")
+    assert engine.result() == ["w/0", "w/0"]
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -364,8 +364,8 @@ def test_cancel_that_loses_to_a_pending_event_leaves_the_child_alone(ends: bool)
             yield from sleep(60)
         return str(won.key)
 
-    desk = Desk(*FLOWS, outrun)
-    desk.send(ask, 0)
-    desk.start(outrun())
-    desk.advance(60)
-    assert (desk.result(), desk.status("w/0")) == ("take", WorkflowStatus.SUSPENDED)
+    engine = DirectEngine(*FLOWS, outrun)
+    engine.send(ask, 0)
+    engine.start(outrun())
+    engine.advance(60)
+    assert (engine.result(), engine.status("w/0")) == ("take", WorkflowStatus.SUSPENDED)

@@ -10,7 +10,7 @@ from durable import Durable, Event, WorkflowStatus, workflow
 from durable.backends.base import Taken
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine.operations import ForkWorkflow, ListEvents, RemoveEvent, SendEvent, SweepEvents
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, news, reader
 
 DAY = 86_400
@@ -23,79 +23,79 @@ def keyed() -> Durable[list[int]]:
     return [first, (yield from news.wait(key="k"))]
 
 
-def _rows(desk: Desk, id: str = "w") -> list[int]:
-    return [taken.serial for taken in desk.backend.find(Taken(workflow_key=desk.record(id).key))]
+def _rows(engine: DirectEngine, id: str = "w") -> list[int]:
+    return [taken.serial for taken in engine.backend.find(Taken(workflow_key=engine.record(id).key))]
 
 
 @pytest.mark.parametrize("how", ["sweep", "remove", "expiry"])
 def test_rows_go_with_their_broadcasts(how: str) -> None:
     """Once no broadcast of a name and key is left, nobody knows who took them, and none is taken twice."""
-    desk = Desk(*EVERY)
-    desk.start(reader(3))
-    desk.send(Event[int]("news", consume_on_read=False, expire_after=DAY if how == "expiry" else None), 1)
-    assert len(_rows(desk)) == 1
+    engine = DirectEngine(*EVERY)
+    engine.start(reader(3))
+    engine.send(Event[int]("news", consume_on_read=False, expire_after=DAY if how == "expiry" else None), 1)
+    assert len(_rows(engine)) == 1
     if how == "remove":
-        (event,) = desk.do(ListEvents(after=0, limit=9))
-        desk.do(RemoveEvent(event.id))
+        (event,) = engine.do(ListEvents(after=0, limit=9))
+        engine.do(RemoveEvent(event.id))
     else:
-        desk.clock.advance(8 * DAY)
-        desk.do(SweepEvents()) if how == "sweep" else desk.start(reader(1), "late")
-    assert _rows(desk) == []
+        engine.clock.advance(8 * DAY)
+        engine.do(SweepEvents()) if how == "sweep" else engine.start(reader(1), "late")
+    assert _rows(engine) == []
     for number in (2, 3):
-        desk.send(news, number)
-    assert desk.result() == [1, 2, 3]
+        engine.send(news, number)
+    assert engine.result() == [1, 2, 3]
 
 
 def test_rows_stay_for_the_broadcasts_that_are_left() -> None:
     """While an older broadcast is kept it is known that it was taken, though a later one is gone."""
-    desk = Desk(*EVERY)
-    desk.start(reader(3))
-    desk.send(news, 1)
-    desk.send(Event[int]("news", consume_on_read=False, expire_after=10), 2)
-    desk.clock.advance(10)
-    desk.do(SweepEvents())
-    desk.restart(*EVERY)
-    desk.send(news, 3)
-    assert desk.result() == [1, 2, 3]
+    engine = DirectEngine(*EVERY)
+    engine.start(reader(3))
+    engine.send(news, 1)
+    engine.send(Event[int]("news", consume_on_read=False, expire_after=10), 2)
+    engine.clock.advance(10)
+    engine.do(SweepEvents())
+    engine.restart(*EVERY)
+    engine.send(news, 3)
+    assert engine.result() == [1, 2, 3]
 
 
 def test_cursors_of_older_stores_are_moved() -> None:
     """What older stores hold in the row of a workflow counts, and moves out of it with the next broadcast."""
     store = MemoryStore()
-    desk = Desk(*EVERY, make=lambda: MemoryBackend(store))
-    desk.start(reader(2))
-    desk.send(news, 1)
-    record = desk.record()
-    store.workflows[record.key] = record.with_status(record.status, cursors=(("news", "", _rows(desk)[0]),))
+    engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store))
+    engine.start(reader(2))
+    engine.send(news, 1)
+    record = engine.record()
+    store.workflows[record.key] = record.with_status(record.status, cursors=(("news", "", _rows(engine)[0]),))
     store.taken.clear()
     # What is in memory is thrown away.
-    desk.checks = False
-    desk.restart(*EVERY)
-    desk.checks = True
-    desk.start(reader(1), "other")
-    desk.send(news, 2)
-    assert desk.result() == [1, 2]
-    assert (desk.record().cursors, len(_rows(desk))) == ((), 1)
+    engine.checks = False
+    engine.restart(*EVERY)
+    engine.checks = True
+    engine.start(reader(1), "other")
+    engine.send(news, 2)
+    assert engine.result() == [1, 2]
+    assert (engine.record().cursors, len(_rows(engine))) == ((), 1)
 
 
 @pytest.mark.parametrize("position", ["0", "1"])
 def test_fork_takes_keyed_broadcasts_once(position: str) -> None:
     """A fork from before a keyed broadcast takes it again, and one from behind it does not."""
-    desk = Desk(keyed)
-    desk.start(keyed())
+    engine = DirectEngine(keyed)
+    engine.start(keyed())
     for number in (1, 2):
-        desk.send(news, number, key="k")
-    assert desk.do(ForkWorkflow("w", position, "fork")) is None
-    desk.settle()
-    assert desk.result("fork") == [1, 2]
+        engine.send(news, number, key="k")
+    assert engine.do(ForkWorkflow("w", position, "fork")) is None
+    engine.settle()
+    assert engine.result("fork") == [1, 2]
 
 
 def test_poison_is_shown_to_few(caplog: pytest.LogCaptureFixture) -> None:
     """An untargeted event that nobody can read is tried with a bounded number of waiters, and logged once."""
-    desk = Desk(*EVERY, checks=False)
+    engine = DirectEngine(*EVERY, checks=False)
     for number in range(120):
-        desk.start(reader(1), f"r{number}")
+        engine.start(reader(1), f"r{number}")
     with caplog.at_level(logging.WARNING, "durable"):
-        desk.do(SendEvent(name="news", payload='"text"'))
-    assert (len(desk.letters()), len(caplog.records)) == (1, 1)
-    assert desk.status("r119") is WorkflowStatus.SUSPENDED
+        engine.do(SendEvent(name="news", payload='"text"'))
+    assert (len(engine.letters()), len(caplog.records)) == (1, 1)
+    assert engine.status("r119") is WorkflowStatus.SUSPENDED

@@ -19,7 +19,7 @@ from durable import (
 )
 from durable.runner.definitions import WorkflowDef
 from tests.engine.asking import resume
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import go
 from tests.engine.mending import check_restart, fork, refused, retry
 from tests.engine.test_retry import fail_all, once
@@ -27,10 +27,10 @@ from tests.engine.test_retry import fail_all, once
 FAILED = WorkflowStatus.FAILED
 
 
-def left(desk: Desk, id: str = "w") -> float | None:
+def left(engine: DirectEngine, id: str = "w") -> float | None:
     """How many seconds are left until the next deadline."""
-    wake_at = desk.record(id).wake_at
-    return None if wake_at is None else (wake_at - desk.clock.now()) / 1_000_000
+    wake_at = engine.record(id).wake_at
+    return None if wake_at is None else (wake_at - engine.clock.now()) / 1_000_000
 
 
 def limited(broken: bool = False) -> WorkflowDef[[], int]:
@@ -52,35 +52,35 @@ def limited(broken: bool = False) -> WorkflowDef[[], int]:
 
 def test_time_in_which_it_lay_failed_does_not_count() -> None:
     """A limit around the retried step continues where it stopped, however often and however long it was FAILED."""
-    desk = Desk(limited())
-    desk.start(limited()())
+    engine = DirectEngine(limited())
+    engine.start(limited()())
     for _ in range(3):
-        desk.advance(10)
-        fail_all(desk)
-        assert desk.status() is FAILED
-        desk.advance(1000)
-        retry(desk)
-        check_restart(desk, limited())
-    assert left(desk) == 30
-    desk.finish(desk.activities[0], 1)
-    desk.advance(30)
-    assert type(desk.error()).__name__ == "TimedOut"
-    assert "ends in durable.TimedOut" in str(refused(desk, lambda: retry(desk)))
+        engine.advance(10)
+        fail_all(engine)
+        assert engine.status() is FAILED
+        engine.advance(1000)
+        retry(engine)
+        check_restart(engine, limited())
+    assert left(engine) == 30
+    engine.finish(engine.activities[0], 1)
+    engine.advance(30)
+    assert type(engine.error()).__name__ == "TimedOut"
+    assert "ends in durable.TimedOut" in str(refused(engine, lambda: retry(engine)))
 
 
 def test_time_in_which_the_code_was_mended_does_not_count() -> None:
     """The same holds if the code failed and not a step."""
-    desk = Desk(limited(broken=True))
-    desk.start(limited(broken=True)())
-    desk.advance(10)
-    desk.finish(desk.activities[0], 1)
-    desk.advance(1000)
-    desk.restart(limited())
-    retry(desk)
-    check_restart(desk, limited())
-    assert left(desk) == 50
-    desk.finish(desk.activities[0], 2)
-    assert desk.result() == 3
+    engine = DirectEngine(limited(broken=True))
+    engine.start(limited(broken=True)())
+    engine.advance(10)
+    engine.finish(engine.activities[0], 1)
+    engine.advance(1000)
+    engine.restart(limited())
+    retry(engine)
+    check_restart(engine, limited())
+    assert left(engine) == 50
+    engine.finish(engine.activities[0], 2)
+    assert engine.result() == 3
 
 
 def test_sleep_beside_it_ends_at_its_time() -> None:
@@ -91,16 +91,16 @@ def test_sleep_beside_it_ends_at_its_time() -> None:
         fired, _ = yield from gather(sleep(60), once())
         return fired.isoformat()
 
-    desk = Desk(beside)
-    desk.start(beside())
-    due = desk.record().wake_at
-    fail_all(desk)
-    desk.advance(10)
-    retry(desk)
-    assert desk.record().wake_at == due
-    desk.advance(100)
-    desk.finish(desk.activities[0], 1)
-    assert desk.status() is WorkflowStatus.SUCCEEDED
+    engine = DirectEngine(beside)
+    engine.start(beside())
+    due = engine.record().wake_at
+    fail_all(engine)
+    engine.advance(10)
+    retry(engine)
+    assert engine.record().wake_at == due
+    engine.advance(100)
+    engine.finish(engine.activities[0], 1)
+    assert engine.status() is WorkflowStatus.SUCCEEDED
 
 
 @workflow(name="retry.asks")
@@ -118,29 +118,29 @@ def asks_beside() -> Durable[bool]:
 
 def test_expired_question_is_asked_again() -> None:
     """A pause that expired is asked again after a retry, with its full time."""
-    desk = Desk(asks)
-    desk.start(asks())
-    desk.advance(60)
-    assert type(desk.error()).__name__ == "PauseExpired"
-    desk.advance(500)
-    retry(desk)
-    check_restart(desk, asks)
-    assert left(desk) == 60
-    desk.advance(59)
-    assert resume(desk, "0", True) is None
-    assert desk.result() is True
+    engine = DirectEngine(asks)
+    engine.start(asks())
+    engine.advance(60)
+    assert type(engine.error()).__name__ == "PauseExpired"
+    engine.advance(500)
+    retry(engine)
+    check_restart(engine, asks)
+    assert left(engine) == 60
+    engine.advance(59)
+    assert resume(engine, "0", True) is None
+    assert engine.result() is True
 
 
 def test_question_beside_the_step_keeps_the_time_it_had_left() -> None:
     """While the workflow was FAILED it could not be answered, so that time does not count."""
-    desk = Desk(asks_beside)
-    desk.start(asks_beside())
-    desk.advance(20)
-    fail_all(desk)
-    desk.advance(500)
-    retry(desk)
-    check_restart(desk, asks_beside)
-    assert desk.record().wake_at == desk.clock.now() + 40_000_000
+    engine = DirectEngine(asks_beside)
+    engine.start(asks_beside())
+    engine.advance(20)
+    fail_all(engine)
+    engine.advance(500)
+    retry(engine)
+    check_restart(engine, asks_beside)
+    assert engine.record().wake_at == engine.clock.now() + 40_000_000
 
 
 def test_limit_around_a_loop_stays_moved() -> None:
@@ -154,17 +154,17 @@ def test_limit_around_a_loop_stays_moved() -> None:
     def looping() -> Durable[int]:
         return (yield from loop(body, 0, keep=0).within(60))
 
-    desk = Desk(looping)
-    desk.start(looping())
-    fail_all(desk)
-    desk.advance(1000)
-    retry(desk)
+    engine = DirectEngine(looping)
+    engine.start(looping())
+    fail_all(engine)
+    engine.advance(1000)
+    retry(engine)
     for number in range(3):
-        check_restart(desk, looping)
-        assert left(desk) == 60 - number
-        desk.advance(1)
-        desk.finish(desk.activities[0], 1)
-    assert desk.result() == 3
+        check_restart(engine, looping)
+        assert left(engine) == 60 - number
+        engine.advance(1)
+        engine.finish(engine.activities[0], 1)
+    assert engine.result() == 3
 
 
 # --- forks ------------------------------------------------------------------------------------------------------------
@@ -178,34 +178,34 @@ def limited_wait() -> Durable[int]:
 
 def test_fork_of_a_limit_that_was_over() -> None:
     """A wait that took too long has its whole limit again in a fork, from the time of the fork on."""
-    desk = Desk(limited_wait)
-    desk.start(limited_wait())
-    desk.advance(60)
-    assert desk.status() is FAILED
-    desk.advance(1000)
-    fork(desk, "0")
-    check_restart(desk, limited_wait)
-    assert left(desk, "f") == 60
-    desk.advance(20)
-    fork(desk, "0", new_id="g")
-    check_restart(desk, limited_wait)
-    assert (left(desk, "f"), left(desk, "g")) == (40, 60)
-    desk.send(go, 5, to="f")
-    assert desk.result("f") == 5
+    engine = DirectEngine(limited_wait)
+    engine.start(limited_wait())
+    engine.advance(60)
+    assert engine.status() is FAILED
+    engine.advance(1000)
+    fork(engine, "0")
+    check_restart(engine, limited_wait)
+    assert left(engine, "f") == 60
+    engine.advance(20)
+    fork(engine, "0", new_id="g")
+    check_restart(engine, limited_wait)
+    assert (left(engine, "f"), left(engine, "g")) == (40, 60)
+    engine.send(go, 5, to="f")
+    assert engine.result("f") == 5
 
 
 def test_fork_inside_a_limit_has_what_was_left_of_it() -> None:
     """A limit that had begun before the last copied step continues from there."""
-    desk = Desk(limited())
-    desk.start(limited()())
-    desk.advance(10)
-    desk.finish(desk.activities[0], 1)
-    desk.advance(10)
-    fail_all(desk)
-    desk.advance(1000)
-    fork(desk, "0.0.0.0.1")
-    check_restart(desk, limited())
-    assert left(desk, "f") == 50
+    engine = DirectEngine(limited())
+    engine.start(limited()())
+    engine.advance(10)
+    engine.finish(engine.activities[0], 1)
+    engine.advance(10)
+    fail_all(engine)
+    engine.advance(1000)
+    fork(engine, "0.0.0.0.1")
+    check_restart(engine, limited())
+    assert left(engine, "f") == 50
 
 
 @workflow(name="fork.sleeps")
@@ -219,21 +219,21 @@ def sleeps() -> Durable[list[str]]:
 
 def test_fork_sleeps_from_its_own_time_on() -> None:
     """What it begins itself lasts its whole time; an instant stands, and so does a sleep that had begun before."""
-    desk = Desk(sleeps)
-    desk.start(sleeps())
-    desk.advance(20)
-    desk.finish(desk.activities[0], 1)
-    desk.advance(30)
-    desk.advance(50)
-    desk.advance(30)
-    assert desk.status() is WorkflowStatus.SUCCEEDED
-    desk.advance(1000)
-    fork(desk, "0", new_id="whole")
-    assert desk.history("whole")[-1].name == "timer"
-    assert left(desk, "whole") == 50
-    fork(desk, "0.0.0", new_id="begun")
-    check_restart(desk, sleeps)
+    engine = DirectEngine(sleeps)
+    engine.start(sleeps())
+    engine.advance(20)
+    engine.finish(engine.activities[0], 1)
+    engine.advance(30)
+    engine.advance(50)
+    engine.advance(30)
+    assert engine.status() is WorkflowStatus.SUCCEEDED
+    engine.advance(1000)
+    fork(engine, "0", new_id="whole")
+    assert engine.history("whole")[-1].name == "timer"
+    assert left(engine, "whole") == 50
+    fork(engine, "0.0.0", new_id="begun")
+    check_restart(engine, sleeps)
     # Both sleeps had begun before the step that was copied last, and are over.
-    assert left(desk, "begun") == 30
-    fork(desk, "1", new_id="last")
-    assert left(desk, "last") == 30
+    assert left(engine, "begun") == 30
+    fork(engine, "1", new_id="last")
+    assert left(engine, "last") == 30

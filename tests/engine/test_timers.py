@@ -11,7 +11,7 @@ from durable.backends.base import Workflows
 from durable.engine.config import EngineConfig
 from durable.engine.operations import WakeWorkflow
 from durable.engine.state.timers import TimerWindow
-from tests.engine.desk import ALL, Desk
+from tests.engine.direct import ALL, DirectEngine
 from tests.engine.flows import EVERY, go, patient, sleeper
 
 RESTART = pytest.mark.parametrize("clean", [True, False], ids=["clean", "unclean"])
@@ -30,28 +30,28 @@ def chain() -> Durable[list[str]]:
 @RESTART
 def test_restart_never_moves_a_deadline(clean: bool) -> None:
     """A deadline is where it was after any number of restarts, and a late one fires at once."""
-    desk = Desk(*EVERY)
-    desk.start(sleeper(100))
-    deadline = desk.record().wake_at
+    engine = DirectEngine(*EVERY)
+    engine.start(sleeper(100))
+    deadline = engine.record().wake_at
     for _ in range(3):
-        desk.clock.advance(30)
-        desk.restart(*EVERY, clean=clean)
-        assert desk.record().wake_at == deadline
-    desk.clock.advance(50)
-    desk.restart(*EVERY, clean=clean)
-    assert desk.result() == "2031-05-17T12:02:20+00:00"
+        engine.clock.advance(30)
+        engine.restart(*EVERY, clean=clean)
+        assert engine.record().wake_at == deadline
+    engine.clock.advance(50)
+    engine.restart(*EVERY, clean=clean)
+    assert engine.result() == "2031-05-17T12:02:20+00:00"
 
 
 def test_late_timers_fire_one_after_the_other() -> None:
     """A chain of timers that are all late fires in order, each counted from when the last one was seen to fire."""
-    desk = Desk(chain)
-    desk.start(chain())
-    desk.advance(10)
-    desk.advance(15)
-    desk.advance(9)
-    assert desk.status() is WorkflowStatus.SUSPENDED
-    desk.advance(1)
-    assert desk.result() == ["12:00:10", "12:00:25", "12:00:35"]
+    engine = DirectEngine(chain)
+    engine.start(chain())
+    engine.advance(10)
+    engine.advance(15)
+    engine.advance(9)
+    assert engine.status() is WorkflowStatus.SUSPENDED
+    engine.advance(1)
+    assert engine.result() == ["12:00:10", "12:00:25", "12:00:35"]
 
 
 def test_timers_of_branches_fire_in_order() -> None:
@@ -68,39 +68,39 @@ def test_timers_of_branches_fire_in_order() -> None:
         yield from gather(branch(30), branch(10), branch(20))
         return order
 
-    desk = Desk(branches)
-    desk.start(branches())
-    desk.advance(60)
-    assert desk.result() == [10, 20, 30]
+    engine = DirectEngine(branches)
+    engine.start(branches())
+    engine.advance(60)
+    assert engine.result() == [10, 20, 30]
 
 
 def test_clock_set_back() -> None:
     """After the clock was set back no timer fires early, and no recorded time lies before an earlier one."""
-    desk = Desk(chain)
-    desk.start(chain())
-    desk.advance(10)
-    desk.clock.set(datetime(2031, 5, 17, 11, 0, tzinfo=timezone.utc))
-    desk.advance(600)
-    assert len(desk.history()) == 1
-    desk.clock.set(datetime(2031, 5, 17, 12, 0, 20, tzinfo=timezone.utc))
-    desk.settle()
-    desk.clock.set(datetime(2031, 5, 17, 12, 0, 30, tzinfo=timezone.utc))
-    desk.settle()
-    assert desk.result() == ["12:00:10", "12:00:20", "12:00:30"]
+    engine = DirectEngine(chain)
+    engine.start(chain())
+    engine.advance(10)
+    engine.clock.set(datetime(2031, 5, 17, 11, 0, tzinfo=timezone.utc))
+    engine.advance(600)
+    assert len(engine.history()) == 1
+    engine.clock.set(datetime(2031, 5, 17, 12, 0, 20, tzinfo=timezone.utc))
+    engine.settle()
+    engine.clock.set(datetime(2031, 5, 17, 12, 0, 30, tzinfo=timezone.utc))
+    engine.settle()
+    assert engine.result() == ["12:00:10", "12:00:20", "12:00:30"]
 
 
 def test_wake_up_that_came_too_early() -> None:
     """A wake-up before the deadline, as after a clock that was set back, fires nothing and loses nothing."""
-    desk = Desk(*EVERY)
-    desk.start(sleeper(60))
-    desk.settle()
-    desk.clock.advance(60)
-    desk.state.timers.pop_due(desk.clock.now(), 10)
-    desk.clock.set(datetime(2031, 5, 17, 12, 0, tzinfo=timezone.utc))
-    desk.do(WakeWorkflow(desk.record().key))
-    assert desk.status() is WorkflowStatus.SUSPENDED
-    desk.advance(60)
-    assert desk.status() is WorkflowStatus.SUCCEEDED
+    engine = DirectEngine(*EVERY)
+    engine.start(sleeper(60))
+    engine.settle()
+    engine.clock.advance(60)
+    engine.state.timers.pop_due(engine.clock.now(), 10)
+    engine.clock.set(datetime(2031, 5, 17, 12, 0, tzinfo=timezone.utc))
+    engine.do(WakeWorkflow(engine.record().key))
+    assert engine.status() is WorkflowStatus.SUSPENDED
+    engine.advance(60)
+    assert engine.status() is WorkflowStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize(("window", "batch"), [(10, 1000), (10, 7), (1, 1), (1000, 3)])
@@ -108,27 +108,27 @@ def test_wake_up_that_came_too_early() -> None:
 def test_many_timers_and_a_small_window(window: int, batch: int, restart: bool) -> None:
     """Ten times more timers than fit into the window all fire, each at its time, in bounded batches."""
     config = EngineConfig(timer_window=window, max_batch=batch)
-    desk = Desk(*EVERY, config=config, checks=False)
+    engine = DirectEngine(*EVERY, config=config, checks=False)
     count = 100
     for number in range(count):
-        desk.start(sleeper(1 + (number * 37) % count), f"w{number}")
+        engine.start(sleeper(1 + (number * 37) % count), f"w{number}")
     if restart:
-        desk.restart(*EVERY)
+        engine.restart(*EVERY)
     for second in range(1, count + 1):
-        desk.advance(1)
-        done = desk.backend.count(Workflows(statuses=(WorkflowStatus.SUCCEEDED,), limit=ALL))
+        engine.advance(1)
+        done = engine.backend.count(Workflows(statuses=(WorkflowStatus.SUCCEEDED,), limit=ALL))
         assert done == second
 
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_many_timers_due_at_once(clean: bool) -> None:
     """Timers that came due while nobody ran all fire after the start, however many there are."""
-    desk = Desk(*EVERY, config=EngineConfig(timer_window=5, max_batch=8), checks=False)
+    engine = DirectEngine(*EVERY, config=EngineConfig(timer_window=5, max_batch=8), checks=False)
     for number in range(60):
-        desk.start(sleeper(number), f"w{number}")
-    desk.clock.advance(100)
-    desk.restart(*EVERY, clean=clean)
-    assert desk.backend.count(Workflows(statuses=(WorkflowStatus.SUCCEEDED,), limit=ALL)) == 60
+        engine.start(sleeper(number), f"w{number}")
+    engine.clock.advance(100)
+    engine.restart(*EVERY, clean=clean)
+    assert engine.backend.count(Workflows(statuses=(WorkflowStatus.SUCCEEDED,), limit=ALL)) == 60
 
 
 # --- the window itself --------------------------------------------------------------------------------------------
@@ -167,14 +167,14 @@ def test_window_leaves_later_timers_to_the_store() -> None:
 @pytest.mark.parametrize("count", [1, 2])
 def test_event_comes_before_a_limit_that_passed_before_the_body_began(count: int) -> None:
     """A delayed start that comes late takes the events that were sent in time, though its limits are over by then."""
-    desk = Desk(*EVERY)
-    desk.start(patient(60), delay=100)
+    engine = DirectEngine(*EVERY)
+    engine.start(patient(60), delay=100)
     for number in range(count):
-        desk.send(go, number, to="w")
-    desk.advance(1000)
+        engine.send(go, number, to="w")
+    engine.advance(1000)
     if count == 1:
-        desk.send(go, 1, to="w")
-    assert desk.result() == [0, 1]
+        engine.send(go, 1, to="w")
+    assert engine.result() == [0, 1]
 
 
 def test_window_is_cut_when_it_has_grown() -> None:

@@ -6,24 +6,24 @@ from typing import Any
 
 from durable import Durable, Event, WorkflowStatus, workflow
 from durable.engine.operations import ResumeWorkflow
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, go, other, parent_of_waiter, waiter, work
 
 
 def test_child_whose_parent_now_does_something_else() -> None:
     """If the parent's new code has an activity in the place of the child, the child's end changes nothing there."""
 
-    @workflow(name="desk.parent_of_waiter")
+    @workflow(name="engine.parent_of_waiter")
     def works_instead(id: str | None = None) -> Durable[int]:
         return (yield from work(1))
 
-    desk = Desk(*EVERY)
-    desk.start(parent_of_waiter())
-    desk.restart(works_instead, waiter)
-    desk.send(go, 5, to="w/0")
-    assert (desk.status(), desk.history()) == (WorkflowStatus.RUNNING, [])
-    desk.finish(desk.activities[0], 9)
-    assert desk.result() == 9
+    engine = DirectEngine(*EVERY)
+    engine.start(parent_of_waiter())
+    engine.restart(works_instead, waiter)
+    engine.send(go, 5, to="w/0")
+    assert (engine.status(), engine.history()) == (WorkflowStatus.RUNNING, [])
+    engine.finish(engine.activities[0], 9)
+    assert engine.result() == 9
 
 
 def test_wait_whose_event_has_another_key_now() -> None:
@@ -40,13 +40,13 @@ def test_wait_whose_event_has_another_key_now() -> None:
     def after() -> Durable[int]:
         return (yield from keyed("new"))
 
-    desk = Desk(before)
-    desk.start(before())
-    desk.restart(after)
-    desk.do(ResumeWorkflow(desk.record().key))
-    assert [wait.event_key for wait in desk.waits()] == ["new"]
-    desk.send(go, 5, key="new")
-    assert desk.result() == 5
+    engine = DirectEngine(before)
+    engine.start(before())
+    engine.restart(after)
+    engine.do(ResumeWorkflow(engine.record().key))
+    assert [wait.event_key for wait in engine.waits()] == ["new"]
+    engine.send(go, 5, key="new")
+    assert engine.result() == 5
 
 
 def _waits_for(event: Event[Any]) -> Any:
@@ -59,12 +59,12 @@ def _waits_for(event: Event[Any]) -> Any:
 
 def test_event_of_another_name_is_not_delivered() -> None:
     """A wait whose code now asks for another event does not get the event that it was registered for."""
-    desk = Desk(_waits_for(go), checks=False)
-    desk.start(_waits_for(go)())
-    desk.restart(_waits_for(other))
-    desk.send(go, 1)
-    assert desk.status() is WorkflowStatus.SUSPENDED
-    assert desk.pending("go") == 1
+    engine = DirectEngine(_waits_for(go), checks=False)
+    engine.start(_waits_for(go)())
+    engine.restart(_waits_for(other))
+    engine.send(go, 1)
+    assert engine.status() is WorkflowStatus.SUSPENDED
+    assert engine.pending("go") == 1
 
 
 @workflow(name="changed-waits.changing")
@@ -74,9 +74,9 @@ def now_works() -> Durable[Any]:
 
 def test_event_is_not_recorded_as_the_result_of_an_activity() -> None:
     """A wait that has become an activity is not answered by the event it was registered for."""
-    desk = Desk(_waits_for(go), checks=False)
-    desk.start(_waits_for(go)())
-    desk.restart(now_works)
-    desk.send(go, 1)
-    assert desk.status() is WorkflowStatus.RUNNING
-    assert desk.history() == []
+    engine = DirectEngine(_waits_for(go), checks=False)
+    engine.start(_waits_for(go)())
+    engine.restart(now_works)
+    engine.send(go, 1)
+    assert engine.status() is WorkflowStatus.RUNNING
+    assert engine.history() == []

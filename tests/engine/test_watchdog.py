@@ -9,7 +9,7 @@ import pytest
 
 from durable import Durable, EngineConfig, sleep, workflow
 from durable.engine.host.watchdog import Watchdog
-from tests.engine.desk import Desk
+from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, nothing, worker
 
 CONFIG = EngineConfig(slow_body_after=1, stuck_body_after=10)
@@ -22,16 +22,16 @@ def fields(line: logging.LogRecord) -> tuple[Any, Any]:
 
 def test_slow_step_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """A step that takes longer than the limit is logged with the workflow's id and name; a quick one is not."""
-    desk = Desk(*EVERY)
-    desk.state.watch = Watchdog(desk.clock, CONFIG)
+    engine = DirectEngine(*EVERY)
+    engine.state.watch = Watchdog(engine.clock, CONFIG)
 
     @workflow(name="watchdog.slow")
     def slow(seconds: float) -> Durable[None]:
-        desk.clock.advance(seconds)
+        engine.clock.advance(seconds)
         yield from sleep(0)
 
-    desk.start(slow(1), "quick")
-    desk.start(slow(3), "slow")
+    engine.start(slow(1), "quick")
+    engine.start(slow(3), "slow")
     assert "workflow slow (watchdog.slow) took 3.00 s" in caplog.text
     assert "workflow quick" not in caplog.text
     assert [fields(line) for line in caplog.records] == [("slow", "watchdog.slow")]
@@ -39,20 +39,20 @@ def test_slow_step_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_stuck_step_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
     """A body that does not come back is named once while it is stuck, and not before its time."""
-    desk = Desk(*EVERY)
-    watchdog = desk.state.watch = Watchdog(desk.clock, CONFIG)
+    engine = DirectEngine(*EVERY)
+    watchdog = engine.state.watch = Watchdog(engine.clock, CONFIG)
 
     @workflow(name="watchdog.stuck")
     def stuck() -> Durable[None]:
-        desk.clock.advance(9)
+        engine.clock.advance(9)
         watchdog.check()
         assert caplog.text == ""
-        desk.clock.advance(1)
+        engine.clock.advance(1)
         watchdog.check()
         watchdog.check()
         yield from sleep(0)
 
-    desk.start(stuck())
+    engine.start(stuck())
     named = [line for line in caplog.records if "has not come back for 10 s" in line.getMessage()]
     assert [fields(line) for line in named] == [("w", "watchdog.stuck")]
     assert named[0].getMessage().startswith("workflow w (watchdog.stuck)")
@@ -60,10 +60,10 @@ def test_stuck_step_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_idle_watchdog_names_nobody(caplog: pytest.LogCaptureFixture) -> None:
     """While no body runs nobody is named, however long that is."""
-    desk = Desk(*EVERY)
-    watchdog = desk.state.watch = Watchdog(desk.clock, CONFIG)
-    desk.start(nothing())
-    desk.start(worker(), "other")
-    desk.clock.advance(1000)
+    engine = DirectEngine(*EVERY)
+    watchdog = engine.state.watch = Watchdog(engine.clock, CONFIG)
+    engine.start(nothing())
+    engine.start(worker(), "other")
+    engine.clock.advance(1000)
     watchdog.check()
     assert caplog.text == ""

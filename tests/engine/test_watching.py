@@ -20,9 +20,9 @@ from durable.engine.operations import (
 from durable.errors import CodecError
 from durable.model.records import WorkflowRecord
 from durable.testing.faults import Fault, SimCrash
-from tests.engine.desk import call_of, event_of
+from tests.engine.direct import call_of, event_of
 from tests.engine.flows import go, other, waiter, work
-from tests.engine.office import Office
+from tests.engine.stepped import SteppedEngine
 
 RUNNING, SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED
 
@@ -40,164 +40,164 @@ def _sight(status: WorkflowStatus, progress: str | None = None) -> Sight:
     return Sight(status, progress, 0)
 
 
-def _office() -> Office:
-    office = Office()
-    office.ask(call_of(steps(), "w"))
-    office.log.clear()
-    return office
+def _stepped() -> SteppedEngine:
+    stepped = SteppedEngine()
+    stepped.ask(call_of(steps(), "w"))
+    stepped.log.clear()
+    return stepped
 
 
 def _send(number: int) -> SendEvent:
     return event_of(go, number, to="w")
 
 
-def _look(office: Office, seen: Sight | None = None) -> Any:
-    (envelope,) = office.ask(AwaitChange("w", seen))
+def _look(stepped: SteppedEngine, seen: Sight | None = None) -> Any:
+    (envelope,) = stepped.ask(AwaitChange("w", seen))
     return envelope.reply
 
 
 def test_first_the_present() -> None:
     """Who has seen nothing yet is told at once how the workflow stands, without a commit."""
-    office = _office()
-    assert _look(office) == _sight(SUSPENDED)
-    assert office.log == ["release", "wake caller"]
+    stepped = _stepped()
+    assert _look(stepped) == _sight(SUSPENDED)
+    assert stepped.log == ["release", "wake caller"]
 
 
 def test_change_is_told_after_its_commit() -> None:
     """Who has seen how it stands waits, and is told of the next change after its commit."""
-    office = _office()
-    seen = _look(office)
-    (watcher,) = office.ask(AwaitChange("w", seen))
-    office.log.clear()
-    assert "wake caller" not in office.log
-    office.ask(_send(5))
+    stepped = _stepped()
+    seen = _look(stepped)
+    (watcher,) = stepped.ask(AwaitChange("w", seen))
+    stepped.log.clear()
+    assert "wake caller" not in stepped.log
+    stepped.ask(_send(5))
     assert watcher.reply == _sight(SUSPENDED, "5")
-    assert office.log == ["commit 2", "release", "wake caller", "wake caller"]
+    assert stepped.log == ["commit 2", "release", "wake caller", "wake caller"]
 
 
 @pytest.mark.parametrize("watch_first", [True, False])
 def test_change_in_the_batch_of_the_question(watch_first: bool) -> None:
     """A change in the batch in which a watcher asks is told with that batch, whichever comes first in it."""
-    office = _office()
+    stepped = _stepped()
     question, change = AwaitChange("w", _sight(SUSPENDED)), _send(5)
-    envelopes = office.ask(*((question, change) if watch_first else (change, question)))
+    envelopes = stepped.ask(*((question, change) if watch_first else (change, question)))
     watcher = envelopes[0 if watch_first else 1]
     assert watcher.reply == _sight(SUSPENDED, "5")
 
 
 def test_what_was_never_stored_is_never_told() -> None:
     """A question in the middle of a batch is answered with what the whole batch has made of the workflow."""
-    office = _office()
-    _, watcher, _ = office.ask(_send(1), AwaitChange("w"), _send(2))
+    stepped = _stepped()
+    _, watcher, _ = stepped.ask(_send(1), AwaitChange("w"), _send(2))
     assert watcher.reply == _sight(RUNNING, "2")
-    office.log.clear()
-    (again,) = office.ask(AwaitChange("w", watcher.reply))
-    office.ask()
+    stepped.log.clear()
+    (again,) = stepped.ask(AwaitChange("w", watcher.reply))
+    stepped.ask()
     assert again.reply == watcher.reply
-    assert office.log == []
+    assert stepped.log == []
 
 
 def test_question_is_answered_once() -> None:
     """Two who ask in one batch are both answered, and neither waits any more."""
-    office = _office()
-    office.ask(AwaitChange("w"), AwaitChange("w"))
-    assert office.log.count("wake caller") == 2
-    assert not office.coordinator._observers
+    stepped = _stepped()
+    stepped.ask(AwaitChange("w"), AwaitChange("w"))
+    assert stepped.log.count("wake caller") == 2
+    assert not stepped.coordinator._observers
 
 
 def test_start_and_change_in_one_batch() -> None:
     """Also a workflow that is started in the same batch is watched from its first commit on."""
-    office = Office()
+    stepped = SteppedEngine()
     start = call_of(steps(), "w")
-    _, watcher, _ = office.ask(start, AwaitChange("w", _sight(SUSPENDED)), _send(5))
+    _, watcher, _ = stepped.ask(start, AwaitChange("w", _sight(SUSPENDED)), _send(5))
     assert watcher.reply == _sight(SUSPENDED, "5")
 
 
 def test_slow_consumer_sees_the_latest() -> None:
     """Who does not ask for a while is told at once of the latest, and of nothing in between."""
-    office = _office()
-    seen = _look(office)
-    office.ask(_send(1))
-    office.ask(_send(2))
-    assert _look(office, seen) == _sight(RUNNING, "2")
+    stepped = _stepped()
+    seen = _look(stepped)
+    stepped.ask(_send(1))
+    stepped.ask(_send(2))
+    assert _look(stepped, seen) == _sight(RUNNING, "2")
 
 
 def test_change_of_others_tells_nothing() -> None:
     """A commit that changes other workflows, or nothing that can be seen of this one, does not wake its watcher."""
-    office = _office()
-    (watcher,) = office.ask(AwaitChange("w", _sight(SUSPENDED)))
-    office.ask(call_of(waiter(), "v"), event_of(other, 1, to="w"))
-    office.ask(event_of(go, 1, to="v"))
-    assert list(office.coordinator._observers) == [watcher]
-    office.ask(_send(7))
+    stepped = _stepped()
+    (watcher,) = stepped.ask(AwaitChange("w", _sight(SUSPENDED)))
+    stepped.ask(call_of(waiter(), "v"), event_of(other, 1, to="w"))
+    stepped.ask(event_of(go, 1, to="v"))
+    assert list(stepped.coordinator._observers) == [watcher]
+    stepped.ask(_send(7))
     assert watcher.reply == _sight(SUSPENDED, "7")
 
 
 def test_same_value_again_is_no_change() -> None:
     """A value that is published again tells nothing new."""
-    office = _office()
-    office.ask(_send(7))
-    (watcher,) = office.ask(AwaitChange("w", _sight(SUSPENDED, "7")))
-    office.ask(_send(7))
+    stepped = _stepped()
+    stepped.ask(_send(7))
+    (watcher,) = stepped.ask(AwaitChange("w", _sight(SUSPENDED, "7")))
+    stepped.ask(_send(7))
     assert watcher.reply == _sight(RUNNING, "7"), "the status has changed"
-    (again,) = office.ask(AwaitChange("w", watcher.reply))
-    assert list(office.coordinator._observers) == [again]
+    (again,) = stepped.ask(AwaitChange("w", watcher.reply))
+    assert list(stepped.coordinator._observers) == [again]
 
 
 @pytest.mark.parametrize("asked_before", [True, False])
 def test_end_is_never_missed(asked_before: bool) -> None:
     """The end is told to who waits for it and to who asks later, also to who has seen it already."""
-    office = _office()
-    (watcher,) = office.ask(AwaitChange("w", _sight(SUSPENDED))) if asked_before else [None]
-    office.ask(TerminateWorkflow("w"))
+    stepped = _stepped()
+    (watcher,) = stepped.ask(AwaitChange("w", _sight(SUSPENDED))) if asked_before else [None]
+    stepped.ask(TerminateWorkflow("w"))
     end = _sight(WorkflowStatus.CANCELLED)
     if watcher is not None:
         assert watcher.reply == end
-    assert _look(office, _sight(SUSPENDED)) == end
-    assert _look(office, end) == end
+    assert _look(stepped, _sight(SUSPENDED)) == end
+    assert _look(stepped, end) == end
 
 
 def test_several_watchers() -> None:
     """Everybody who watches is told, each once; who has left is forgotten."""
-    office = _office()
-    first, gone, third = office.ask(*[AwaitChange("w", _sight(SUSPENDED))] * 3)
+    stepped = _stepped()
+    first, gone, third = stepped.ask(*[AwaitChange("w", _sight(SUSPENDED))] * 3)
     gone.is_abandoned = True
-    (fourth,) = office.ask(AwaitChange("w", _sight(SUSPENDED)))
-    assert list(office.coordinator._observers) == [first, third, fourth]
+    (fourth,) = stepped.ask(AwaitChange("w", _sight(SUSPENDED)))
+    assert list(stepped.coordinator._observers) == [first, third, fourth]
     third.is_abandoned = True
-    office.coordinator._observers.forget_abandoned()
-    assert list(office.coordinator._observers) == [first, fourth]
-    office.ask(_send(5))
+    stepped.coordinator._observers.forget_abandoned()
+    assert list(stepped.coordinator._observers) == [first, fourth]
+    stepped.ask(_send(5))
     assert [first.reply, fourth.reply] == [_sight(SUSPENDED, "5")] * 2
-    assert office.log.count("wake caller") == 3
-    assert not list(office.coordinator._observers)
+    assert stepped.log.count("wake caller") == 3
+    assert not list(stepped.coordinator._observers)
 
 
 def test_nobody_there() -> None:
     """Watching a workflow that does not exist is refused."""
-    office = Office()
-    (envelope,) = office.ask(AwaitChange("w"))
+    stepped = SteppedEngine()
+    (envelope,) = stepped.ask(AwaitChange("w"))
     assert isinstance(envelope.error, WorkflowNotFound)
 
 
 def test_failed_commit_tells_nothing() -> None:
-    """A change whose commit does not happen is not told; who waits learns that the engine has stopped."""
-    office = _office()
-    (watcher,) = office.ask(AwaitChange("w", _sight(SUSPENDED)))
-    office.backend.plan[office.backend.commits + 1] = Fault.CRASH_BEFORE
+    """A change whose commit does not happen is not told; who waits learns thin a direct engine has stopped."""
+    stepped = _stepped()
+    (watcher,) = stepped.ask(AwaitChange("w", _sight(SUSPENDED)))
+    stepped.backend.plan[stepped.backend.commits + 1] = Fault.CRASH_BEFORE
     with pytest.raises(SimCrash):
-        office.ask(_send(5))
-    assert list(office.coordinator._observers) == [watcher]
-    assert "wake caller" not in office.log[2:]
-    office.coordinator._leave(StorageUnavailable("gone"))
+        stepped.ask(_send(5))
+    assert list(stepped.coordinator._observers) == [watcher]
+    assert "wake caller" not in stepped.log[2:]
+    stepped.coordinator._leave(StorageUnavailable("gone"))
     assert isinstance(watcher.error, StorageUnavailable)
 
 
 def test_orderly_stop_tells_who_watches() -> None:
     """Who watches when the engine is shut down is told so."""
-    office = _office()
-    watcher = office.letter(AwaitChange("w", _sight(SUSPENDED)))
-    office.run(watcher)
+    stepped = _stepped()
+    watcher = stepped.letter(AwaitChange("w", _sight(SUSPENDED)))
+    stepped.run(watcher)
     assert isinstance(watcher.error, EngineClosed)
 
 
@@ -215,23 +215,23 @@ class Spoilt(MemoryBackend):
 @pytest.mark.parametrize("error", [CodecError("workflow 'w'", "damaged"), StorageUnavailable("busy")])
 def test_row_that_cannot_be_read(error: Exception) -> None:
     """A watcher of a row that is damaged is told; a store that cannot be read stops the engine, as for everybody."""
-    office = _office()
-    spoilt = Spoilt(office.store)
-    office.backend.inner = spoilt
-    office.coordinator.open("again")
-    (watcher,) = office.ask(AwaitChange("w", _sight(SUSPENDED)))
-    key = office.ask(FindWorkflow("w"))[0].reply.key
-    office.coordinator.state.unload(key)
-    office.coordinator.state.workflows.ids.clear()
-    state = office.coordinator.state
+    stepped = _stepped()
+    spoilt = Spoilt(stepped.store)
+    stepped.backend.inner = spoilt
+    stepped.coordinator.open("again")
+    (watcher,) = stepped.ask(AwaitChange("w", _sight(SUSPENDED)))
+    key = stepped.ask(FindWorkflow("w"))[0].reply.key
+    stepped.coordinator.state.unload(key)
+    stepped.coordinator.state.workflows.ids.clear()
+    state = stepped.coordinator.state
     record = state.by_key(key)
     assert record is not None
-    office.coordinator._batch_number = 0
+    stepped.coordinator._batch_number = 0
     spoilt.error = error
     state.batch.workflows_changed[key] = record.with_status(RUNNING)
     if isinstance(error, StorageUnavailable):
         with pytest.raises(StorageUnavailable):
-            office.coordinator.process([SweepEvents()])
+            stepped.coordinator.process([SweepEvents()])
     else:
-        office.coordinator.process([PurgeWorkflows(0)])
+        stepped.coordinator.process([PurgeWorkflows(0)])
         assert watcher.error is error

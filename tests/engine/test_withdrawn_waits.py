@@ -9,7 +9,7 @@ import pytest
 from durable import Durable, WorkflowStatus, race, sleep, workflow
 from durable.engine.coordinator.decisions import new_turn
 from durable.engine.decide.events import check_events
-from tests.engine.desk import Desk, call_of, event_of
+from tests.engine.direct import DirectEngine, call_of, event_of
 from tests.engine.flows import EVERY, go, news, other, waiter, work
 
 
@@ -35,15 +35,15 @@ def instant(which: str) -> Durable[str]:
 @pytest.mark.parametrize("which", ["activity", "event", "child"])
 def test_wait_that_is_withdrawn_in_the_step_that_opened_it(which: str) -> None:
     """A wait that is opened and withdrawn in the same step never begins: no activity, no wait, no child."""
-    desk = Desk(instant, *EVERY)
-    desk.start(instant(which))
-    assert desk.effects == []
-    assert desk.waits() == []
-    assert desk.backend.workflow("w/0.0.0") is None
-    assert desk.send(go, 1) is not None
-    assert desk.pending("go") == 1
-    desk.advance(60)
-    assert desk.result() == which
+    engine = DirectEngine(instant, *EVERY)
+    engine.start(instant(which))
+    assert engine.effects == []
+    assert engine.waits() == []
+    assert engine.backend.workflow("w/0.0.0") is None
+    assert engine.send(go, 1) is not None
+    assert engine.pending("go") == 1
+    engine.advance(60)
+    assert engine.result() == which
 
 
 def test_child_that_lost_before_it_was_started() -> None:
@@ -56,13 +56,13 @@ def test_child_that_lost_before_it_was_started() -> None:
         yield from sleep(60)
         return won.key
 
-    desk = Desk(late_race, *EVERY)
-    desk.start(late_race())
-    desk.send(other, 1)
-    desk.finish(desk.activities[0], 1)
-    assert desk.backend.workflow("w/1.1.0") is None
-    desk.advance(60)
-    assert desk.result() == "event"
+    engine = DirectEngine(late_race, *EVERY)
+    engine.start(late_race())
+    engine.send(other, 1)
+    engine.finish(engine.activities[0], 1)
+    assert engine.backend.workflow("w/1.1.0") is None
+    engine.advance(60)
+    assert engine.result() == "event"
 
 
 def test_timers_that_are_due_together() -> None:
@@ -74,12 +74,12 @@ def test_timers_that_are_due_together() -> None:
         yield from sleep(1000)
         return won.key
 
-    desk = Desk(two_timers)
-    desk.start(two_timers())
-    desk.advance(30)
-    assert len(desk.history()) == 1
-    desk.advance(1000)
-    assert desk.result() == "fast"
+    engine = DirectEngine(two_timers)
+    engine.start(two_timers())
+    engine.advance(30)
+    assert len(engine.history()) == 1
+    engine.advance(1000)
+    assert engine.result() == "fast"
 
 
 def test_broadcast_to_a_race_of_waits_for_it() -> None:
@@ -91,24 +91,24 @@ def test_broadcast_to_a_race_of_waits_for_it() -> None:
         yield from sleep(60)
         return won.key
 
-    desk = Desk(racing_reads)
-    desk.batch(call_of(racing_reads(), "w"), event_of(news, 1))
-    assert len(desk.history()) == 1
-    desk.advance(60)
-    assert desk.result() == 0
+    engine = DirectEngine(racing_reads)
+    engine.batch(call_of(racing_reads(), "w"), event_of(news, 1))
+    assert len(engine.history()) == 1
+    engine.advance(60)
+    assert engine.result() == 0
 
 
 def test_wait_without_a_row_takes_nothing() -> None:
     """A wait that is not registered takes no event."""
-    desk = Desk(*EVERY)
-    desk.start(waiter())
-    loaded = desk.state.loaded[desk.record().key]
+    engine = DirectEngine(*EVERY)
+    engine.start(waiter())
+    loaded = engine.state.loaded[engine.record().key]
     wait = loaded.session.waits["0"]
     loaded.rows.clear()
-    desk.checks = False
-    desk.send(go, 1, key="elsewhere")
-    check_events(new_turn(desk.state, desk.clock.now()), loaded, wait)
-    assert desk.status() is WorkflowStatus.SUSPENDED
+    engine.checks = False
+    engine.send(go, 1, key="elsewhere")
+    check_events(new_turn(engine.state, engine.clock.now()), loaded, wait)
+    assert engine.status() is WorkflowStatus.SUSPENDED
 
 
 @workflow(name="withdrawn.takes_foreign_id")
@@ -121,9 +121,9 @@ def takes_foreign_id() -> Durable[Any]:
 
 def test_stranger_is_not_cancelled() -> None:
     """Withdrawing a child call before the child was started does not cancel a workflow that has the child's id."""
-    desk = Desk(*EVERY, takes_foreign_id)
-    desk.start(waiter(), "stranger")
-    desk.start(takes_foreign_id())
-    desk.send(other, 1)
-    desk.finish(desk.activities[0], 1)
-    assert desk.status("stranger") is WorkflowStatus.SUSPENDED
+    engine = DirectEngine(*EVERY, takes_foreign_id)
+    engine.start(waiter(), "stranger")
+    engine.start(takes_foreign_id())
+    engine.send(other, 1)
+    engine.finish(engine.activities[0], 1)
+    assert engine.status("stranger") is WorkflowStatus.SUSPENDED

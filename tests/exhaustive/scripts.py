@@ -20,7 +20,7 @@ from durable.errors import (
 from durable.model.records import EntryKind
 from durable.model.schedule import CatchUp, Overlap
 from tests.engine.agenda import schedule_of
-from tests.engine.desk import call_of, event_of
+from tests.engine.direct import call_of, event_of
 from tests.exhaustive import flows
 from tests.exhaustive.flows import fresh, go, news, stay
 from tests.exhaustive.flows_of_changes import WORLD

@@ -26,7 +26,7 @@ from durable.engine.operations import (
     TerminateWorkflow,
     WakeWorkflow,
 )
-from tests.engine.desk import Desk, event_of, refusal
+from tests.engine.direct import DirectEngine, event_of, refusal
 from tests.engine.flows import go, waiter
 from tests.races.kit import TOGETHER
 
@@ -83,11 +83,11 @@ def _in_order(child_first: bool, child: Any, parent: Any) -> tuple[Any, Any]:
 @BOTH
 def test_end_against_question(child_first: bool, together: bool) -> None:
     """A child that ends just before or just after its parent asks for the result delivers it, once."""
-    desk = Desk(*FLOWS)
-    desk.start(asker())
-    desk.two(*_in_order(child_first, _ends(), _asks()), together=together)
-    assert desk.result() == 5
-    assert [entry.kind.value for entry in desk.history()] == ["spawn", "event", "result"]
+    engine = DirectEngine(*FLOWS)
+    engine.start(asker())
+    engine.two(*_in_order(child_first, _ends(), _asks()), together=together)
+    assert engine.result() == 5
+    assert [entry.kind.value for entry in engine.history()] == ["spawn", "event", "result"]
 
 
 @TOGETHER
@@ -95,14 +95,14 @@ def test_end_against_question(child_first: bool, together: bool) -> None:
 @pytest.mark.parametrize("close", ["keep", "cancel"])
 def test_end_against_end(close: str, child_first: bool, together: bool) -> None:
     """A child that ends before its parent has ended; one that comes after is kept, or cancelled and takes nothing."""
-    desk = Desk(*FLOWS)
-    desk.start(leaver(close))
-    replies = desk.two(*_in_order(child_first, _ends(), _asks()), together=together)
-    assert desk.result() == "left"
+    engine = DirectEngine(*FLOWS)
+    engine.start(leaver(close))
+    replies = engine.two(*_in_order(child_first, _ends(), _asks()), together=together)
+    assert engine.result() == "left"
     if child_first or close == "keep":
-        assert desk.result(CHILD) == 5
+        assert engine.result(CHILD) == 5
     else:
-        assert desk.status(CHILD) is WorkflowStatus.CANCELLED
+        assert engine.status(CHILD) is WorkflowStatus.CANCELLED
         assert refusal(replies[1]) == (WorkflowTerminated, CHILD, "cancelled")
 
 
@@ -112,24 +112,24 @@ def test_end_against_end(close: str, child_first: bool, together: bool) -> None:
 @pytest.mark.parametrize("asked", [True, False])
 def test_end_against_end_by_force(asked: bool, how: Any, child_first: bool, together: bool) -> None:
     """A parent that is cancelled or terminated around the end of its child, whether it waits for it or not."""
-    desk = Desk(*FLOWS)
-    desk.start(asker("cancel"))
+    engine = DirectEngine(*FLOWS)
+    engine.start(asker("cancel"))
     if asked:
-        desk.do(_asks())
-    desk.two(*_in_order(child_first, _ends(), how("w")), together=together)
+        engine.do(_asks())
+    engine.two(*_in_order(child_first, _ends(), how("w")), together=together)
     parent_ended = WorkflowStatus.SUCCEEDED if child_first and asked else WorkflowStatus.CANCELLED
     child_ended = WorkflowStatus.SUCCEEDED if child_first else WorkflowStatus.CANCELLED
-    assert (desk.status(), desk.status(CHILD)) == (parent_ended, child_ended)
+    assert (engine.status(), engine.status(CHILD)) == (parent_ended, child_ended)
 
 
 @TOGETHER
 @BOTH
 def test_end_against_cancel_by_the_parent(child_first: bool, together: bool) -> None:
     """A parent that cancels its child learns whether the cancel was in time, and the result agrees with that."""
-    desk = Desk(*FLOWS)
-    desk.start(stopper())
-    desk.two(*_in_order(child_first, _ends(), _asks()), together=together)
-    assert desk.result() == ([False, 5] if child_first else [True, "cancelled"])
+    engine = DirectEngine(*FLOWS)
+    engine.start(stopper())
+    engine.two(*_in_order(child_first, _ends(), _asks()), together=together)
+    assert engine.result() == ([False, 5] if child_first else [True, "cancelled"])
 
 
 @TOGETHER
@@ -143,30 +143,30 @@ def test_end_against_limit(child_first: bool, together: bool) -> None:
         first = yield from race(child=handle.result().within(60).or_default(-1), event=ask.wait())
         return [first.value, (yield from handle.result())]
 
-    desk = Desk(*FLOWS, limited)
-    desk.start(limited())
-    desk.clock.advance(60)
-    wake = WakeWorkflow(desk.record().key)
-    desk.two(*_in_order(child_first, _ends(), wake), together=together)
-    assert desk.result() == ([5, 5] if child_first else [-1, 5])
+    engine = DirectEngine(*FLOWS, limited)
+    engine.start(limited())
+    engine.clock.advance(60)
+    wake = WakeWorkflow(engine.record().key)
+    engine.two(*_in_order(child_first, _ends(), wake), together=together)
+    assert engine.result() == ([5, 5] if child_first else [-1, 5])
 
 
 @BOTH
 def test_end_while_the_parent_is_parked(child_first: bool) -> None:
     """A parent that is parked when its child ends gets the result when its code is back, asked for before or after."""
-    desk = Desk(*FLOWS)
-    desk.start(asker())
+    engine = DirectEngine(*FLOWS)
+    engine.start(asker())
     if not child_first:
-        desk.do(_asks())
-    desk.restart(waiter)
-    desk.do(ResumeWorkflow(desk.record().key))
-    assert desk.status() is WorkflowStatus.PARKED
-    desk.do(_ends())
-    assert (desk.status(), desk.status(CHILD)) == (WorkflowStatus.PARKED, WorkflowStatus.SUCCEEDED)
-    desk.restart(*FLOWS)
+        engine.do(_asks())
+    engine.restart(waiter)
+    engine.do(ResumeWorkflow(engine.record().key))
+    assert engine.status() is WorkflowStatus.PARKED
+    engine.do(_ends())
+    assert (engine.status(), engine.status(CHILD)) == (WorkflowStatus.PARKED, WorkflowStatus.SUCCEEDED)
+    engine.restart(*FLOWS)
     if child_first:
-        desk.do(_asks())
-    assert desk.result() == 5
+        engine.do(_asks())
+    assert engine.result() == 5
 
 
 def test_child_that_ends_in_the_decision_that_spawns_it() -> None:
@@ -182,16 +182,16 @@ def test_child_that_ends_in_the_decision_that_spawns_it() -> None:
         handle = yield from spawn(quick(), on_parent_close=OnParentClose.CANCEL)
         return (yield from handle.result())
 
-    desk = Desk(quick, hasty)
-    desk.start(hasty())
-    assert (desk.result(), desk.result("w/0")) == (7, 7)
+    engine = DirectEngine(quick, hasty)
+    engine.start(hasty())
+    assert (engine.result(), engine.result("w/0")) == (7, 7)
 
 
 @TOGETHER
 def test_progress_against_end(together: bool) -> None:
     """The last value that a workflow published can be read after its end, in the same batch or later."""
-    desk = Desk(*FLOWS)
-    desk.start(leaver("keep"))
-    _, seen = desk.two(_asks(), ReadProgress("w"), together=together)
-    assert desk.status() is WorkflowStatus.SUCCEEDED
+    engine = DirectEngine(*FLOWS)
+    engine.start(leaver("keep"))
+    _, seen = engine.two(_asks(), ReadProgress("w"), together=together)
+    assert engine.status() is WorkflowStatus.SUCCEEDED
     assert seen.value == '"leaving soon"'

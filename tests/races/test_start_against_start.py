@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from durable import WorkflowAlreadyExists, WorkflowStatus
 from durable.engine.operations import CancelWorkflow, TerminateWorkflow
-from tests.engine.desk import Desk, call_of, event_of, refusal
+from tests.engine.direct import DirectEngine, call_of, event_of, refusal
 from tests.engine.flows import EVERY, go, parent_of_nothing, rounds, sleeper, waiter, worker
 from tests.races.kit import TOGETHER
 
@@ -12,62 +12,62 @@ from tests.races.kit import TOGETHER
 @TOGETHER
 def test_same_call_twice(together: bool) -> None:
     """The same call under the same id is one workflow, whose activity is handed out once."""
-    desk = Desk(*EVERY)
-    first, second = desk.two(call_of(worker(), "w"), call_of(worker(), "w"), together=together)
+    engine = DirectEngine(*EVERY)
+    first, second = engine.two(call_of(worker(), "w"), call_of(worker(), "w"), together=together)
     assert first.key == second.key
-    assert len(desk.activities) == 1
+    assert len(engine.activities) == 1
 
 
 @TOGETHER
 def test_other_call_with_the_same_id(together: bool) -> None:
     """Another name or other arguments under the same id are refused, and change nothing."""
-    desk = Desk(*EVERY)
+    engine = DirectEngine(*EVERY)
     for other in (worker(2), sleeper()):
-        _, reply = desk.two(call_of(worker(1), "w"), call_of(other, "w"), together=together)
-        assert refusal(reply)[:3] == (WorkflowAlreadyExists, "w", "desk.worker")
-    assert len(desk.activities) == 1
+        _, reply = engine.two(call_of(worker(1), "w"), call_of(other, "w"), together=together)
+        assert refusal(reply)[:3] == (WorkflowAlreadyExists, "w", "engine.worker")
+    assert len(engine.activities) == 1
 
 
 @TOGETHER
 def test_same_call_after_continue_as(together: bool) -> None:
     """The call that started a workflow finds it again after it has continued with other arguments."""
-    desk = Desk(*EVERY)
-    desk.start(rounds(2))
-    replies = desk.two(event_of(go, 5, to="w"), call_of(rounds(2), "w"), together=together)
-    desk.settle()
-    assert replies[1].key == desk.record().key
-    assert desk.record().round == 1
-    (reply,) = desk.batch(call_of(rounds(1, 5), "w"))
-    assert refusal(reply)[:3] == (WorkflowAlreadyExists, "w", "desk.rounds")
+    engine = DirectEngine(*EVERY)
+    engine.start(rounds(2))
+    replies = engine.two(event_of(go, 5, to="w"), call_of(rounds(2), "w"), together=together)
+    engine.settle()
+    assert replies[1].key == engine.record().key
+    assert engine.record().round == 1
+    (reply,) = engine.batch(call_of(rounds(1, 5), "w"))
+    assert refusal(reply)[:3] == (WorkflowAlreadyExists, "w", "engine.rounds")
 
 
 @TOGETHER
 def test_start_against_end(together: bool) -> None:
     """The same call after the end finds the ended workflow and does not begin it again."""
-    desk = Desk(*EVERY)
-    desk.start(worker())
-    _, started = desk.two(TerminateWorkflow("w"), call_of(worker(), "w"), together=together)
+    engine = DirectEngine(*EVERY)
+    engine.start(worker())
+    _, started = engine.two(TerminateWorkflow("w"), call_of(worker(), "w"), together=together)
     assert started.status is WorkflowStatus.CANCELLED
-    assert desk.activities == []
+    assert engine.activities == []
 
 
 @TOGETHER
 def test_start_against_cancel(together: bool) -> None:
     """A cancel right behind a start finds the workflow."""
-    desk = Desk(*EVERY)
-    replies = desk.two(call_of(waiter(), "w"), CancelWorkflow("w"), together=together)
+    engine = DirectEngine(*EVERY)
+    replies = engine.two(call_of(waiter(), "w"), CancelWorkflow("w"), together=together)
     assert replies[1] is True
-    assert desk.status() is WorkflowStatus.CANCELLED
+    assert engine.status() is WorkflowStatus.CANCELLED
 
 
 @TOGETHER
 def test_start_with_the_id_of_a_child(together: bool) -> None:
     """A call from outside finds a child by its id; a child does not take the id of another workflow."""
-    desk = Desk(*EVERY)
+    engine = DirectEngine(*EVERY)
     child, stranger = call_of(parent_of_nothing(), "w"), call_of(sleeper(), "w/0")
-    _, reply = desk.two(child, stranger, together=together)
-    assert refusal(reply)[:3] == (WorkflowAlreadyExists, "w/0", "desk.nothing")
-    desk = Desk(*EVERY)
-    desk.two(stranger, child, together=together)
-    assert isinstance(desk.error(), WorkflowAlreadyExists)
-    assert desk.status("w/0") is WorkflowStatus.SUSPENDED
+    _, reply = engine.two(child, stranger, together=together)
+    assert refusal(reply)[:3] == (WorkflowAlreadyExists, "w/0", "engine.nothing")
+    engine = DirectEngine(*EVERY)
+    engine.two(stranger, child, together=together)
+    assert isinstance(engine.error(), WorkflowAlreadyExists)
+    assert engine.status("w/0") is WorkflowStatus.SUSPENDED

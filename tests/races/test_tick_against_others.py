@@ -10,7 +10,7 @@ from durable import CatchUp, Overlap, ScheduleBusy, ScheduleNotFound
 from durable.engine import operations as ops
 from durable.engine.operations import Operation, TickSchedule
 from tests.engine.agenda import row, schedule_of, ticks
-from tests.engine.desk import Desk, event_of, refusal
+from tests.engine.direct import DirectEngine, event_of, refusal
 from tests.engine.flows import EVERY, go, nothing, waiter
 from tests.races.kit import TOGETHER
 
@@ -18,21 +18,21 @@ MINUTE = 60
 FIRST = pytest.mark.parametrize("first", [True, False], ids=["tick first", "tick second"])
 
 
-def race(desk: Desk, other: Operation[Any], *, first: bool, together: bool) -> Any:
+def race(engine: DirectEngine, other: Operation[Any], *, first: bool, together: bool) -> Any:
     """Decide the tick that is due and another operation; return the other's reply."""
-    tick = TickSchedule(row(desk.backend).key)
-    replies = desk.two(*(tick, other) if first else (other, tick), together=together)
-    desk.settle()
+    tick = TickSchedule(row(engine.backend).key)
+    replies = engine.two(*(tick, other) if first else (other, tick), together=together)
+    engine.settle()
     return replies[1 if first else 0]
 
 
-def busy_desk(overlap: Overlap, catch_up: CatchUp = CatchUp.SKIP) -> Desk:
+def busy_desk(overlap: Overlap, catch_up: CatchUp = CatchUp.SKIP) -> DirectEngine:
     """A schedule whose first run is unfinished when the second tick is due."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(waiter(), overlap=overlap, catch_up=catch_up))
-    desk.advance(MINUTE)
-    desk.clock.advance(MINUTE)
-    return desk
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(waiter(), overlap=overlap, catch_up=catch_up))
+    engine.advance(MINUTE)
+    engine.clock.advance(MINUTE)
+    return engine
 
 
 @FIRST
@@ -41,37 +41,37 @@ def busy_desk(overlap: Overlap, catch_up: CatchUp = CatchUp.SKIP) -> Desk:
 @pytest.mark.parametrize("overlap", Overlap)
 def test_tick_against_the_end_of_the_last_run(overlap: Overlap, catch_up: CatchUp, first: bool, together: bool) -> None:
     """In either order the tick starts its run, or is skipped because the last run is unfinished at that moment."""
-    desk = busy_desk(overlap, catch_up)
-    race(desk, event_of(go, 1, to="s@2031-05-17T12:01:00+00:00"), first=first, together=together)
+    engine = busy_desk(overlap, catch_up)
+    race(engine, event_of(go, 1, to="s@2031-05-17T12:01:00+00:00"), first=first, together=together)
     is_skipped = overlap is Overlap.SKIP and first
-    assert ticks(desk.backend) == (["12:01"] if is_skipped else ["12:01", "12:02"])
-    assert row(desk.backend).skipped == int(is_skipped)
-    assert row(desk.backend).queued is None
+    assert ticks(engine.backend) == (["12:01"] if is_skipped else ["12:01", "12:02"])
+    assert row(engine.backend).skipped == int(is_skipped)
+    assert row(engine.backend).queued is None
 
 
 @FIRST
 @TOGETHER
 def test_tick_against_a_pause(first: bool, together: bool) -> None:
     """A tick that is decided before the pause starts its run; the one at the pause and later ones do not."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(nothing()))
-    desk.clock.advance(MINUTE)
-    race(desk, ops.PauseSchedule("s"), first=first, together=together)
-    desk.advance(5 * MINUTE)
-    assert ticks(desk.backend) == (["12:01"] if first else [])
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(nothing()))
+    engine.clock.advance(MINUTE)
+    race(engine, ops.PauseSchedule("s"), first=first, together=together)
+    engine.advance(5 * MINUTE)
+    assert ticks(engine.backend) == (["12:01"] if first else [])
 
 
 @FIRST
 @TOGETHER
 def test_tick_against_a_deletion(first: bool, together: bool) -> None:
     """The same for a deletion; a run that has begun continues."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(nothing()))
-    desk.clock.advance(MINUTE)
-    race(desk, ops.DeleteSchedule("s"), first=first, together=together)
-    desk.advance(5 * MINUTE)
-    assert ticks(desk.backend) == (["12:01"] if first else [])
-    assert refusal(desk.batch(ops.PauseSchedule("s"))[0]) == (ScheduleNotFound, "s")
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(nothing()))
+    engine.clock.advance(MINUTE)
+    race(engine, ops.DeleteSchedule("s"), first=first, together=together)
+    engine.advance(5 * MINUTE)
+    assert ticks(engine.backend) == (["12:01"] if first else [])
+    assert refusal(engine.batch(ops.PauseSchedule("s"))[0]) == (ScheduleNotFound, "s")
 
 
 @FIRST
@@ -79,23 +79,23 @@ def test_tick_against_a_deletion(first: bool, together: bool) -> None:
 @pytest.mark.parametrize("overlap", Overlap)
 def test_tick_against_a_trigger(overlap: Overlap, first: bool, together: bool) -> None:
     """If runs must not overlap, the first of the two starts its run; the other is refused, skipped or queued."""
-    desk = Desk(*EVERY)
-    desk.do(schedule_of(waiter(), overlap=overlap))
-    desk.clock.advance(MINUTE)
-    answer = race(desk, ops.TriggerSchedule("s", "now"), first=first, together=together)
+    engine = DirectEngine(*EVERY)
+    engine.do(schedule_of(waiter(), overlap=overlap))
+    engine.clock.advance(MINUTE)
+    answer = race(engine, ops.TriggerSchedule("s", "now"), first=first, together=together)
     is_refused = first and overlap is not Overlap.ALLOW
     assert isinstance(answer, ScheduleBusy) == is_refused
     has_tick = first or overlap is Overlap.ALLOW
-    assert sorted(ticks(desk.backend)) == [""] * (not is_refused) + ["12:01"] * has_tick
-    desk.send(go, 1)
-    desk.settle()
-    assert ("12:01" in ticks(desk.backend)) == (has_tick or overlap is Overlap.QUEUE)
+    assert sorted(ticks(engine.backend)) == [""] * (not is_refused) + ["12:01"] * has_tick
+    engine.send(go, 1)
+    engine.settle()
+    assert ("12:01" in ticks(engine.backend)) == (has_tick or overlap is Overlap.QUEUE)
 
 
 @TOGETHER
 def test_created_against_created(together: bool) -> None:
     """Two services that create the same schedule at the same moment create one."""
-    desk = Desk(*EVERY)
-    desk.two(schedule_of(nothing()), schedule_of(nothing(), replace=True), together=together)
-    desk.advance(MINUTE)
-    assert ticks(desk.backend) == ["12:01"]
+    engine = DirectEngine(*EVERY)
+    engine.two(schedule_of(nothing()), schedule_of(nothing(), replace=True), together=together)
+    engine.advance(MINUTE)
+    assert ticks(engine.backend) == ["12:01"]

@@ -51,7 +51,7 @@ def perhaps(last: str | None) -> Durable[Continue[str | None] | Break[int | None
     return Continue(text) if last is None else Break(None)
 
 
-class Desk:
+class DirectEngine:
     def paying(self, orders: list[Order]) -> Durable[Continue[list[Order]] | Break[Payment]]:
         return paying(orders)
 
@@ -67,8 +67,8 @@ def results(order: Order) -> Durable[None]:
     assert_type((yield from loop(once, order)), int)
     assert_type((yield from loop(perhaps, None)), int | None)
     assert_type((yield from loop(perhaps, "")), int | None)
-    assert_type((yield from loop(Desk().paying, [order])), Payment)
-    assert_type((yield from loop(Desk().at_once, [order])), Payment)
+    assert_type((yield from loop(DirectEngine().paying, [order])), Payment)
+    assert_type((yield from loop(DirectEngine().at_once, [order])), Payment)
     assert_type((yield from loop(paying, [order]).within(5)), Payment)
     assert_type((yield from loop(paying, [order]).within(5).or_default(None)), Payment | None)
     assert_type((yield from loop(paying, [order]).undo(lambda payment: sleep(payment.amount))), Payment)

@@ -30,7 +30,7 @@ from durable.engine.remote.receiving import receive
 from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
 from tests.engine.agenda import row, schedule_of
-from tests.engine.desk import Desk, call_of, event_of
+from tests.engine.direct import DirectEngine, call_of, event_of
 from tests.engine.flows import work
 
 
@@ -76,58 +76,58 @@ START: dict[str, Any] = {"id": "w", "name": "remote.checkout", "version": 3, "in
 
 def test_a_run_is_driven_from_outside() -> None:
     """Started, repaired, answered and sent to by text alone, a run ends as it does for callers with the code."""
-    desk = Desk(*FLOWS)
-    desk.do(sent("start_workflow", **START))
-    desk.finish(desk.activities[0], 5)
-    desk.do(sent("repair_workflow", id="w", position="0", value=" 7 ", reason="wrong"))
-    desk.do(sent("resume_pause", workflow_id="w", pause_id="1", answer='{"count": 2, "sku": "y"}'))
-    desk.do(sent("send_event", name="remote.paid", payload='{"sku":"z"}', to="w"))
-    assert desk.result() == [7, "y", "z"]
+    engine = DirectEngine(*FLOWS)
+    engine.do(sent("start_workflow", **START))
+    engine.finish(engine.activities[0], 5)
+    engine.do(sent("repair_workflow", id="w", position="0", value=" 7 ", reason="wrong"))
+    engine.do(sent("resume_pause", workflow_id="w", pause_id="1", answer='{"count": 2, "sku": "y"}'))
+    engine.do(sent("send_event", name="remote.paid", payload='{"sku":"z"}', to="w"))
+    assert engine.result() == [7, "y", "z"]
 
 
 def test_a_start_from_outside_is_the_same_as_one_from_here() -> None:
     """Arguments are stored with their defaults, so the same call from both sides is one workflow."""
-    desk = Desk(*FLOWS)
-    first = desk.do(sent("start_workflow", **START))
+    engine = DirectEngine(*FLOWS)
+    first = engine.do(sent("start_workflow", **START))
     assert first.input == '{"order":{"sku":"x","count":1},"note":"none"}'
-    assert desk.do(call_of(checkout(Order("x")), "w")) == first
+    assert engine.do(call_of(checkout(Order("x")), "w")) == first
     with pytest.raises(WorkflowAlreadyExists, match="note"):
-        desk.do(sent("start_workflow", **START | {"input": '{"order": {"sku": "x"}, "note": "more"}'}))
+        engine.do(sent("start_workflow", **START | {"input": '{"order": {"sku": "x"}, "note": "more"}'}))
 
 
 def test_a_start_needs_the_code_only_once() -> None:
     """Where the code is registered, an operation that does not carry it is decided all the same."""
-    desk = Desk(*FLOWS)
+    engine = DirectEngine(*FLOWS)
     start = attrs.evolve(sent("start_workflow", **START), definition=None, arguments=None)
     assert isinstance(start, StartWorkflow)
-    assert desk.do(start).version == 3
+    assert engine.do(start).version == 3
     schedule = attrs.evolve(schedule_of(checkout(Order("x"))), definition=None)
-    assert desk.do(schedule).job.workflow == "remote.checkout"
+    assert engine.do(schedule).job.workflow == "remote.checkout"
 
 
 def test_a_schedule_from_outside_is_the_same_as_one_from_here() -> None:
     """Its arguments and its plan are brought into the form in which they are stored."""
-    desk = Desk(*FLOWS)
+    engine = DirectEngine(*FLOWS)
     form = wire.write_operation(schedule_of(checkout(Order("x")), every=60))
     form["fields"]["job"]["input"] = START["input"]
-    desk.do(receive(form, REGISTRY, Codec()))
-    stored = row(desk.backend)
-    assert desk.do(schedule_of(checkout(Order("x")), every=60)) == stored
+    engine.do(receive(form, REGISTRY, Codec()))
+    stored = row(engine.backend)
+    assert engine.do(schedule_of(checkout(Order("x")), every=60)) == stored
     assert stored.job.plan.every == 60_000_000
 
 
 def test_an_event_that_nobody_can_read_is_refused_by_the_name_of_its_type() -> None:
     """The sender learns that its type does not fit; without a type it is taken, and ends as a dead letter."""
-    desk = Desk(*FLOWS)
-    desk.start(checkout(Order("x")))
-    desk.finish(desk.activities[0], 5)
-    desk.do(sent("resume_pause", workflow_id="w", pause_id="1", answer='{"sku": "y"}'))
+    engine = DirectEngine(*FLOWS)
+    engine.start(checkout(Order("x")))
+    engine.finish(engine.activities[0], 5)
+    engine.do(sent("resume_pause", workflow_id="w", pause_id="1", answer='{"sku": "y"}'))
     form = wire.write_operation(event_of(Event[int]("remote.paid"), 5, to="w"))
     form["fields"]["payload_type"] = "shop.Price"
     with pytest.raises(EventTypeMismatch, match=r"sent as shop\.Price"):
-        desk.do(receive(form, REGISTRY, Codec()))
-    assert desk.do(sent("send_event", name="remote.paid", payload="5", to="w")) == Queued()
-    assert [letter.payload for letter in desk.letters()] == [5]
+        engine.do(receive(form, REGISTRY, Codec()))
+    assert engine.do(sent("send_event", name="remote.paid", payload="5", to="w")) == Queued()
+    assert [letter.payload for letter in engine.letters()] == [5]
 
 
 def test_an_unknown_operation_is_not_supported() -> None:
@@ -136,7 +136,7 @@ def test_an_unknown_operation_is_not_supported() -> None:
     assert (type(error), error.args) == (NotSupported, ("drop_table", __version__))
     with pytest.raises(NotSupported):
         receive({"operation": ["start_workflow"], "fields": START}, REGISTRY, Codec())
-    # What the engine asks of itself has no name.
+    # Whin a direct engine asks of itself has no name.
     assert isinstance(refused("wake_workflow", key=1), NotSupported)
 
 

@@ -1,4 +1,4 @@
-"""A `Desk`: the engine's decisions without thread, loop or real time, and the rules that must hold after every commit.
+"""`DirectEngine`: the engine's decisions without thread, loop or real time. Rules are checked after every commit.
 
 It does what the coordinator does (decide, commit, remember what leaves), one step at a time and by hand, so that a
 test can put two things into one batch, or a restart between any two commits.
@@ -88,7 +88,7 @@ def refusal(reply: object) -> tuple[object, ...]:
     return (type(reply), *reply.args)
 
 
-class Desk:
+class DirectEngine:
     """State over a store, a clock that stands still, and what has left after the commits."""
 
     def __init__(

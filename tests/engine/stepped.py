@@ -1,4 +1,4 @@
-"""An `Office`: a coordinator without its thread, over a store that notes what happens to it and may fail."""
+"""An `SteppedEngine`: a coordinator without its thread, over a store that notes what happens to it and may fail."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Noting(FaultyBackend):
 
 
 @attrs.define(eq=False)
-class Office:
+class SteppedEngine:
     """The coordinator and everything around it."""
 
     config: EngineConfig = attrs.field(factory=EngineConfig)
@@ -53,7 +53,7 @@ class Office:
             clock=self.clock,
             release=self._receive,
         )
-        self.coordinator.open("office")
+        self.coordinator.open("stepped")
 
     def settle(self) -> None:
         """Recover, and work off everything that is queued or due."""
