@@ -6,7 +6,7 @@ import pytest
 
 from durable import Delivered, Queued, WorkflowStatus
 from durable.backends.base import Letters
-from durable.engine.operations import ReplayLetter, SendEvent
+from durable.engine.operations import ReplayLetter, SendEvent, TerminateWorkflow
 from durable.engine.operations.messages import EventOffered, EventReturned, WaitRegistered, WaitWithdrawn
 from durable.errors import WorkflowNotFound
 from tests.cluster.flows import EVERY, brief, fickle, fresh, go, news, patient, sender, timid, twice, waiter
@@ -83,6 +83,19 @@ def test_offer_to_a_workflow_that_has_ended_returns() -> None:
     cluster.start(waiter(KEY), OTHER)
     cluster.settle()
     assert cluster.result(OTHER) == 5
+
+
+def test_workflow_that_is_terminated_withdraws_its_wait() -> None:
+    """The home of the event forgets the wait, and the next event stays pending there."""
+    cluster = Cluster(*EVERY)
+    cluster.start(waiter(KEY), W)
+    cluster.settle()
+    assert cluster.guests(1) == 1
+    cluster.ask(TerminateWorkflow(W))
+    assert kinds(cluster, 1) == [WaitWithdrawn]
+    cluster.settle()
+    cluster.send(go, 5, key=KEY)
+    assert (cluster.guests(1), cluster.pending()) == (0, 1)
 
 
 def test_wait_that_is_opened_again_takes_no_old_offer_twice() -> None:
