@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from tests.scenarios.kit import query
 
 HOSTILE = Path(__file__).with_name("hostile.py")
 HONEST = [[2, 3, 4], 12]
+# Lines of the log about a crash that does not count against one workflow alone.
+SHARED_BLAME = re.compile(r"the process died (?:while the body of|when \d+ workflows began)")
 
 
 def run(name: str, store: Path) -> subprocess.CompletedProcess[str]:
@@ -39,17 +42,20 @@ def test_process_survives(tmp_path: Path, name: str, end: str) -> None:
 
 
 def test_activity_that_ends_the_process_is_parked(tmp_path: Path) -> None:
-    """A crash in C code ends the process. The workflow is parked, not before the third time, and the others continue.
+    """A crash in C code ends the process; after the third one its workflow is parked and the others continue.
 
-    On a busy machine the crash may come later than 0.3 s after the activity began. Such a death is not counted.
+    A crash does not count against the attack if something else was suspected with it: the body of another workflow
+    that happened to run, or another activity that had just begun. The log of the next life reports each such crash.
     """
-    deaths = 0
-    while (ended := run("segfault", tmp_path / "store.db")).returncode == -signal.SIGSEGV:
+    deaths = shared = 0
+    ended = run("segfault", tmp_path / "store.db")
+    while ended.returncode == -signal.SIGSEGV:
         deaths += 1
-        assert deaths <= 10
+        ended = run("segfault", tmp_path / "store.db")
+        shared += len(SHARED_BLAME.findall(ended.stderr))
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout) == ["ParkReason.CRASHED", *HONEST]
-    assert deaths >= 3
+    assert deaths == 3 + shared
 
 
 def test_interrupt_on_the_loop_ends_the_process_in_order(tmp_path: Path) -> None:
