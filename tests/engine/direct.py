@@ -111,7 +111,8 @@ class DirectEngine:
 
     def _open(self, workflows: Sequence[WorkflowDef[Any, Any]]) -> None:
         self._starts += 1
-        self._number = 0
+        # How many commits this life has made.
+        self.commits = 0
         self._names: set[str] = set()
         self._follow: deque[ops.Operation[Any]] = deque()
         self._running: dict[tuple[int, int, str], ops.RunActivity] = {}
@@ -169,8 +170,8 @@ class DirectEngine:
 
     def _commit(self) -> None:
         if not self.state.batch.is_empty():
-            self.backend.commit(self.state.seal(self._number + 1))
-            self._number += 1
+            self.backend.commit(self.state.seal(self.commits + 1))
+            self.commits += 1
         self.state.next_batch()
         if self.checks:
             self.check()

@@ -84,10 +84,10 @@ def _filled(definition: Any, to: str | None = "w") -> DirectEngine:
 def test_pending_events_are_taken_over_several_batches(definition: Any, to: str | None) -> None:
     """Each commit takes a bounded number of events, and all of them in order; a limit that is over does not win."""
     engine = _filled(definition, to)
-    before = engine._number
+    before = engine.commits
     engine.advance(60)
     assert engine.result() == [*range(COUNT)]
-    assert engine._number >= before + 3
+    assert engine.commits >= before + 3
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -154,11 +154,11 @@ def test_workflow_that_ends_between_the_batches(is_ended: bool) -> None:
 def test_children_and_rounds_over_several_batches(kind: str) -> None:
     """A body that starts many children, or passes many rounds, does so over several commits."""
     engine = DirectEngine(*EVERY, config=TEN, checks=False)
-    before = engine._number
+    before = engine.commits
     engine.start(parent(kind))
     engine.settle()
     assert engine.result() == sum(range(COUNT))
-    assert engine._number >= before + 4
+    assert engine.commits >= before + 4
 
 
 @pytest.mark.parametrize("loaded", [1, 2, 100])

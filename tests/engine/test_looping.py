@@ -79,9 +79,9 @@ def test_round_ends_and_the_next_begins_in_one_commit() -> None:
     flow = looping(10)
     engine = DirectEngine(flow)
     engine.start(flow())
-    before = engine._number
+    before = engine.commits
     step(engine)
-    assert engine._number == before + 1
+    assert engine.commits == before + 1
     assert [(entry.seq, entry.position, entry.kind.value, entry.name) for entry in engine.history()] == [
         (1, "0.0.0", "activity", "engine.work"),
         (2, "0.1.0", "loop", "state"),
@@ -144,9 +144,9 @@ def test_pending_events_pass_in_one_commit() -> None:
     engine = DirectEngine(adder, checks=False, config=EngineConfig(max_steps_per_decision=10_000))
     engine.start(adder())
     engine.batch(*(ops.SendEvent(name=tick.name, payload=str(number), to="w") for number in range(count)))
-    before = engine._number
+    before = engine.commits
     engine.advance(60)
-    assert engine._number == before + 1
+    assert engine.commits == before + 1
     assert engine.result() == sum(range(count))
     # The timer, three rounds and the last one, each with its state.
     assert len(engine.history()) == 1 + 2 * 4

@@ -286,9 +286,9 @@ def test_a_parent_hears_of_a_child_that_an_answer_has_ended() -> None:
     engine = DirectEngine(parent, *FLOWS)
     engine.start(parent())
     engine.restart(parent, *FLOWS)
-    before = engine._number
+    before = engine.commits
     assert resume(engine, "0", 5, id="w/0") is None
-    assert (engine.result(), engine._number) == ([5], before + 1)
+    assert (engine.result(), engine.commits) == ([5], before + 1)
 
 
 def test_a_damaged_entry_is_told_to_who_asks() -> None:

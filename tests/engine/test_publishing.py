@@ -76,12 +76,12 @@ def test_no_commit_and_no_entry_of_its_own() -> None:
     """Publishing writes with the commit of its step and leaves no entry; a workflow that is rebuilt writes nothing."""
     engine = DirectEngine(*FLOWS)
     engine.start(steps())
-    assert (engine._number, engine.history()) == (1, [])
+    assert (engine.commits, engine.history()) == (1, [])
     engine.send(go, 1, to="w")
-    assert (engine._number, len(engine.history())) == (2, 1)
+    assert (engine.commits, len(engine.history())) == (2, 1)
     engine.restart(*FLOWS)
     engine.do(DescribeWorkflow("w"))
-    assert engine._number == 0, "looking at it has committed something"
+    assert engine.commits == 0, "looking at it has committed something"
 
 
 def test_nothing_published() -> None:
