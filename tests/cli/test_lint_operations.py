@@ -56,6 +56,8 @@ KEPT = (
     "op = charge(order)\nif region:\n    op = sleep(1)\nyield from op",
     "try:\n    ops = [charge(order), sleep(1)]\nexcept ValueError:\n    ops = []\nyield from sleep(len(ops))",
     "first, second = [charge(order)], [sleep(1)]\nyield from gather(*first, *second)",
+    "if (op := charge(order)) is not None:\n    yield from op",
+    "def branches():\n    for item in order:\n        yield charge(item)\nyield from gather(*branches())",
 )
 
 
@@ -125,6 +127,9 @@ def test_yield_that_is_never_reached_is_no_bare_yield(end: str) -> None:
         "x = [one for one in order if helper(one)]",
         "x = list(filter(helper, order))",
         "x = str(helper(order))",
+        "if x := charge(order):\n    return",
+        "x = 5 in [charge(order)]",
+        "x = [charge(order)] == [5]",
     ],
 )
 def test_operation_taken_for_a_result_is_found(body: str) -> None:

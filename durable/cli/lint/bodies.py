@@ -109,7 +109,10 @@ class Bodies:
         parent = scope.parents[call]
         if isinstance(parent, ast.YieldFrom | ast.Await):
             return True
-        # Passed to a combinator, directly, in a list or with a star.
+        if isinstance(parent, ast.Starred):
+            # `gather(*branches())` iterates over the helper: what it yields are the branches.
+            return False
+        # Passed to a combinator, directly or in a list.
         while isinstance(parent, ast.keyword | ast.Starred | ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp):
             parent = scope.parents[parent]
         return self._project.is_op(parent, scope)

@@ -178,9 +178,20 @@ def _is_overwritten(parents: dict[ast.AST, ast.AST], statement: ast.AST, name: s
 
 def _is_taken_for_a_result(project: Project, body: Body, node: ast.Call, *, is_op: bool) -> bool:
     """Whether only a result makes sense here. A helper is a generator, so iterating over it is allowed."""
-    parent = body.scope.parents[node]
-    if _is_in_value_field(parent, node):
-        return is_op or not (isinstance(parent, ast.For | ast.comprehension) and parent.iter is node)
+    value: ast.AST = node
+    while isinstance(body.scope.parents[value], ast.NamedExpr):
+        # In `if (paid := is_paid(order))` the `if` tests what the call returned.
+        value = body.scope.parents[value]
+    parent = body.scope.parents[value]
+    if (
+        value is not node
+        and isinstance(parent, ast.Compare)
+        and all(isinstance(op, ast.Is | ast.IsNot) for op in parent.ops)
+    ):
+        # `if (op := refund(order)) is not None` looks at the operation itself, and may yield it afterwards.
+        return False
+    if _is_in_value_field(parent, value):
+        return is_op or not (isinstance(parent, ast.For | ast.comprehension) and parent.iter is value)
     if isinstance(parent, ast.Assign):
         return is_op and isinstance(parent.targets[0], ast.Tuple | ast.List)
     if isinstance(parent, ast.Starred):
@@ -193,7 +204,8 @@ def _is_taken_for_a_result(project: Project, body: Body, node: ast.Call, *, is_o
         if isinstance(parent, ast.Lambda):
             return called == "builtins.filter"
         return isinstance(parent, _COLLECTING) and called in _AGGREGATING
-    return False
+    # For example, `order in [load(id)]`.
+    return isinstance(parent, _COLLECTING) and isinstance(around, ast.Compare)
 
 
 def _is_in_value_field(parent: ast.AST, node: ast.AST) -> bool:
