@@ -28,7 +28,7 @@ demo: $(STAMP) ## watch a workflow survive the death of its process
 
 test: check ## check, then every test on asyncio and trio, the coverage that is required, and one other Python
 	@echo "pytest"
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal --cov --cov-report=json:.coverage.json
+	@$(BIN)/python -m pytest -q -n 3 --dist worksteal --cov --cov-report=json:.coverage.json
 	@$(BIN)/python tests/coverage_gate.py .coverage.json
 	@$(BIN)/python -m tests.pythons --newest
 	@echo "passed: ruff, mypy, basedpyright, pytest on asyncio and trio, coverage"

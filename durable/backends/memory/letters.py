@@ -5,6 +5,7 @@ All shards of one store share one `Letterbox`. It knows nothing about what the l
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from itertools import islice
 
@@ -28,7 +29,7 @@ class Letterbox:
     mark: int = 0
     # How many letters were ever written; the simulation reports it.
     count: int = 0
-    _inboxes: dict[int, SortedDict[LetterId, StoredLetter]] = attrs.field(factory=dict)
+    _inboxes: defaultdict[int, SortedDict[LetterId, StoredLetter]] = attrs.field(factory=lambda: defaultdict(_letters))
     _aside: dict[int, SortedDict[LetterId, StoredLetter]] = attrs.field(factory=dict)
 
     def draw(self) -> int:
@@ -63,7 +64,7 @@ class Letterbox:
 
     def inbox(self, shard: int) -> SortedDict[LetterId, StoredLetter]:
         """The letters to a shard that are not handled yet, in the order in which they were written."""
-        return self._inboxes.setdefault(shard, _letters())
+        return self._inboxes[shard]
 
     def missing(self, shard: int, ids: Iterable[LetterId]) -> set[LetterId]:
         """Which of these letters are not in the inbox of a shard."""

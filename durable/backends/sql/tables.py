@@ -6,7 +6,7 @@ page can hold anything, and one instant outside the calendar must not stop the w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -19,6 +19,8 @@ Row = tuple[Any, ...]
 
 # The ranges of the kinds of columns. A count must have room to grow: adding one must not overflow.
 _COUNT_MAX = 1 << 62
+# So many rows are checked together, column by column.
+_MANY = 16
 _RANGES = {"count": (0, _COUNT_MAX), "instant": (EARLIEST, LATEST)}
 
 
@@ -39,10 +41,15 @@ class Column:
         name, _, kind = text.partition(":")
         return cls(name, kind.removesuffix("?"), kind.endswith("?"))
 
+    @property
+    def types(self) -> frozenset[type]:
+        """The types that a value may have."""
+        expected = str if self.kind == "text" else int
+        return frozenset({expected, type(None)} if self.is_optional else {expected})
+
     def check_type(self, value: object) -> None:
         """Check the type of a value. Raises `TypeError`."""
-        expected = str if self.kind == "text" else int
-        if type(value) is not expected and not (value is None and self.is_optional):
+        if type(value) not in self.types:
             # The connection also returns bytes for text that is not UTF-8.
             actual = "text that is not UTF-8 or a BLOB" if isinstance(value, bytes) else type(value).__name__
             raise TypeError(f"{self.name} is {actual}")
@@ -64,6 +71,7 @@ class Table(Generic[T]):
         self._select = ", ".join(self.columns)
         ranged = [(place, column) for place, column in enumerate(self._layout) if column.kind in _RANGES]
         self._ranges = [(place, column.name, *_RANGES[column.kind]) for place, column in ranged]
+        self._types = [column.types for column in self._layout]
         # The combinations of types that were checked and accepted. They are few, and one lookup is cheaper than
         # checking every column.
         self._sound: set[tuple[type, ...]] = set()
@@ -77,6 +85,28 @@ class Table(Generic[T]):
             raise CodecError(self.label(row), f"the value {error} is unknown to this version") from error
         except (ValueError, TypeError, RecursionError) as error:
             raise CodecError(self.label(row), str(error)) from error
+
+    def records(self, fetched: Sequence[Row]) -> list[T]:
+        """The records of many rows. Raises `CodecError` for the first damaged one."""
+        # If there are many values, checking a whole column takes a fifth of the time of checking them one by one.
+        if len(fetched) >= _MANY and self._are_sound(fetched):
+            try:
+                return list(map(self._build, fetched))
+            except (KeyError, ValueError, TypeError, RecursionError):
+                pass
+        # Row by row, which says what is wrong and in which row.
+        return list(map(self.record, fetched))
+
+    def _are_sound(self, fetched: Sequence[Row]) -> bool:
+        """Whether all rows have the right types, and all their values are in range."""
+        columns = list(zip(*fetched, strict=True))
+        if not all(set(map(type, values)) <= types for values, types in zip(columns, self._types, strict=True)):
+            return False
+        for place, _, lowest, highest in self._ranges:
+            values = [value for value in columns[place] if value is not None]
+            if values and not lowest <= min(values) <= max(values) <= highest:
+                return False
+        return True
 
     def _check(self, row: Row) -> None:
         """Check types, then ranges. Raises `TypeError` or `ValueError`."""

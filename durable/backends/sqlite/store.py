@@ -61,6 +61,8 @@ _BUGS = (
 )
 
 _WORKFLOW_BY = {column: f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE {column} = ?" for column in ("id", "key")}
+# So many rows of a history are read at once.
+_PAGE = 500
 _HISTORY = f"SELECT {rows.HISTORY.select()} FROM history WHERE workflow = ? ORDER BY seq"
 # The batch number must follow the last one of this incarnation. The serial never goes back: a key that is used twice
 # would mix up two workflows.
@@ -95,8 +97,7 @@ class SqliteBackend:
     ) -> None:
         _check_options(path, synchronous, busy_timeout)
         self._path = os.fsdecode(path)
-        self._synchronous, self._busy_timeout = synchronous, busy_timeout
-        self._must_vacuum = vacuum
+        self._synchronous, self._busy_timeout, self._must_vacuum = synchronous, busy_timeout, vacuum
         self._incarnation = ""
         self._connection: sqlite3.Connection | None = None
         self._owner: owner.Owner | None = None
@@ -237,7 +238,11 @@ class SqliteBackend:
         return self._workflow("key", key)
 
     def history(self, key: int) -> list[HistoryEntry]:
-        return [rows.HISTORY.record(row) for row in self._rows(_HISTORY, (key,))]
+        # An error is translated when the statement runs again.
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                return _history(self._connection, key)
+        return rows.HISTORY.records(self._rows(_HISTORY, (key,)))
 
     def find(self, query: Query[R]) -> Sequence[R]:
         """The rows that answer a question, without damaged ones. A page is full unless it is the last."""
@@ -276,11 +281,7 @@ class SqliteBackend:
                 if "decode to UTF-8" not in str(error):
                     raise
             # Damaged text in one row must not hide the other rows, or look like a store that is unavailable for now.
-            connection.text_factory = _text_or_bytes
-            try:
-                return connection.execute(sql, params).fetchall()
-            finally:
-                connection.text_factory = str
+            return _with_damaged_text(connection, sql, params)
 
     def _readable(self, table: Table[T], fetched: Iterable[Row]) -> list[T]:
         """The records of the sound rows. Damaged rows stay in the store; each is logged once."""
@@ -327,6 +328,27 @@ class SqliteBackend:
         except BaseException:
             opening.roll_back(connection)
             raise
+
+
+def _history(connection: sqlite3.Connection, key: int) -> list[HistoryEntry]:
+    """The history of a workflow, read in pages: rows and entries in memory side by side would double the work of the
+    garbage collector."""
+    with contextlib.closing(connection.execute(_HISTORY, (key,))) as cursor:
+        page = cursor.fetchmany(_PAGE)
+        entries = rows.HISTORY.records(page)
+        while len(page) == _PAGE:
+            page = cursor.fetchmany(_PAGE)
+            entries += rows.HISTORY.records(page)
+    return entries
+
+
+def _with_damaged_text(connection: sqlite3.Connection, sql: str, params: queries.Params | Row) -> list[Row]:
+    """All rows of a statement, with text that is not UTF-8 as bytes."""
+    connection.text_factory = _text_or_bytes
+    try:
+        return connection.execute(sql, params).fetchall()
+    finally:
+        connection.text_factory = str
 
 
 def _text_or_bytes(raw: bytes) -> str | bytes:

@@ -10,7 +10,8 @@ import difflib
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import lru_cache
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -64,11 +65,15 @@ def _waited(workflows: Iterable[WorkflowDef[Any, Any]], awaited: Iterable[str]) 
     for space in list(spaces.values()):
         spaces.update((id(inner), inner) for value in list(space.values()) if (inner := _space_of(value)) is not None)
     names: set[str] = set()
-    texts: set[object] = set()
+    texts: set[str] = set()
     for space in spaces.values():
-        waiting = [code for code in _codes(space.values()) if "wait" in code.co_names]
-        used = {name for code in waiting for name in code.co_names}
-        texts.update(const for code in waiting for const in code.co_consts if isinstance(const, str))
+        used: set[str] = set()
+        for value in list(space.values()):
+            code = getattr(value.fn if isinstance(value, Definition) else value, "__code__", None)
+            if isinstance(code, CodeType):
+                words, constants = _words(code)
+                used |= words
+                texts |= constants
         holders = [space, *(vars(value) for key, value in space.items() if key in used and _is_holder(value))]
         held = [(key, value) for holder in holders for key, value in list(holder.items()) if isinstance(value, Event)]
         names.update(value.name for key, value in held if key in used)
@@ -89,11 +94,19 @@ def _is_holder(value: object) -> bool:
     return isinstance(value, (type, ModuleType))
 
 
-def _codes(values: Iterable[object]) -> Iterator[CodeType]:
-    """The code of functions, and of the functions inside them."""
-    for value in list(values):
-        code = getattr(value.fn if isinstance(value, Definition) else value, "__code__", None)
-        todo = [code] if isinstance(code, CodeType) else []
-        while todo:
-            yield (next_code := todo.pop())
-            todo += [const for const in next_code.co_consts if isinstance(const, CodeType)]
+@lru_cache(maxsize=1024)
+def _words(code: CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """The names and the text constants in those parts of a function that wait for something.
+
+    The parts are the function itself and the functions inside it.
+    """
+    names: set[str] = set()
+    texts: set[str] = set()
+    todo = [code]
+    while todo:
+        part = todo.pop()
+        todo += [const for const in part.co_consts if isinstance(const, CodeType)]
+        if "wait" in part.co_names:
+            names.update(part.co_names)
+            texts.update(const for const in part.co_consts if isinstance(const, str))
+    return frozenset(names), frozenset(texts)
