@@ -180,7 +180,8 @@ class Interpreter:
                     fiber.started = True
                     op = fiber.body.send(None)
             except StopIteration as stop:
-                self._finish(fiber, self.misuse() or returned(self.session.who.name, fiber, stop.value))
+                mistake = self.misuse() if self.dropped else None
+                self._finish(fiber, mistake or returned(self.session.who.name, fiber, stop.value))
                 return
             except ContinueRequested as request:
                 self._finish(fiber, self.misuse() or request)
@@ -201,8 +202,10 @@ class Interpreter:
         position = f"{fiber.prefix}{fiber.count}"
         fiber.count += 1
         try:
-            # The common case, checked without a call: a plain generator that waits directly in an operation.
-            is_flat = fiber.body.gi_yieldfrom.gi_yieldfrom is None
+            # The common case, checked without a call: a plain generator that waits directly in an operation, or an
+            # operation that is a branch by itself.
+            inner = fiber.body.gi_yieldfrom
+            is_flat = inner is None or inner.gi_yieldfrom is None
         except AttributeError:
             is_flat = False
         count = len(session.waits)
@@ -240,8 +243,10 @@ class Interpreter:
         """Start up to `limit` more branches. Making one may run code of the body, which may misuse an operation."""
         session = self.session
         for fiber in group.open(limit):
-            self.resume(fiber, self.misuse() or Returned(None))
-            if is_beyond(session, len(session.waits) + len(self.ready or ()), group.depth):
+            self.resume(fiber, (self.misuse() if self.dropped else None) or Returned(None))
+            # The depth was checked before the first of them.
+            count = len(session.waits) + len(self.ready or ())
+            if count > session.max_waits and is_beyond(session, count, group.depth):
                 break
 
     # --- endings --------------------------------------------------------------------------------------------------

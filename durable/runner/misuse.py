@@ -24,8 +24,8 @@ _NO_LOOP = {
     "NoEventLoopError",
     "AsyncLibraryNotFoundError",
 }
-# The types that a call of a helper creates.
-_HELPERS = (GeneratorType, CoroutineType)
+# What a body may create and must not return: it has not run. The last two are what a call of a helper creates.
+_UNRUN = (Op, ContinueRequested, GeneratorType, CoroutineType)
 
 
 class Mistake(BaseException):
@@ -80,24 +80,20 @@ def foreign(workflow: str, error: BaseException) -> OperationMisused | None:
 
 def returned(workflow: str, fiber: Fiber, value: object) -> Outcome:
     """The outcome of a fiber that returned `value`. Returning an operation or helper that has not run is a mistake."""
-    if isinstance(value, Break):
-        return _checked(workflow, fiber, value, value.value)
-    return _checked(workflow, fiber, value, value)
-
-
-def _checked(workflow: str, fiber: Fiber, result: object, value: object) -> Outcome:
-    if isinstance(value, Op):
-        value._used = True
-        text, fix = str(value), "write 'return (yield from ...)' or 'return await ...' to return its result"
-    elif isinstance(value, ContinueRequested):
-        value.is_used = True
-        text, fix = str(value), "write 'raise' instead of 'return' to continue"
-    elif isinstance(value, _HELPERS):
-        text = f"{getattr(value, '__name__', type(value).__name__)}(...)"
-        fix = "write 'return (yield from ...)' or 'return await ...' to run it and return its result"
-        value.close()
+    result = value.value if isinstance(value, Break) else value
+    if not isinstance(result, _UNRUN):
+        return Returned(value)
+    if isinstance(result, ContinueRequested):
+        result.is_used = True
+        text, fix = str(result), "write 'raise' instead of 'return' to continue"
     else:
-        return Returned(result)
+        fix = "write 'return (yield from ...)' or 'return await ...' to run it and return its result"
+        if isinstance(result, Op):
+            result._used = True
+            text = str(result)
+        else:
+            text = f"{result.__name__}(...)"
+            result.close()
     where = likely_place(getattr(fiber.body, "gi_code", None) or fiber.body.cr_code, text, returned=True)
     subject = f"workflow {workflow}" if fiber.owner is None else f"a branch of workflow {workflow}"
     return Mistaken(OperationMisused(f"{subject} returned {text}, which has not run: {fix} ({where})"))
