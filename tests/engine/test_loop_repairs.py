@@ -132,17 +132,17 @@ def test_result_in_a_round_is_repaired() -> None:
         return Continue(got + 1)
 
     @workflow(name="loop-repairs.two")
-    def two() -> Durable[None]:
+    def looping() -> Durable[None]:
         yield from loop(two_steps, 0)
 
-    engine = DirectEngine(two)
-    engine.start(two())
+    engine = DirectEngine(looping)
+    engine.start(looping())
     for value in (0, None, 1):
         engine.finish(engine.activities[0], value)
     assert engine.do(RepairWorkflow("w", "0.1.1", "50", "wrong")) is None
     assert "its round is over" in refused(engine, RepairWorkflow("w", "0.0.0", "1", "wrong"))
     assert "no result that could be replaced" in refused(engine, RepairWorkflow("w", "0.1.0", "1", "wrong"))
     assert "nothing is recorded there" in refused(engine, RepairWorkflow("w", "0.1.2", "1", "wrong"))
-    engine.restart(two)
+    engine.restart(looping)
     engine.finish(engine.activities[0], None)
     assert [effect.args for effect in engine.activities] == [(51,)]

@@ -171,10 +171,10 @@ def test_code_that_is_gone_or_another() -> None:
     assert "retry.numbers" in str(refused(engine, lambda: retry(engine)))
 
     @workflow(name="retry.numbers")
-    def other() -> Durable[None]:
+    def diverging() -> Durable[None]:
         yield from sleep(5)
 
-    engine.restart(other, *FLOWS)
+    engine.restart(diverging, *FLOWS)
     assert "recorded: activity engine.work" in str(refused(engine, lambda: retry(engine)))
 
 

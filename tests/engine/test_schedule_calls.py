@@ -38,8 +38,8 @@ def test_created_twice(together: bool) -> None:
     first, again = engine.two(schedule_of(nothing()), schedule_of(nothing()), together=together)
     assert first == again
     engine.advance(30)
-    other = schedule_of(nothing(), cron="* * * * *", overlap=Overlap.ALLOW)
-    _, refused = engine.two(schedule_of(nothing(), "t"), other, together=together)
+    different = schedule_of(nothing(), cron="* * * * *", overlap=Overlap.ALLOW)
+    _, refused = engine.two(schedule_of(nothing(), "t"), different, together=together)
     assert refusal(refused) == (ScheduleAlreadyExists, "s")
     assert row(engine.backend) == first
 

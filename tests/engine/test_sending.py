@@ -54,13 +54,13 @@ def taker(count: int, key: str | None = None) -> Durable[list[int]]:
 
 
 @workflow(name="sending.player")
-def player(rounds: int, other: str) -> Durable[int]:
+def player(rounds: int, partner: str) -> Durable[int]:
     """One of two players: each sends back what it got, plus one."""
     ball = 0
     while ball < rounds:
         ball = yield from ping.wait()
         try:
-            yield from ping.send(ball + 1, to=other)
+            yield from ping.send(ball + 1, to=partner)
         except (WorkflowNotFound, WorkflowTerminated):
             break
     return ball

@@ -26,7 +26,7 @@ MOMENT = WINDOW / 1_000_000
 
 
 @workflow(name="trials.two")
-def two() -> Durable[list[int]]:
+def two_activities() -> Durable[list[int]]:
     """Does two activities, the second a while after the first."""
     return [*(yield from gather(work(1), _later()))]
 
@@ -36,7 +36,7 @@ def _later() -> Durable[int]:
     return (yield from work(2))
 
 
-FLOWS: tuple[WorkflowDef[Any, Any], ...] = (two, *EVERY)
+FLOWS: tuple[WorkflowDef[Any, Any], ...] = (two_activities, *EVERY)
 
 
 def _parked(engine: DirectEngine) -> list[str]:
@@ -183,7 +183,7 @@ def test_activity_that_has_not_begun_stays_on_trial() -> None:
 def test_second_activity_extends_the_trial() -> None:
     """A workflow is acquitted when the window of its last activity is over."""
     engine = DirectEngine(*FLOWS)
-    engine.start(two())
+    engine.start(two_activities())
     engine.restart(*FLOWS, clean=False)
     engine.advance(0.2)
     assert len(engine.activities) == 2
@@ -215,7 +215,7 @@ def test_activity_that_ends_acquits() -> None:
 def test_workflow_is_on_trial_until_its_last_activity_has_ended() -> None:
     """If two activities run at once, the end of the first does not acquit their workflow."""
     engine = DirectEngine(*FLOWS)
-    engine.start(two())
+    engine.start(two_activities())
     engine.advance(0.2)
     engine.restart(*FLOWS, clean=False)
     first, second = engine.activities

@@ -1,5 +1,7 @@
-"""An audit hook that records what reading stored bytes must never do. It cannot be removed, so it needs its own
-process."""
+"""An audit hook that records what reading stored bytes must never do.
+
+It cannot be removed, so it needs its own process.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ RETRY = RetryWorkflow("w")
 
 
 @workflow(name="races.two")
-def two() -> Durable[list[int]]:
+def two_steps() -> Durable[list[int]]:
     """A step and one with its result."""
     first = yield from work(1)
     return [first, (yield from work(first))]
@@ -46,7 +46,7 @@ def parent() -> Durable[list[int]]:
     return list((yield from gather(waiter(), once(1))))
 
 
-FLOWS = (*EVERY, two, both, parent)
+FLOWS = (*EVERY, two_steps, both, parent)
 
 
 def failed() -> DirectEngine:
@@ -149,7 +149,7 @@ REPAIR = RepairWorkflow("w", "0", "10", "why")
 def begun() -> tuple[DirectEngine, RunActivity]:
     """The second step runs with the first result."""
     engine = DirectEngine(*FLOWS)
-    engine.start(two())
+    engine.start(two_steps())
     engine.finish(engine.activities[0], 1)
     (effect,) = engine.activities
     return engine, effect
@@ -269,7 +269,7 @@ def test_fork_against_repair_and_cancel(fork_first: bool, together: bool) -> Non
     """A fork has the results recorded when it was made, and continues when its source is cancelled."""
     engine, _ = begun()
     engine.finish(engine.activities[0], 2)
-    engine.start(two(), "v")
+    engine.start(two_steps(), "v")
     engine.finish(engine.activities[0], 1)
     fork, fix = ForkWorkflow("v", "0", "f"), RepairWorkflow("v", "0", "10", "why")
     engine.two(*((fork, fix) if fork_first else (fix, fork)), together=together)

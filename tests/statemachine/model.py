@@ -112,11 +112,7 @@ class Model:
     def _keep(self, box: list[Sent], event: Sent) -> None:
         counted = box
         if box is self.queue:
-            counted = [
-                counted_event
-                for counted_event in box
-                if counted_event.name == event.name and counted_event.serial not in self.taken
-            ]
+            counted = [sent for sent in box if sent.name == event.name and sent.serial not in self.taken]
         if len(counted) >= self.limit:
             raise Refused("PendingEventsFull")
         box.append(event)
@@ -161,7 +157,7 @@ class Model:
         return True
 
     def _cancel(self, flow: Flow) -> None:
-        """Raise `Cancelled` at the wait. The first time a body may clean up; the second time that is cancelled too."""
+        """Raise `Cancelled` at the wait. A body may clean up once; a second cancel ends the cleanup."""
         is_first, flow.is_cancelled = not flow.is_cancelled, True
         if is_first and flow.state == "waiting" and flow.steps[flow.at] == "tidy":
             flow.state, flow.wait, flow.attempt = "cleaning", None, 1
