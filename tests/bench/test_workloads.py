@@ -61,7 +61,7 @@ def check(planned: Planned, figures: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("planned", CASES, ids=lambda run: run.label)
 def test_workload_comes_to_figures(planned: Planned, tmp_path: Path) -> None:
-    """A case measures what its table shows, on a store of its own if it needs one."""
+    """A case measures what its table shows, on its own store if it needs one."""
     if planned.store is not None:
         call(planned, planned.store.entry, tmp_path)
     outcome = call(planned, planned.entry, tmp_path)

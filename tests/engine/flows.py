@@ -204,7 +204,7 @@ def both() -> Durable[tuple[int, int]]:
 
 @workflow(name="engine.deep")
 def deep(levels: int) -> Durable[int]:
-    """Nests children as deep as it is told."""
+    """Nests this many levels of children."""
     return 0 if levels == 0 else 1 + (yield from deep(levels - 1))
 
 

@@ -25,7 +25,7 @@ async def number(value: int) -> int:
 
 
 def run(value: int) -> RunActivity:
-    """An activity of its own workflow."""
+    """An activity of a separate workflow."""
     return RunActivity(value, f"w{value}", 0, "0", 1, number, (value,), {})
 
 

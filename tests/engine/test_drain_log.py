@@ -27,7 +27,7 @@ async def endless() -> None:
 
 
 def run(number: int) -> RunActivity:
-    """An activity of its own workflow."""
+    """An activity of a separate workflow."""
     return RunActivity(number, f"order-{number}", 0, "0", 1, endless, (), {})
 
 

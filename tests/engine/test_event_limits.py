@@ -115,7 +115,7 @@ def test_retention_of_event_ids() -> None:
 
 
 def test_room_per_name() -> None:
-    """An event over the limit is refused, and none is dropped. Other names and a freed place have room."""
+    """An event over the limit is refused. Other names still have room, and taking an event makes room again."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_pending_events=2))
     engine.send(go, 1)
     engine.send(go, 2, key="k")

@@ -36,7 +36,7 @@ FLOWS = (*EVERY, spawning, stopping)
 
 @pytest.mark.parametrize("child_first", [True, False])
 def test_result_of_a_child_that_was_spawned_before(child_first: bool) -> None:
-    """A fork is told of the end of a child spawned in the copied part, like its source, across restarts."""
+    """A fork gets the result of a child spawned in the copied part, like its source, across restarts."""
     engine = DirectEngine(*FLOWS)
     engine.start(spawning())
     engine.finish(engine.activities[0], 1)

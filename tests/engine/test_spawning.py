@@ -1,4 +1,4 @@
-"""Spawned children: how they start, how their end is told, and what happens to them when their parent ends."""
+"""Spawned children: how they start, how the parent gets their result, and what happens when it ends."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_kill_long_after_the_beginning_blames_nobody() -> None:
 
 
 def test_suspects_wait_for_two_windows_at_most() -> None:
-    """After a crash during trials, half of the suspects run at once, the others and the rest one window later each."""
+    """Suspects run in three groups, a window apart: half of those on trial, the other half, then the rest."""
     engine = DirectEngine(*FLOWS)
     for id in "abcd":
         engine.start(worker(), id)

@@ -228,7 +228,7 @@ def test_progress_of_a_run_without_a_fault() -> None:
 
 
 def test_clients_are_told_who_got_what() -> None:
-    """Clients are told the right replies: delivered, queued or refused."""
+    """Clients get the right replies: delivered, queued or refused."""
     replies = {script.name: Run(script).replies for script in SCRIPTS}
     assert replies["targeted event after the wait"][1:] == [Delivered(("w",))] * 3
     assert replies["untargeted event"][3:] == [Delivered(("a",)), Delivered(("b",)), Queued()]

@@ -27,7 +27,7 @@ def settle_ends_with_a_failure(planter: Planter) -> None:
 
 @bug("I5", "I25", "engine")
 def results_in_the_order_of_their_ends(planter: Planter) -> None:
-    """Results stand in the order of the branches, not in the order in which they arrived."""
+    """Results are in the order of the branches, not in the order in which they arrived."""
     finish = _All.finished
 
     def finished(self: Any, index: int, outcome: Outcome) -> Outcome | None:

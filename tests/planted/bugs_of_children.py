@@ -157,7 +157,7 @@ def kept_child_cancelled(planter: Planter) -> None:
 
 @bug("I21", seed=1)
 def cancel_of_a_child_answered_and_not_done(planter: Planter) -> None:
-    """If a parent is told that its child is being cancelled, the child is being cancelled."""
+    """If `child.cancel()` returns True, the child is being cancelled."""
 
     def check_cancel_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         body.feed(turn, loaded, wait, EntryStatus.OK, "true")

@@ -134,7 +134,7 @@ def deadline_from_the_beginning_of_the_loop(planter: Planter) -> None:
 
 @bug("I33")
 def one_round_too_many_trimmed(planter: Planter) -> None:
-    """The loop keeps as many finished rounds as it was told to keep."""
+    """The loop keeps exactly as many finished rounds as `keep` says."""
     start = Course.begin
 
     def begin(self: Course, entry: int) -> set[int]:

@@ -156,7 +156,7 @@ def pause_expires_early(planter: Planter) -> None:
 
 @bug("I19", "I5")
 def cancelled_pause_has_expired(planter: Planter) -> None:
-    """A pause that was cancelled has not expired: the body is told which."""
+    """A cancelled pause raises `PauseCancelled` in the body, not `PauseExpired`."""
 
     def decide_cancel_pause(turn: Turn, op: CancelPause) -> DurableError | None:
         open_pause = pauses._find(turn, op.workflow_id, op.pause_id)

@@ -171,7 +171,7 @@ def test_repair_then_late_answer(error: Exception | None, together: bool) -> Non
 
 @TOGETHER
 def test_answer_then_repair(together: bool) -> None:
-    """A result that arrived first is recorded; if it ended the workflow, nothing can be repaired any more."""
+    """A result that arrived first is recorded; if it ended the workflow, nothing can be repaired."""
     engine, old = begun()
     answered, refused = engine.two(engine.answer(old, 111), REPAIR, together=together)
     assert (answered, refusal(refused)) == (None, (WorkflowTerminated, "w", "succeeded"))
