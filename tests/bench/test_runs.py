@@ -60,8 +60,8 @@ def test_store_is_made_once_and_copied_for_each_run(tmp_path: Path) -> None:
     first, second = runner.run(planned).figures, runner.run(planned).figures
     assert first["which"] == second["which"]
     assert first["pid"] != second["pid"]
-    second = runner.run(attrs.evolve(planned, sizes={"count": 4})).figures
-    assert second["which"] > first["which"]
+    larger = runner.run(attrs.evolve(planned, sizes={"count": 4})).figures
+    assert larger["which"] > first["which"]
     assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1
 
 

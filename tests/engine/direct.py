@@ -346,7 +346,7 @@ class DirectEngine:
                 assert not tied, "an ended workflow leaves children that end with it"
                 waiting = self.backend.find(WaitsFor(name="", event_key=str(record.key), limit=ALL))
                 parked = {self.backend.workflow_by_key(wait.workflow_key) for wait in waiting}
-                assert all(record and record.status is WorkflowStatus.PARKED for record in parked), (
+                assert all(parent and parent.status is WorkflowStatus.PARKED for parent in parked), (
                     "a parent was not told"
                 )
                 assert not waits, "an ended workflow waits"

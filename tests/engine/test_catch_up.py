@@ -145,7 +145,7 @@ def test_years_of_missed_minutes_are_decided_in_bounded_batches() -> None:
 
 @pytest.mark.parametrize("catch_up", [CatchUp.SKIP, CatchUp.LAST])
 def test_years_of_missed_minutes_are_skipped_without_visiting_each(catch_up: CatchUp) -> None:
-    """Minutes that are not caught up are not visited: skipping ten years takes one decision."""
+    """Years of minutes that are not caught up are skipped without visiting each one."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing(), catch_up=catch_up))
     engine.advance(timedelta(days=10 * 365).total_seconds())

@@ -96,7 +96,7 @@ def test_kept_cancel_is_progress() -> None:
 
 @pytest.mark.parametrize("how", ["in one batch", "afterwards"])
 def test_description_names_a_hundred_children(how: str) -> None:
-    """A description names the first hundred children, even if they start in the same batch."""
+    """A description names the newest hundred children, even if they start in the same batch."""
     engine = DirectEngine(large, *EVERY)
     operations = [call_of(large(), "w"), DescribeWorkflow("w")]
     replies = engine.two(operations[0], operations[1], together=how == "in one batch")
