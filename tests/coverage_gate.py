@@ -60,7 +60,7 @@ def holes(path: str, report: dict[str, Any]) -> list[str]:
 def percent(reports: list[dict[str, Any]]) -> float:
     """The share of covered lines and branches of several files together."""
     summaries = [report["summary"] for report in reports]
-    total = sum(one["num_statements"] + one["num_branches"] for one in summaries)
+    total = sum(summary["num_statements"] + summary["num_branches"] for summary in summaries)
     covered = sum(summary["covered_lines"] + summary["covered_branches"] for summary in summaries)
     return 100.0 * covered / total if total else 100.0
 
