@@ -1,7 +1,7 @@
-# Everything a developer runs. The first target needs network once, to fill .venv; after that it is quick.
+# Everything a developer runs. The first target needs the network once, to fill .venv; later ones are quick.
 
 PYTHON ?= python3
-# A Python that is named on the command line gets an environment of its own: make test PYTHON=python3.13
+# A Python named on the command line gets its own environment: make test PYTHON=python3.13
 ifeq ($(origin PYTHON),command line)
 VENV   := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || echo unknown)
 else
@@ -26,7 +26,7 @@ help: ## show this list
 demo: $(STAMP) ## watch a workflow survive the death of its process
 	@$(BIN)/python -m examples.checkout_demo
 
-test: check ## check, then every test on asyncio and trio, the coverage that is required, and one other Python
+test: check ## check, then every test on asyncio and trio, the required coverage, and one other Python
 	@echo "pytest"
 	@$(BIN)/python -m pytest -q -n 3 --dist worksteal --cov --cov-report=json:.coverage.json
 	@$(BIN)/python tests/coverage_gate.py .coverage.json
@@ -54,13 +54,13 @@ basedpyright:
 	@echo "basedpyright"
 	@$(BIN)/basedpyright --pythonpath $(BIN)/python
 
-soak: $(STAMP) ## try to break the engine for MINUTES=30, and print what it came to
+soak: $(STAMP) ## try to break the engine for MINUTES=30, and print the figures
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
-bench: $(PLOTS) ## measure beside other engines, write docs/benchmarks.md; less of it: ARGS="--only W1 --peers none"
+bench: $(PLOTS) ## measure durable and its peers, write docs/benchmarks.md; for less: ARGS="--only W1 --peers none"
 	@$(BIN)/python -m bench --docs $(ARGS)
 
-clean: ## remove .venv, its siblings and everything that tools have written
+clean: ## remove .venv, its siblings and all files of tools
 	@rm -rf .venv .venv-* .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	@rm -rf bench/.peers bench/results
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -75,6 +75,6 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 $(PLOTS): $(STAMP)
-	@echo "installing what draws the plot of the benchmarks"
+	@echo "installing the plotting library for the benchmarks"
 	@$(BIN)/python -m pip install --quiet --progress-bar off --editable ".[bench]"
 	@touch $@

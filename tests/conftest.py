@@ -1,4 +1,4 @@
-"""What every test gets: both event loops, a way for hypothesis to behave, and coverage where it tells something."""
+"""What every test gets: both event loops, settings for hypothesis, and coverage where it is useful."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 import pytest
 from hypothesis import settings
 
-# Examples start engines and databases; how long one takes on a busy machine says nothing about its correctness.
+# Examples start engines and databases. How long one takes on a busy machine says nothing about its correctness.
 settings.register_profile("durable", deadline=None)
 settings.load_profile("durable")
 
-# What these reach others reach as well, and measuring makes them two to three times slower: engines by the thousand,
-# and processes that are killed before they could tell what they have reached.
+# Other tests reach the same code, and measuring makes these two to three times slower: thousands of engines, and
+# processes that are killed before they can report their coverage.
 UNMEASURED = (
     "tests/bench/",
     "tests/exhaustive/",
@@ -62,7 +62,7 @@ def _loop_of(item: pytest.Item) -> str | None:
 
 @pytest.fixture(autouse=True)
 def _unmeasured_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a test is not measured, the processes that it starts are not either."""
+    """If a test is not measured, the processes that it starts are not either."""
     if request.node.get_closest_marker("no_cover") is not None:
         for name in [name for name in os.environ if name.startswith("COVERAGE")]:
             monkeypatch.delenv(name)

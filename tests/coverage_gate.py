@@ -1,7 +1,7 @@
-"""How much of durable the tests must reach, as a command: `python tests/coverage_gate.py coverage.json`.
+"""How much of durable the tests must cover, as a command: `python tests/coverage_gate.py coverage.json`.
 
-The pure parts (the runner and the decisions) are covered whole, every branch; everything else together to 95 %.
-A file named here that the report does not know is an error, so that renaming one cannot lower the bar unseen.
+The pure parts (the runner and the decisions) are covered completely, every branch. Everything else together is covered
+to 95 %. A file named here that the report does not have is an error, so that a rename cannot lower the bar unnoticed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# Rooms in which every file is covered whole.
+# Rooms in which every file is covered completely.
 WHOLE_ROOMS = ("durable/runner/", "durable/engine/state/", "durable/engine/decide/", "durable/engine/repair/")
-# Single files that are covered whole.
+# Single files that are covered completely.
 WHOLE_FILES = ("durable/engine/coordinator/decisions.py", "durable/model/schedule.py")
 REST_PERCENT = 95.0
 
@@ -21,12 +21,12 @@ Files = dict[str, dict[str, Any]]
 
 
 def is_whole(path: str) -> bool:
-    """Whether a file must be covered to the last branch."""
+    """Whether every branch of a file must be covered."""
     return path in WHOLE_FILES or path.startswith(WHOLE_ROOMS)
 
 
 def unknown_names(files: Files) -> list[str]:
-    """Names of the tables above that the report does not know."""
+    """Names in the tables above that the report does not have."""
     missing = [
         f"{name}: named in {Path(__file__).name}, not in the report" for name in WHOLE_FILES if name not in files
     ]
@@ -37,7 +37,7 @@ def unknown_names(files: Files) -> list[str]:
 
 
 def ranges(lines: list[int]) -> str:
-    """Line numbers as a reader wants them: `3-5, 9`."""
+    """Line numbers in short form: `3-5, 9`."""
     spans: list[list[int]] = []
     for line in sorted(lines):
         if spans and line == spans[-1][1] + 1:
@@ -50,58 +50,58 @@ def ranges(lines: list[int]) -> str:
 def holes(path: str, report: dict[str, Any]) -> list[str]:
     """What the tests did not reach in one file, as `file:line what`."""
     lines: list[int] = report["missing_lines"]
-    found = [f"{path}:{lines[0]} never run: {ranges(lines)}"] if lines else []
+    gaps = [f"{path}:{lines[0]} never run: {ranges(lines)}"] if lines else []
     for start, end in report["missing_branches"]:
         if start not in lines:
-            found.append(f"{path}:{start} never goes to {'the end' if end < 0 else f'line {end}'}")
-    return found
+            gaps.append(f"{path}:{start} never goes to {'the end' if end < 0 else f'line {end}'}")
+    return gaps
 
 
 def percent(reports: list[dict[str, Any]]) -> float:
-    """Covered lines and branches of several files together."""
+    """The share of covered lines and branches of several files together."""
     summaries = [report["summary"] for report in reports]
-    total = sum(one["num_statements"] + one["num_branches"] for one in summaries)
-    covered = sum(one["covered_lines"] + one["covered_branches"] for one in summaries)
+    total = sum(summary["num_statements"] + summary["num_branches"] for summary in summaries)
+    covered = sum(summary["covered_lines"] + summary["covered_branches"] for summary in summaries)
     return 100.0 * covered / total if total else 100.0
 
 
 def problems(files: Files) -> list[str]:
-    """Everything that keeps the gate closed; empty when it is open."""
-    found = unknown_names(files)
+    """Everything that keeps the gate closed. Empty if it is open."""
+    gaps = unknown_names(files)
     for path in sorted(files):
         if is_whole(path):
-            found += holes(path, files[path])
+            gaps += holes(path, files[path])
     rest = {path: report for path, report in files.items() if not is_whole(path)}
     together = percent(list(rest.values()))
     if together < REST_PERCENT:
-        found.append(f"the rest of durable is covered to {together:.1f} %, {REST_PERCENT:g} % are required")
-    return found
+        gaps.append(f"the rest of durable is covered to {together:.1f} %, {REST_PERCENT:g} % are required")
+    return gaps
 
 
 def low_files(files: Files) -> list[str]:
-    """Files below the bar for the rest, the worst first; told also when all together pass."""
+    """Files below the bar for the rest, worst first. They are listed even if the total is high enough."""
     low = [(percent([report]), path, report) for path, report in files.items() if not is_whole(path)]
     return [
         f"{path} {share:.1f} %, never run: {ranges(report['missing_lines']) or 'no line, but branches'}"
-        for share, path, report in sorted(low, key=lambda one: one[:2])
+        for share, path, report in sorted(low, key=lambda row: row[:2])
         if share < REST_PERCENT
     ]
 
 
 def main(report: str) -> int:
-    """Print what is missing; 0 when the gate is open."""
+    """Print what is missing. Returns 0 if the gate is open."""
     read: Files = json.loads(Path(report).read_text())["files"]
-    files = {path.replace("\\", "/"): one for path, one in read.items()}
+    files = {path.replace("\\", "/"): file_report for path, file_report in read.items()}
     for line in low_files(files):
         print(f"coverage: below {REST_PERCENT:g} %: {line}")
-    found = problems(files)
-    for line in found:
+    blocking = problems(files)
+    for line in blocking:
         print(f"coverage: {line}")
-    if not found:
+    if not blocking:
         whole = sum(map(is_whole, files))
-        rest = percent([one for path, one in files.items() if not is_whole(path)])
+        rest = percent([file_report for path, file_report in files.items() if not is_whole(path)])
         print(f"coverage: {whole} files of the runner and the decisions 100 %, the rest {rest:.1f} %")
-    return 1 if found else 0
+    return 1 if blocking else 0
 
 
 if __name__ == "__main__":

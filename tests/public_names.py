@@ -1,4 +1,4 @@
-"""The public names, all of them. A name more or less is a decision, and is made here."""
+"""All public names. Adding or removing one is a decision, which is made here."""
 
 PUBLIC_NAMES = """
 ActivityDef

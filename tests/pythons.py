@@ -1,7 +1,7 @@
 """`make pythons`: the quick tests on every Python of this machine that durable claims to run on.
 
-Each has an environment of its own, `.venv-3.13` for one. With `--newest` only the newest one that is not the Python of
-this process; that is part of `make test`.
+Each version has its own environment, for example `.venv-3.13`. With `--newest`, only the newest version other than this
+process's runs; that is part of `make test`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 OLDEST, NEWEST = (3, 11), (3, 14)
-# What takes long and depends on the engine, hardly on the Python.
+# Tests that take long and depend on the engine rather than on the Python.
 SLOW = (
     "bad_inputs", "bench", "exhaustive", "fuzz", "planted", "power", "processes", "simulation", "statemachine",
     "scenarios/test_damaged_rows.py", "scenarios/test_damaged_schedules.py", "test_demo.py", "test_house.py",
@@ -26,12 +26,12 @@ Version = tuple[int, int]
 
 
 def name_of(version: Version) -> str:
-    """As people write it."""
+    """The version as people write it."""
     return f"{version[0]}.{version[1]}"
 
 
 def candidates() -> Iterable[str]:
-    """What may be a Python: on the path, or of pyenv. A shim of pyenv may stand for a version that is not chosen."""
+    """Paths that may be a Python: on the path or of pyenv. A shim of pyenv may stand for an unselected version."""
     for minor in range(OLDEST[1], NEWEST[1] + 1):
         if (path := shutil.which(f"python3.{minor}")) is not None:
             yield path
@@ -40,7 +40,7 @@ def candidates() -> Iterable[str]:
 
 
 def version_of(path: str) -> Version | None:
-    """The version of an interpreter; None if it does not run, or durable does not claim to run on it."""
+    """The version of an interpreter. None if it does not run or durable does not claim to run on it."""
     ask = [path, "-c", "import sys; print(*sys.version_info[:2])"]
     answer = subprocess.run(ask, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
@@ -50,7 +50,7 @@ def version_of(path: str) -> Version | None:
 
 
 def interpreters(paths: Iterable[str]) -> dict[Version, str]:
-    """One interpreter of each version, the oldest version first."""
+    """One interpreter per version, oldest version first."""
     by_version: dict[Version, str] = {}
     for path in paths:
         if (version := version_of(path)) is not None:
@@ -65,7 +65,7 @@ def newest_other(by_version: dict[Version, str], current: Version) -> dict[Versi
 
 
 def prepare(version: Version, path: str) -> Path:
-    """The environment of a version, made or brought up to date."""
+    """The environment of a version, created or updated."""
     environment = ROOT / f".venv-{name_of(version)}"
     python, stamp = environment / "bin" / "python", environment / ".installed-tests"
     if not stamp.exists() or stamp.stat().st_mtime < (ROOT / "pyproject.toml").stat().st_mtime:
@@ -85,7 +85,7 @@ def run_tests(python: Path) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the quick tests; 1 if any fail."""
+    """Run the quick tests. Returns 1 if any fail."""
     chosen, current = interpreters(candidates()), sys.version_info[:2]
     if "--newest" in arguments:
         chosen = newest_other(chosen, current)

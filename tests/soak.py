@@ -1,8 +1,8 @@
-"""`make soak MINUTES=30`: everything that tries to break the engine, for as long as one likes, and a page of figures.
+"""`make soak MINUTES=30`: everything that tries to break the engine, for as long as you like, and a page of figures.
 
-One process simulates seeds that `make test` does not have. Another kills a real service on a real file again and again,
-cuts the power under it, and spoils its rows, in turns. The first broken promise is printed with what repeats it, and
-makes the exit code 1.
+One process simulates seeds that `make test` does not have. Another takes turns: it kills a real service on a real file
+again and again, and cuts the power under it. The first broken promise is printed with what repeats it, and makes the
+exit code 1.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ KILLS, IMAGES = 40, 60
 
 @attrs.define
 class Page:
-    """What it came to."""
+    """The figures of a soak."""
 
     minutes: float
     kills: kills.Figures = attrs.field(factory=kills.Figures)
     images: int = 0
     lost_tails: int = 0
-    # Power cuts under FULL; the others are under NORMAL, which may lose a tail.
+    # Power cuts under FULL. The others are under NORMAL, which may lose the last commits.
     full_images: int = 0
     problems: list[str] = attrs.field(factory=list)
 
     def lines(self, runs: Runs, first_seed: int) -> list[str]:
         """The page, for people."""
-        found, killed = runs.figures, self.kills
-        last = first_seed + found.seeds - 1
+        simulated, killed = runs.figures, self.kills
+        last = first_seed + simulated.seeds - 1
         rows = [
             ("minutes", f"{self.minutes:.1f}"),
-            ("simulated seeds", f"{found.seeds:,} ({first_seed} to {last})"),
-            ("  transitions", f"{found.transitions:,}"),
-            ("  of them operations decided", f"{found.operations:,}"),
-            ("  commits", f"{found.commits:,}"),
-            ("  crashes", f"{found.crashes:,}"),
-            ("  other faults", f"{found.faults:,}"),
-            ("  workflows", f"{found.workflows:,}"),
-            ("  activities run", f"{found.activities:,}"),
-            ("  virtual time", f"{found.virtual_seconds / 86_400:,.1f} days"),
+            ("simulated seeds", f"{simulated.seeds:,} ({first_seed} to {last})"),
+            ("  transitions", f"{simulated.transitions:,}"),
+            ("  of them operations decided", f"{simulated.operations:,}"),
+            ("  commits", f"{simulated.commits:,}"),
+            ("  crashes", f"{simulated.crashes:,}"),
+            ("  other faults", f"{simulated.faults:,}"),
+            ("  workflows", f"{simulated.workflows:,}"),
+            ("  activities run", f"{simulated.activities:,}"),
+            ("  virtual time", f"{simulated.virtual_seconds / 86_400:,.1f} days"),
             ("kill -9 of real processes", f"{killed.kills:,} ({killed.kills_under_load:,} of them under load)"),
             ("  workflows finished", f"{killed.workflows:,}"),
             ("  activities run", f"{killed.executions:,}"),
@@ -64,8 +64,8 @@ class Page:
             ("  NORMAL that lost a tail", f"{self.lost_tails:,}, each a consistent prefix"),
             ("broken promises", f"{len(runs.failures) + len(self.problems)}"),
         ]
-        told = [f"seed {seed}: {violation}" for seed, violation in sorted(runs.failures.items())]
-        return [*(f"{name:40} {value}" for name, value in rows), *told, *self.problems]
+        failures = [f"seed {seed}: {violation}" for seed, violation in sorted(runs.failures.items())]
+        return [*(f"{name:40} {value}" for name, value in rows), *failures, *self.problems]
 
 
 def _kill(page: Page, number: int) -> None:
@@ -74,17 +74,17 @@ def _kill(page: Page, number: int) -> None:
 
 
 def _cut(page: Page, number: int) -> None:
-    found = cuts.power_cuts(FIRST_SEED + number, IMAGES, synchronous=("FULL", "NORMAL")[number % 2])
-    page.images += found.images
-    page.full_images += found.images * (number % 2 == 0)
-    page.lost_tails += found.lost_tails
+    cut = cuts.power_cuts(FIRST_SEED + number, IMAGES, synchronous=("FULL", "NORMAL")[number % 2])
+    page.images += cut.images
+    page.full_images += cut.images * (number % 2 == 0)
+    page.lost_tails += cut.lost_tails
 
 
 TURNS: tuple[Callable[[Page, int], None], ...] = (_kill, _cut)
 
 
 def soak(minutes: float, first_seed: int, page: Page) -> Runs:
-    """Go on for so long; what the simulation came to. The rest stands on the page."""
+    """Run for this long. Returns the figures of the simulation; the others are on the page."""
     seconds = minutes * 60
     end = time.monotonic() + seconds
     with ProcessPoolExecutor(1) as pool:
@@ -112,7 +112,7 @@ def _say(lines: list[str]) -> None:
 
 
 def main() -> int:
-    """The exit code: 0 if every promise was kept."""
+    """Returns the exit code: 0 if every promise was kept."""
     parser = argparse.ArgumentParser(prog="make soak", description="Try to break the engine for a while.")
     parser.add_argument("--minutes", type=float, default=30.0, help="for how long (30)")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED, help="where the simulation begins")

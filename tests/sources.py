@@ -1,4 +1,4 @@
-"""Python files, parsed: what they import, which functions they have, which imported names they use. For house rules."""
+"""Parsed Python files: their imports, their functions, and the imported names that they use. For the house rules."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 @attrs.frozen
 class Source:
-    """One file, parsed; it need not exist."""
+    """A parsed file. It need not exist."""
 
     path: str
     text: str
-    tree: ast.Module = attrs.field(init=False, default=attrs.Factory(lambda one: ast.parse(one.text), takes_self=True))
+    tree: ast.Module = attrs.field(
+        init=False, default=attrs.Factory(lambda source: ast.parse(source.text), takes_self=True)
+    )
 
 
 def files(*rooms: str) -> list[Source]:
-    """Every Python file below some top-level folders."""
+    """Every Python file in some top-level folders."""
     return [read(path) for path in sorted(path for room in rooms for path in (ROOT / room).rglob("*.py"))]
 
 
 @functools.cache
 def read(path: Path) -> Source:
-    """A file that exists, parsed once for all rules."""
+    """An existing file, parsed once for all rules."""
     return Source(path.relative_to(ROOT).as_posix(), path.read_text())
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
-    """Every imported dotted name; `from a import b` gives `a.b`, which lies below `a` whatever b is."""
+    """Every imported dotted name. `from a import b` gives `a.b`, which lies below `a` whatever b is."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node, alias.name) for alias in node.names)
@@ -43,12 +45,12 @@ def imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
 
 
 def functions(tree: ast.AST) -> list[FunctionNode]:
-    """Every function and method, nested ones too."""
+    """Every function and method, including nested ones."""
     return [node for node in ast.walk(tree) if isinstance(node, FunctionNode)]
 
 
 def inside_functions(tree: ast.AST) -> set[ast.stmt]:
-    """The imports that stand inside a function."""
+    """The imports inside functions."""
     return {node for function in functions(tree) for node, _ in imports(function)}
 
 
@@ -58,7 +60,7 @@ def uses(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             tops = [alias.name.split(".")[0] for alias in node.names]
-            names |= {top: top for top in tops} | {one.asname: one.name for one in node.names if one.asname}
+            names |= {top: top for top in tops} | {alias.asname: alias.name for alias in node.names if alias.asname}
         elif isinstance(node, ast.ImportFrom):
             names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
     inner = {node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute)}

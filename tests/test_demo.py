@@ -1,4 +1,4 @@
-"""The demo keeps its word, and notices when it would not."""
+"""The demo keeps its promises, and notices when one is broken."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEVER_TWICE = ("reserve_stock", "charge", "render_receipt", "send_email")
 
 
 def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The demo as a user runs it, with its database in a folder of ours."""
+    """The demo as a user runs it, with its database in a folder of the test."""
     command = [sys.executable, "-m", "examples.checkout_demo", *arguments]
     environment = os.environ | {"TMPDIR": str(folder)}
     return subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=50, check=False)
@@ -56,9 +56,9 @@ def test_demo_keeps_the_database_when_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", NEVER_TWICE)
 def test_demo_refuses_an_activity_that_ran_twice(name: str) -> None:
-    """A recorded activity that was begun again is a broken promise, and the demo says which."""
+    """If a recorded activity begins again, a promise is broken, and the demo says which."""
     timeline = Timeline(colours=False)
-    timeline.reports += [Report(0.0, 1, one, "begins") for one in (*ACTIVITIES, "ship", name)]
+    timeline.reports += [Report(0.0, 1, begun, "begins") for begun in (*ACTIVITIES, "ship", name)]
     timeline.reports += [Report(0.0, 3, "history", "complete", [*ACTIVITIES, "approval"])]
     with pytest.raises(NotAsPromised, match=f"{name} was begun 2 times"):
         judge(timeline)

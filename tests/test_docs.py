@@ -1,4 +1,4 @@
-"""The documents are true: their code runs, their tables are those of the code, and no public name is left out."""
+"""The docs are true: their code runs, their tables are those of the code, and no public name is missing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from durable.runner.definitions import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-# A fragment that cannot run by itself is marked `python notest`; there are few of them.
+# A fragment that cannot run by itself is marked `python notest`. There are few of them.
 FRAGMENTS_MAX = 3
 
 
@@ -41,8 +41,8 @@ def blocks() -> Iterator[Block]:
     """Every fenced block of every page."""
     for page in PAGES:
         text = page.read_text()
-        for found in re.finditer(r"^```(\w[^\n]*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-            yield Block(page.name, text.count("\n", 0, found.start()) + 2, found[1], found[2])
+        for match in re.finditer(r"^```(\w[^\n]*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+            yield Block(page.name, text.count("\n", 0, match.start()) + 2, match[1], match[2])
 
 
 def page(name: str) -> str:
@@ -55,9 +55,9 @@ PROGRAMS = [block for block in blocks() if re.fullmatch(r"python \w+\.py", block
 
 
 def run(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a block in the current directory as a process of its own would.
+    """Run a block in the current directory, as its own process would.
 
-    No workflow of another block is known, and errors are found by their module's name.
+    It knows no workflow of another block, and finds errors by their module's name.
     """
     monkeypatch.setattr(REGISTRY, "_known", {})
     module = types.ModuleType("docs_block")
@@ -72,9 +72,10 @@ def run(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("order", [RUNNABLE, RUNNABLE[::-1]], ids=["forwards", "backwards"])
 def test_examples_run_beside_each_other(order: list[Block], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All examples of all pages run in one directory, and all of them once more in what that leaves behind.
+    """No example depends on what another has left behind.
 
-    In one of the two orders each example runs before the others, so none can depend on what another has left there.
+    All examples of all pages run in one directory, and all of them run again in what that leaves behind. So in one of
+    the two orders, each example runs before each other one.
     """
     monkeypatch.chdir(tmp_path)
     for block in order * 2:
@@ -92,7 +93,7 @@ def test_stores_of_examples_have_names_of_their_own() -> None:
 
 
 def test_examples_import_public_modules() -> None:
-    """An example imports a name from where it is exported, and not from the module that defines it."""
+    """An example imports a name from its public module, not from the module that defines it."""
     code = "".join(block.code for block in [*RUNNABLE, *PROGRAMS])
     modules = set(re.findall(r"^(?:from|import) (durable[\w.]*)", code, re.MULTILINE))
     assert modules == {"durable", "durable.backends.sqlite", "durable.telemetry", "durable.testing"}
@@ -100,7 +101,7 @@ def test_examples_import_public_modules() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda block: f"{block.page}:{block.line}")
 def test_program_prints_what_the_page_shows(program: Block, tmp_path: Path) -> None:
-    """A program that is to be saved and run, perhaps killed and run again, prints what stands on the page below it."""
+    """A program that is meant to be saved and run, perhaps killed and run again, prints what the page shows."""
     name = program.info.removeprefix("python ")
     (tmp_path / name).write_text(program.code)
     shown = next(block for block in blocks() if (block.page, block.info) == (program.page, "console"))
@@ -114,7 +115,7 @@ def test_program_prints_what_the_page_shows(program: Block, tmp_path: Path) -> N
 
 
 def test_fragments_are_rare() -> None:
-    """Nearly every piece of Python in the documents is run."""
+    """Nearly every piece of Python in the docs is run."""
     others = [
         block for block in blocks() if "python" in block.info and block.info != "python" and block not in PROGRAMS
     ]
@@ -131,8 +132,8 @@ def test_readme_is_short() -> None:
 
 
 def test_public_names_are_all_mentioned() -> None:
-    """Every public name stands somewhere in docs/, as code."""
-    text = "".join(one.read_text() for one in PAGES[1:])
+    """Every public name appears somewhere in docs/, as code."""
+    text = "".join(path.read_text() for path in PAGES[1:])
     code = " ".join(re.findall(r"```.*?```|`[^`]+`", text, re.DOTALL))
     assert not set(durable.__all__) - set(re.findall(r"\w+", code))
 
@@ -140,14 +141,14 @@ def test_public_names_are_all_mentioned() -> None:
 def test_errors_are_all_explained() -> None:
     """Each public error has a row in errors.md that says when it comes and what to do, and no other error has one."""
     shown = {name: getattr(durable, name) for name in durable.__all__}
-    public = {name for name, one in shown.items() if isinstance(one, type) and issubclass(one, BaseException)}
+    public = {name for name, value in shown.items() if isinstance(value, type) and issubclass(value, BaseException)}
     rows = re.findall(r"^\| `(\w+)` \|([^|]+)\|([^|]+)\|$", page("errors.md"), re.MULTILINE)
     assert {name for name, *_ in rows} == public
     assert all(when.strip() and do.strip() for _, when, do in rows)
 
 
 def config_table() -> str:
-    """The options of EngineConfig as a table: name, default, and the words that stand with it in the source."""
+    """The options of EngineConfig as a table: name, default, and docstring."""
     body = ast.parse(inspect.getsource(EngineConfig)).body[0]
     assert isinstance(body, ast.ClassDef)
     words = {
@@ -155,7 +156,9 @@ def config_table() -> str:
         for field, said in zip(body.body, body.body[1:], strict=False)
         if isinstance(field, ast.AnnAssign) and isinstance(said, ast.Expr)
     }
-    rows = [f"| `{one.name}` | {shown(one.default)} | {words[one.name]} |" for one in attrs.fields(EngineConfig)]
+    rows = [
+        f"| `{option.name}` | {shown(option.default)} | {words[option.name]} |" for option in attrs.fields(EngineConfig)
+    ]
     return "\n".join(["| option | default | meaning |", "|---|---|---|", *rows])
 
 
@@ -175,36 +178,36 @@ def shown(value: object) -> str:
 
 
 def test_options_are_those_of_the_config() -> None:
-    """The table in operations.md is what EngineConfig says, defaults and all."""
+    """The table in operations.md has every option of EngineConfig with its default."""
     assert config_table() in page("operations.md"), f"the table should be:\n{config_table()}"
 
 
 def states_table() -> str:
-    """The transition table: a row for each status, a column for each that may follow."""
+    """The transition table: a row per status, and a column per status that may follow."""
     marks = {True: "yes", False: ""}
-    head = "| from \\ to | " + " | ".join(f"`{one.name}`" for one in WorkflowStatus) + " |"
+    head = "| from \\ to | " + " | ".join(f"`{status.name}`" for status in WorkflowStatus) + " |"
     rows = [
-        f"| `{one.name}` | " + " | ".join(marks[to in TRANSITIONS.get(one, ())] for to in WorkflowStatus) + " |"
-        for one in WorkflowStatus
+        f"| `{status.name}` | " + " | ".join(marks[to in TRANSITIONS.get(status, ())] for to in WorkflowStatus) + " |"
+        for status in WorkflowStatus
     ]
     return "\n".join([head, "|---" * (len(WorkflowStatus) + 1) + "|", *rows])
 
 
 def test_statuses_are_those_of_the_transition_table() -> None:
-    """The table in states.md is durable.records.TRANSITIONS, and each status is explained."""
+    """The table in states.md matches TRANSITIONS, and each status is explained."""
     text = page("states.md")
     assert states_table() in text, f"the table should be:\n{states_table()}"
-    assert all(f"\n| `{one.name}` |" in text for one in WorkflowStatus)
+    assert all(f"\n| `{status.name}` |" in text for status in WorkflowStatus)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_links_lead_somewhere(path: Path) -> None:
-    """A relative link names a file that exists, and a heading in it that exists."""
+    """A relative link names an existing file, and an existing heading in it."""
     text = re.sub(r"```.*?```|`[^`]+`", "", path.read_text(), flags=re.DOTALL)
     for target in re.findall(r"\]\((?!https?:)([^)]+)\)", text):
         file, _, anchor = target.partition("#")
-        other = (path.parent / file) if file else path
-        assert other.exists(), target
-        headings = re.findall(r"^#+ (.+)$", other.read_text(), re.MULTILINE) if anchor else []
+        linked = (path.parent / file) if file else path
+        assert linked.exists(), target
+        headings = re.findall(r"^#+ (.+)$", linked.read_text(), re.MULTILINE) if anchor else []
         slugs = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
         assert not anchor or anchor in slugs, target

@@ -14,7 +14,7 @@ from tests.sources import FunctionNode, files, read
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
-# Rooms whose own folders are in the picture as well.
+# Rooms whose own folders are in the picture too.
 DIVIDED = ("engine", "backends")
 # Names of Python itself, and of the example.
 WORDS = {"approval", "ship", "None"}
@@ -83,18 +83,18 @@ def identifiers() -> set[str]:
 
 
 def unknown_names(text: str) -> list[str]:
-    """Code without a link that is neither a path nor made of names that occur in the code."""
+    """Code without a link that is neither a path nor made of names from the code."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
     # The first column of the last table has the names of the blueprint.
     head, _, table = text.partition("| blueprint |")
     text = head + re.sub(r"^\|[^|]*\|", "", table, flags=re.MULTILINE)
     spans = re.findall(r"`([^`]+)`", re.sub(r"\[`[^`]+`\]", "", text))
-    known = identifiers() | {path.name for path in (ROOT / "durable").rglob("*") if path.is_dir()} | WORDS
+    existing = identifiers() | {path.name for path in (ROOT / "durable").rglob("*") if path.is_dir()} | WORDS
     paths = [span for span in spans if re.fullmatch(r"[\w./]+", span) and "/" in span]
     broken = [f"{path} does not exist" for path in paths if not (ROOT / path).exists()]
     for span in (span for span in spans if re.fullmatch(r"[A-Za-z_][\w.]*", span) and not (ROOT / span).is_dir()):
-        is_prefix = span.endswith("_") and any(name.startswith(span) for name in known)
-        if not is_prefix and not known.issuperset(span.split(".")):
+        is_prefix = span.endswith("_") and any(name.startswith(span) for name in existing)
+        if not is_prefix and not existing.issuperset(span.split(".")):
             broken.append(f"`{span}` occurs nowhere")
     return broken
 
@@ -112,7 +112,7 @@ def rooms_shown(text: str) -> set[str]:
 
 
 def rooms_built() -> set[str]:
-    """The folders of the package: its rooms, and the rooms of those that are divided."""
+    """The folders of the package: its rooms, and the rooms of divided ones."""
     package = ROOT / "durable"
     folders = [
         *package.glob("*/__init__.py"),
@@ -122,7 +122,7 @@ def rooms_built() -> set[str]:
 
 
 def test_links_name_what_the_files_define() -> None:
-    """Every linked file exists, and defines the function, class or member in the label of the link."""
+    """Every linked file exists, and defines the function, class or member in the label of its link."""
     assert broken_links(PAGE.read_text()) == []
 
 
@@ -154,12 +154,12 @@ def test_front_pages_lead_here(name: str) -> None:
         "[`decide_dream`](../durable/engine/decide/events.py)",
     ],
 )
-def test_link_to_nothing_is_found(text: str) -> None:
+def test_broken_link_is_reported(text: str) -> None:
     """A missing file, a missing member and a missing function are each reported."""
     assert len(broken_links(text)) == 1
 
 
-def test_name_of_nothing_is_found() -> None:
+def test_unknown_name_is_reported() -> None:
     """A name that no code has, a path that does not exist, and a wrong part of a dotted name are each reported."""
     words = ("queue" + "_of_dreams", "durable/engine/" + "dreams.py", "EngineConfig." + "dream" + "_every")
     assert len(unknown_names(" ".join(f"`{word}`" for word in words))) == 3

@@ -1,7 +1,7 @@
 """The house rules as tests, over `ast` alone: who may import whom, how big things may be, who may read the clock.
 
-A rule takes files and gives offences, `file:line what`. `RULES` says over which files it runs, and `BAD` holds snippets
-that it must refuse, because a check that cannot fail proves nothing.
+A rule takes files and yields offences, `file:line what`. `RULES` says which files it covers. `BAD` has snippets that it
+must refuse, because a check that cannot fail proves nothing.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ PUBLIC_METHODS, POSITIONAL_PARAMETERS, NESTING = 15, 5, 4
 
 # The rooms of the engine, from the inside out: each may import those before it. `config` is a single file.
 ENGINE_ROOMS = ("config", "operations", "state", "decide", "repair", "coordinator", "host", "remote", "api")
-# The stores: each may import what is named here, besides itself and the model.
+# The stores: each may import the rooms in its row, besides itself and the model.
 STORE_ROOMS = {"base": (), "sql": ("base",), "memory": ("base",), "sqlite": ("base", "sql")}
 _MODEL = ("durable.errors", "durable.model")
 _BASE = "durable.backends.base"
 _ENGINE = (*_MODEL, "durable.runner", "durable.engine", _BASE)
 _EDGES = ("testing", "cli", "contrib", "telemetry", "web")
-# What each room may import of durable. Only they themselves may import the edges.
+# What each room may import of durable. Only the edges may import the edges.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": ("durable.errors", "durable.model.statuses"),
     "model": _MODEL,
@@ -68,7 +68,7 @@ LAZY = {
     "durable/backends/url.py": ("durable.backends",),
     "durable/model/shapes/converter.py": ("pydantic",),
 }
-_TODAY = tuple(f"datetime.{one}" for one in ("datetime.now", "datetime.utcnow", "datetime.today", "date.today"))
+_TODAY = tuple(f"datetime.{name}" for name in ("datetime.now", "datetime.utcnow", "datetime.today", "date.today"))
 # What only one module may touch, and who may touch a part of it: random() in a workflow, seeded from its identity.
 ONLY_HERE = {
     "durable/model/clock.py": ("time", *_TODAY),
@@ -86,19 +86,19 @@ Rule = Callable[[Sequence[Source]], Iterator[str]]
 
 
 def each(rule: Callable[[Source], Offences]) -> Rule:
-    """A rule over one file as a rule over many, with offences that an editor can jump to."""
+    """Turn a rule for one file into a rule for many, with offences that an editor can jump to."""
 
     @functools.wraps(rule)
     def over(sources: Sequence[Source]) -> Iterator[str]:
-        for one in sources:
-            for place, what in rule(one):
-                yield f"{one.path}:{place if isinstance(place, int) else getattr(place, 'lineno', 1)} {what}"
+        for source in sources:
+            for place, what in rule(source):
+                yield f"{source.path}:{place if isinstance(place, int) else getattr(place, 'lineno', 1)} {what}"
 
     return over
 
 
 def room_of(path: str) -> str:
-    """Which row of the tables a file of the package belongs to."""
+    """The row of the tables to which a file of the package belongs."""
     parts = path.removesuffix(".py").split("/")[1:]
     if len(parts) == 1:
         return {"__init__": "front", "__main__": "cli"}.get(parts[0], "no room")
@@ -141,21 +141,23 @@ def import_form(source: Source) -> Offences:
 
 
 def no_cycles(sources: Sequence[Source]) -> Iterator[str]:
-    """No two modules need each other."""
-    modules = {one.path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): one for one in sources}
+    """No two modules import each other, directly or not."""
+    modules = {
+        source.path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): source for source in sources
+    }
     graph: dict[str, set[str]] = {module: set() for module in modules}
     for module, source in modules.items():
         lazy = inside_functions(source.tree)
         for target in (target for node, target in imports(source.tree) if node not in lazy):
             graph[module].add(max((name for name in modules if within(target, [name])), key=len, default=module))
     try:
-        graphlib.TopologicalSorter({name: found - {name} for name, found in graph.items()}).prepare()
+        graphlib.TopologicalSorter({name: imported - {name} for name, imported in graph.items()}).prepare()
     except graphlib.CycleError as error:
         yield f"{modules[error.args[1][0]].path}:1 imports in a circle: {' <- '.join(error.args[1])}"
 
 
 def nesting(nodes: Iterable[ast.AST], parent: ast.AST | None = None) -> int:
-    """How many blocks stand inside each other; an `elif` is no deeper than its `if`."""
+    """How deep blocks nest. An `elif` is no deeper than its `if`."""
     deepest = 0
     for node in nodes:
         if not isinstance(node, FunctionNode | ast.ClassDef | ast.Lambda):
@@ -172,19 +174,21 @@ def length(node: FunctionNode | ast.ClassDef) -> int:
 
 def is_overload(node: ast.AST) -> bool:
     """Whether this is one signature of an overloaded function."""
-    return isinstance(node, FunctionNode) and any("overload" in ast.unparse(one) for one in node.decorator_list)
+    return isinstance(node, FunctionNode) and any(
+        "overload" in ast.unparse(decorator) for decorator in node.decorator_list
+    )
 
 
 @each
 def size_of_files(source: Source) -> Offences:
-    """A file fits in a head."""
+    """A file has a limited number of lines."""
     if (count := len(source.text.splitlines())) > FILE_LINES:
         yield source.tree, f"has {count} lines, {FILE_LINES} are allowed"
 
 
 @each
 def sizes(source: Source) -> Offences:
-    """A function is short, flat and takes few things by position; a class does one thing."""
+    """A function is short, flat and takes few positional parameters, and a class does one thing."""
     for node in functions(source.tree):
         positional = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args) if arg.arg not in ("self", "cls")]
         if length(node) > FUNCTION_LINES:
@@ -194,7 +198,9 @@ def sizes(source: Source) -> Offences:
         if (depth := nesting(node.body)) > NESTING:
             yield node, f"{node.name} nests {depth} blocks, {NESTING} are allowed"
     for cls in (node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)):
-        public = {one.name for one in cls.body if isinstance(one, FunctionNode) and not one.name.startswith("_")}
+        public = {
+            member.name for member in cls.body if isinstance(member, FunctionNode) and not member.name.startswith("_")
+        }
         if length(cls) > CLASS_LINES:
             yield cls, f"{cls.name} has {length(cls)} lines, {CLASS_LINES} are allowed"
         if len(public) > PUBLIC_METHODS:
@@ -203,7 +209,7 @@ def sizes(source: Source) -> Offences:
 
 @each
 def purity(source: Source) -> Offences:
-    """Only clock.py reads time and only ids.py draws randomness."""
+    """Only clock.py reads time, and only ids.py draws randomness."""
     for node, name in uses(source.tree):
         for home, forbidden in ONLY_HERE.items():
             if within(name, forbidden) and source.path != home and name != SEEDED.get(source.path):
@@ -215,7 +221,7 @@ def purity(source: Source) -> Offences:
 
 @each
 def positions_are_parsed_in_one_place(source: Source) -> Offences:
-    """Only `position` takes a position apart: what it looks like is a stored format."""
+    """Only `position` takes a position apart, because its form is a stored format."""
     if not source.path.startswith(("durable/runner/", "durable/engine/")):
         return
     for call in (node for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
@@ -226,7 +232,7 @@ def positions_are_parsed_in_one_place(source: Source) -> Offences:
 
 @each
 def state_alone_writes(source: Source) -> Offences:
-    """Only `state` and the coordinator, which commits it, touch the open batch."""
+    """Only `state`, and the coordinator that commits it, touch the open batch."""
     if not source.path.startswith("durable/engine/") or source.path.startswith(BATCH_HOLDERS):
         return
     for node in (node for node in ast.walk(source.tree) if isinstance(node, ast.Attribute)):
@@ -236,7 +242,7 @@ def state_alone_writes(source: Source) -> Offences:
 
 def options_are_read(sources: Sequence[Source]) -> Iterator[str]:
     """An option of EngineConfig that no code reads does not exist."""
-    top = [node for one in sources if one.path == CONFIG for node in one.tree.body]
+    top = [node for source in sources if source.path == CONFIG for node in source.tree.body]
     config = next((node for node in top if isinstance(node, ast.ClassDef) and node.name == "EngineConfig"), None)
     if config is None:
         yield f"{CONFIG}:1 EngineConfig is not defined"
@@ -249,8 +255,8 @@ def options_are_read(sources: Sequence[Source]) -> Iterator[str]:
 
 
 def public_names(sources: Sequence[Source]) -> Iterator[str]:
-    """The front door shows exactly the names that were decided."""
-    front = [node for one in sources if one.path == "durable/__init__.py" for node in one.tree.body]
+    """`durable` exports exactly the decided names."""
+    front = [node for source in sources if source.path == "durable/__init__.py" for node in source.tree.body]
     lists = [node.value for node in front if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
     shown = ast.literal_eval(lists[0]) if lists else ()
     yield from (f"durable/__init__.py:1 {name} is missing in __all__" for name in PUBLIC_NAMES if name not in shown)
@@ -259,7 +265,7 @@ def public_names(sources: Sequence[Source]) -> Iterator[str]:
 
 @each
 def docstrings(source: Source) -> Offences:
-    """Modules and what they offer say what they are for."""
+    """Modules and their public functions and classes have docstrings."""
     if not ast.get_docstring(source.tree):
         yield source.tree, "the module has no docstring"
     for node in (node for node in source.tree.body if isinstance(node, FunctionNode | ast.ClassDef)):
@@ -268,14 +274,14 @@ def docstrings(source: Source) -> Offences:
 
 
 def promises(text: str) -> bool:
-    """Whether something is left for later."""
+    """Whether a text leaves something for later."""
     return "TODO" in text or "FIXME" in text
 
 
 @each
 def leftovers(source: Source) -> Offences:
-    """No promises in comments, and nothing that would run code out of stored data."""
-    # Few files hold such a word, and taking one apart is slow.
+    """No promises in comments, and nothing that would run code from stored data."""
+    # Few files contain such a word, and tokenising is slow.
     for token in tokenize.generate_tokens(io.StringIO(source.text).readline) if promises(source.text) else ():
         if token.type == tokenize.COMMENT and promises(token.string):
             yield token.start[0], token.string
@@ -286,7 +292,7 @@ def leftovers(source: Source) -> Offences:
 
 @each
 def shape_of_tests(source: Source) -> Offences:
-    """A test makes a claim, is short and does not wait for real time."""
+    """A test makes a claim, is short, and does not wait for real time."""
     for node in functions(source.tree):
         if node.name.startswith("test_") and not ast.get_docstring(node):
             yield node, f"{node.name} makes no claim: it has no docstring"
@@ -297,7 +303,7 @@ def shape_of_tests(source: Source) -> Offences:
 
 
 def mute_errors(classes: Iterable[type[BaseException]]) -> Iterator[str]:
-    """An error says what it is, what happened, and says it again when it was copied."""
+    """An error says what it is and what happened, and still does after it was copied."""
     for cls in classes:
         fields = attrs.fields(cls) if attrs.has(cls) else ()
         values = [next(value for kind, value in SAMPLES if kind in str(field.type)) for field in fields] or ["why"]
@@ -309,7 +315,7 @@ def mute_errors(classes: Iterable[type[BaseException]]) -> Iterator[str]:
 
 
 SAMPLES = (("str", "sample"), ("timedelta", timedelta(seconds=3)), ("int", 3), ("float", 3.5))
-ERRORS = [one for one in vars(errors).values() if BaseException in getattr(one, "__mro__", ())]
+ERRORS = [error for error in vars(errors).values() if BaseException in getattr(error, "__mro__", ())]
 _PACKAGE = (
     one_way, import_form, no_cycles, purity, positions_are_parsed_in_one_place, state_alone_writes, options_are_read,
 )  # fmt: skip
@@ -321,7 +327,7 @@ _A, _DEEP = (
     "durable/engine/decide/a.py",
     "def f():" + "".join(f"\n{' ' * depth}if {depth}:" for depth in range(1, 6)) + " pass",
 )
-# A rule, a file, what stands in it, and a part of what the rule must say.
+# A rule, a file, its contents, and a part of what the rule must say.
 BAD: tuple[tuple[Rule, str, str, str], ...] = (
     (one_way, "durable/model/records.py", "from durable import engine", "model must not import durable.engine"),
     (one_way, "durable/errors/a.py", "import durable.model.records", "errors must not import"),
@@ -370,21 +376,21 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_house_keeps_the_rule(rule: Rule) -> None:
-    """No file breaks it; and it can be broken."""
-    assert any(rule is one for one, *_ in BAD)
-    assert not (found := list(rule(files(*RULES[rule])))), "\n".join([rule.__doc__ or "", *found])
+    """No file breaks the rule, and the rule can be broken."""
+    assert any(rule is bad_rule for bad_rule, *_ in BAD)
+    assert not (offences := list(rule(files(*RULES[rule])))), "\n".join([rule.__doc__ or "", *offences])
 
 
-@pytest.mark.parametrize(("rule", "path", "text", "said"), BAD, ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize(("rule", "path", "text", "said"), BAD, ids=lambda value: getattr(value, "__name__", ""))
 def test_rule_refuses_what_breaks_it(rule: Rule, path: str, text: str, said: str) -> None:
-    """A snippet that breaks the rule is named with its place."""
+    """A snippet that breaks the rule is reported with its place."""
     assert any(
-        one.split(":")[0] in (*path.split(), CONFIG) and said in one
-        for one in rule([Source(one, text) for one in path.split()])
+        offence.split(":")[0] in (*path.split(), CONFIG) and said in offence
+        for offence in rule([Source(name, text) for name in path.split()])
     )
 
 
 def test_errors_have_something_to_say() -> None:
-    """Every error has a docstring and a message, and a class without them is found."""
-    assert not (found := list(mute_errors(ERRORS))), "\n".join(found)
+    """Every error has a docstring and a message, and a class without them is reported."""
+    assert not (mute := list(mute_errors(ERRORS))), "\n".join(mute)
     assert len(list(mute_errors([type("Mute", (Exception,), {"__str__": lambda _: ""})]))) == 2

@@ -1,4 +1,4 @@
-"""Which Pythons `make pythons` finds and `make test` takes, and that the package claims no others."""
+"""Which Pythons `make pythons` runs and `make test` takes, and that the package claims no others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CURRENT = sys.version_info[:2]
 
 
 def fake(folder: Path, name: str, says: str) -> str:
-    """Something that answers like an interpreter."""
+    """A program that answers like an interpreter."""
     path = folder / name
     path.write_text(f"#!/bin/sh\n{says}\n")
     path.chmod(0o755)
@@ -22,7 +22,7 @@ def fake(folder: Path, name: str, says: str) -> str:
 
 
 def test_interpreters_are_asked_for_their_version(tmp_path: Path) -> None:
-    """One of each version counts, the first; those that do not run, or are too old or too new, do not."""
+    """The first interpreter of each version counts. Those that do not run, or are too old or too new, do not."""
     paths = [
         fake(tmp_path, "shim", "exit 127"), fake(tmp_path, "new", "echo 3 15"), fake(tmp_path, "old", "echo 3 10"),
         fake(tmp_path, "b", "echo 3 13"), fake(tmp_path, "a", "echo 3 12"), fake(tmp_path, "c", "echo 3 13"),
@@ -31,32 +31,34 @@ def test_interpreters_are_asked_for_their_version(tmp_path: Path) -> None:
 
 
 def test_newest_other_interpreter_is_taken() -> None:
-    """The newest that is not the current one; nothing where there is no other."""
-    found = {(3, 11): "a", (3, 12): "b", (3, 13): "c"}
-    assert pythons.newest_other(found, (3, 11)) == {(3, 13): "c"}
-    assert pythons.newest_other(found, (3, 13)) == {(3, 12): "b"}
+    """The newest version other than the current one is taken, if there is one."""
+    by_version = {(3, 11): "a", (3, 12): "b", (3, 13): "c"}
+    assert pythons.newest_other(by_version, (3, 11)) == {(3, 13): "c"}
+    assert pythons.newest_other(by_version, (3, 13)) == {(3, 12): "b"}
     assert pythons.newest_other({(3, 11): "a"}, (3, 11)) == {}
 
 
 def test_machine_with_one_python_says_what_was_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without another interpreter nothing is run, and a line says so."""
+    """Without another interpreter nothing runs, and a line says so."""
     monkeypatch.setattr(pythons, "candidates", lambda: [sys.executable])
     assert pythons.main(["--newest"]) == 0
     assert capsys.readouterr().out.startswith("skipped: no other Python")
 
 
 def test_slow_tests_that_are_left_out_exist() -> None:
-    """A name that was changed would be run after all."""
+    """The names of slow tests exist, because a renamed one would be run after all."""
     assert [name for name in pythons.SLOW if not (pythons.ROOT / "tests" / name).exists()] == []
 
 
 def test_package_claims_the_pythons_that_are_tried() -> None:
-    """The classifiers name the versions from the oldest to the newest that is tried, and no other."""
+    """The classifiers name exactly the versions from the oldest to the newest that is tried."""
     project = tomllib.loads((pythons.ROOT / "pyproject.toml").read_text())["project"]
     label = "Programming Language :: Python :: 3."
-    claimed = [int(one.removeprefix(label)) for one in project["classifiers"] if one.startswith(label)]
+    claimed = [
+        int(classifier.removeprefix(label)) for classifier in project["classifiers"] if classifier.startswith(label)
+    ]
     assert project["requires-python"] == f">={pythons.name_of(pythons.OLDEST)}"
     assert claimed == sorted(claimed)
     assert (claimed[0], CURRENT >= pythons.OLDEST) == (pythons.OLDEST[1], True)

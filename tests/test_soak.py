@@ -1,4 +1,4 @@
-"""The soak is a command that people run for hours; here, that it begins, tells what it did and sees what is broken."""
+"""People run the soak for hours. Here it starts, reports its figures, and notices broken promises."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simulation.violation import Violation
 from tests import soak
 
 
-def test_soak_of_no_time_has_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_soak_without_time_has_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     """Without time nothing is tried, and the page says so."""
     page = soak.Page(0.0)
     lines = page.lines(soak.soak(0.0, 7, page), 7)
@@ -18,20 +18,20 @@ def test_soak_of_no_time_has_a_page(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_soak_ends_with_the_first_broken_promise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A turn that fails is told with its number, the others still have their turn, and then it ends."""
-    told: list[int] = []
+    """A failing turn is reported with its number, the other turns still run once, and then the soak ends."""
+    numbers: list[int] = []
 
     def broken(_page: soak.Page, number: int) -> None:
         raise AssertionError("an acknowledged start is lost")
 
     def sound(_page: soak.Page, number: int) -> None:
-        told.append(number)
+        numbers.append(number)
 
     monkeypatch.setattr(soak, "TURNS", (broken, sound))
     monkeypatch.setattr(soak, "_simulate", _nothing)
     page = soak.Page(1.0)
     soak.soak(1.0, 7, page)
-    assert told == [0]
+    assert numbers == [0]
     assert page.problems[0].startswith("broken 0:")
     assert "an acknowledged start is lost" in page.problems[0]
 
@@ -40,7 +40,7 @@ def _nothing(_first_seed: int, _seconds: float) -> Runs:
     return Runs()
 
 
-def test_page_tells_seeds_that_failed() -> None:
-    """A seed that broke an invariant stands on the page with what it broke."""
+def test_page_lists_failed_seeds() -> None:
+    """A seed that broke an invariant is on the page, with what it broke."""
     runs = Runs(failures={9: Violation("I5", "two ends")})
     assert soak.Page(1.0).lines(runs, 7)[-1] == "seed 9: I5: two ends"

@@ -89,12 +89,12 @@ def test_hard_link_made_later_is_refused(path: pathlib.Path) -> None:
 def test_lock_is_on_the_file_itself(path: pathlib.Path) -> None:
     """A process that reaches the file by another path, with another lock file beside it, is refused by its lock."""
     with held_elsewhere(path):
-        other = path.parent / "mounted"
-        other.mkdir()
-        os.link(path, other / "store.db")
+        mount = path.parent / "mounted"
+        mount.mkdir()
+        os.link(path, mount / "store.db")
         with pytest.raises(StoreInUse, match="another path"):
-            owner.take(str(other / "store.db"))
-    owner.take(str(other / "store.db")).release()
+            owner.take(str(mount / "store.db"))
+    owner.take(str(mount / "store.db")).release()
 
 
 def test_symbolic_links_share_the_lock(path: pathlib.Path) -> None:

@@ -275,11 +275,11 @@ def test_second_engine_in_this_process(tmp_path: pathlib.Path) -> None:
     (tmp_path / "link.db").symlink_to(path)
     first = SqliteBackend(path)
     first.open("a")
-    for other in (SqliteBackend(path), SqliteBackend(tmp_path / "link.db"), first):
+    for backend in (SqliteBackend(path), SqliteBackend(tmp_path / "link.db"), first):
         with pytest.raises(StoreInUse, match="another engine in this process"):
-            other.open("b")
-        if other is not first:
-            other.close()
+            backend.open("b")
+        if backend is not first:
+            backend.close()
     command = [sys.executable, "-c", _HOLD, str(path)]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert f"in use by process {os.getpid()} on host {socket.gethostname()}" in result.stderr

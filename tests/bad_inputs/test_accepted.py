@@ -111,10 +111,10 @@ async def test_f34_f35_values_are_not_shared(tmp_path: Path) -> None:
     def changing(values: list[int]) -> Durable[list[list[int]]]:
         seen = list(values)
         values.append(99)
-        got = yield from call(give, name="give")
-        got.append(77)
+        result = yield from call(give, name="give")
+        result.append(77)
         yield from go.wait()
-        return [seen, got]
+        return [seen, result]
 
     numbers = [5]
     async with WorkflowEngine(tmp_path / "store.db", workflows=[changing]) as engine:

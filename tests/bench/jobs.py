@@ -1,4 +1,4 @@
-"""Entries for runs in a process of their own that do nothing but what a test asks for."""
+"""Jobs for runs in another process that do only what a test asks for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.workload import Case, Column, Store, Workload
 
 
 async def answer(job: Job) -> Outcome:
-    """Says which process this is, and what it was told."""
+    """Returns which process this is, and its arguments."""
     return Outcome({"pid": os.getpid(), "count": job.sizes["count"], "files": len(os.listdir(job.folder))}, "none")
 
 
@@ -29,13 +29,13 @@ async def hang(job: Job) -> Outcome:
 
 
 async def make(job: Job) -> Outcome:
-    """Makes a store that can be told from any other."""
+    """Creates a store that differs from any other."""
     (job.path / "store").write_text(str(time.monotonic_ns()))
     return Outcome({})
 
 
 async def look(job: Job) -> Outcome:
-    """Says which store it was given, and spoils it."""
+    """Returns which store it was given, and damages it."""
     store = job.path / "store"
     which = int(store.read_text())
     store.write_text("0")

@@ -1,4 +1,4 @@
-"""Copies of workflows, made by SQL, are workflows like any other to the engine."""
+"""Copies of workflows, made with SQL, are workflows like any other to the engine."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ HOUR = 3600
 
 
 def rows(path: Path, sql: str) -> list[tuple[int, ...]]:
-    """The answer of a store that nobody has open."""
+    """Query a store that no engine has open."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(sql).fetchall()
 
 
 @pytest.mark.anyio
 async def test_copies_that_wait_take_their_events(tmp_path: Path) -> None:
-    """Each copy is found by its id, takes the event that is sent to it, and ends; the original waits on."""
+    """Each waiting copy is found by its id, takes the event sent to it, and ends. The original keeps waiting."""
     async with WorkflowEngine(tmp_path / STORE) as engine:
         await engine.start(waiter(), id="seed")
     clone(tmp_path / STORE, "seed", COUNT, prefix="copy-")
@@ -40,8 +40,8 @@ async def test_copies_that_wait_take_their_events(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_copies_have_numbers_of_their_own(tmp_path: Path) -> None:
-    """No number is given out twice, not before and not after; an event without an address goes to the oldest wait."""
+async def test_copies_have_their_own_numbers(tmp_path: Path) -> None:
+    """No number is assigned twice, and an untargeted event goes to the longest wait."""
     path = tmp_path / STORE
     async with WorkflowEngine(path) as engine:
         await engine.start(waiter(), id="seed")
@@ -58,7 +58,7 @@ async def test_copies_have_numbers_of_their_own(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_copies_that_sleep_wake_up(tmp_path: Path) -> None:
-    """A copy that began an hour earlier is due an hour earlier, and wakes up; the original sleeps on."""
+    """A copy that began an hour earlier is due an hour earlier, and wakes up. The original keeps sleeping."""
     path = tmp_path / STORE
     async with WorkflowEngine(path) as engine:
         await engine.start(sleeper(HOUR), id="seed")
@@ -71,7 +71,7 @@ async def test_copies_that_sleep_wake_up(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_copies_of_a_finished_run_can_be_read(tmp_path: Path) -> None:
-    """Result, history and tags of a copy are those of the original."""
+    """A copy has the result, the history and the tags of the original."""
     path = tmp_path / STORE
     async with WorkflowEngine(path) as engine:
         await (await engine.start(steps(3), id="seed", tags=["vip"])).result()
@@ -83,8 +83,8 @@ async def test_copies_of_a_finished_run_can_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_copies_of_what_cannot_be_copied_are_refused(tmp_path: Path) -> None:
-    """Nothing is written for a workflow that is not there, or that has mail."""
+async def test_copies_of_unknown_workflows_and_mailboxes_are_refused(tmp_path: Path) -> None:
+    """A workflow that does not exist, or that has mail, is refused, and nothing is written."""
     path = tmp_path / STORE
     async with WorkflowEngine(path) as engine:
         await engine.start(sleeper(HOUR), id="seed")
@@ -101,5 +101,5 @@ def test_scattered_ids_differ_and_have_no_order() -> None:
     ids = [scattered("x", number) for number in range(5_000)]
     assert len(set(ids)) == len(ids)
     places = {id: place for place, id in enumerate(sorted(ids))}
-    far = [abs(places[one] - places[other]) > 100 for one, other in itertools.pairwise(ids)]
+    far = [abs(places[id] - places[next_id]) > 100 for id, next_id in itertools.pairwise(ids)]
     assert sum(far) > 0.9 * len(far)

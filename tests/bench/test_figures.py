@@ -1,4 +1,4 @@
-"""Medians, percentiles and many calls at a time."""
+"""Medians, percentiles, and many calls at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.figures import latencies, many, percentile
 
 
 @pytest.mark.parametrize(
-    ("values", "share", "found"),
+    ("values", "share", "expected"),
     [
         ([5.0], 0.5, 5.0),
         ([5.0], 0.99, 5.0),
@@ -25,32 +25,32 @@ from bench.figures import latencies, many, percentile
         ([1.0, 2.0], 0.0, 1.0),
     ],
 )
-def test_percentile_is_one_of_the_values(values: list[float], share: float, found: float) -> None:
-    """The smallest value that so many do not exceed, without interpolation."""
-    assert percentile(values, share) == found
+def test_percentile_is_one_of_the_values(values: list[float], share: float, expected: float) -> None:
+    """A percentile is the smallest value that the given share does not exceed, without interpolation."""
+    assert percentile(values, share) == expected
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0, 1))
 def test_percentile_holds_by_definition(values: list[float], share: float) -> None:
-    """At least that share of all values are not above it, and fewer would be enough below it."""
-    found = percentile(values, share)
-    assert sum(value <= found for value in values) >= share * len(values) * (1 - 1e-12)
+    """At least the given share of all values do not exceed the percentile."""
+    result = percentile(values, share)
+    assert sum(value <= result for value in values) >= share * len(values) * (1 - 1e-12)
     assert percentile(values, 0.5) == statistics.median_low(values)
 
 
 def test_percentile_of_nothing_is_refused() -> None:
-    """No values, no percentile."""
+    """The percentile of no values is refused."""
     with pytest.raises(ValueError):
         percentile([], 0.5)
 
 
 def test_latencies_are_milliseconds() -> None:
-    """Seconds in, milliseconds out, under names that say so."""
+    """Latencies are given in seconds and shown in milliseconds, under names that say so."""
     assert latencies([0.001, 0.002, 0.003], "start_") == {"start_p50_ms": 2.0, "start_p99_ms": 3.0}
 
 
 def test_many_makes_each_call_once_and_so_many_at_a_time() -> None:
-    """Every number comes once; never more than `at_once` are under way, and that many are."""
+    """Every number comes once. Never more than `at_once` calls are under way, and that many are."""
     calls: list[int] = []
     under_way: list[int] = [0]
     most: list[int] = []

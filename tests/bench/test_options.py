@@ -1,4 +1,4 @@
-"""The command line: what it takes, what it refuses, and which runs follow from it."""
+"""The command line: what it accepts, what it refuses, and which runs follow from it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from bench.options import parse
 from bench.plan import PEERS, WORKLOADS, Choice, plan
 
 
-def test_options_of_nothing_are_everything() -> None:
-    """Without arguments all workloads and all peers are measured, several times, and no page is written."""
+def test_default_options_measure_everything() -> None:
+    """Without arguments, all workloads and all peers are measured several times, and no page is written."""
     options = parse([])
-    assert options.choice == Choice(only=tuple(one.name for one in WORKLOADS), peers=PEERS, repeat=5, peer_repeat=2)
+    assert options.choice == Choice(
+        only=tuple(workload.name for workload in WORKLOADS), peers=PEERS, repeat=5, peer_repeat=2
+    )
     assert (options.out, options.render, options.docs) == (None, None, False)
     assert options.command == "python -m bench"
 
 
-def test_options_are_what_was_said() -> None:
-    """Names are taken in any case and in the order in which they are measured."""
+def test_options_are_parsed() -> None:
+    """Names are accepted in any case, and ordered as they are measured."""
     options = parse("--only w2,W1 --peers none --repeat 3 --quick --out a.jsonl --docs".split())
     assert options.choice == Choice(only=("W1", "W2"), peers=(), repeat=3, quick=True, peer_repeat=2)
     assert options.out == Path("a.jsonl")
@@ -39,10 +41,8 @@ def test_options_are_what_was_said() -> None:
         (["--repeat", "two"], "must be a whole number of at least 1, not 'two'"),
     ],
 )
-def test_options_refuse_what_makes_no_sense(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The message lists the names that exist."""
+def test_invalid_options_are_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The refusal of an unknown name lists the known ones."""
     with pytest.raises(SystemExit):
         parse(arguments)
     assert message in capsys.readouterr().err
@@ -66,15 +66,15 @@ def test_plan_takes_turns() -> None:
 def test_plan_takes_the_smaller_count() -> None:
     """`--quick` never makes a count larger than what a slow contender has anyway."""
     usual, quick = (plan(Choice(only=["W1"], peers=PEERS, repeat=1, quick=quick)) for quick in (False, True))
-    for one, other in zip(usual, quick, strict=True):
-        assert other.sizes["count"] <= one.sizes["count"]
+    for usual_run, quick_run in zip(usual, quick, strict=True):
+        assert quick_run.sizes["count"] <= usual_run.sizes["count"]
     assert {run.contender: run.sizes["count"] for run in quick if run.case.name == "100 at once"} == {
         "bare loop": 300, "durable": 300, "dbos": 100, "edda": 100, "restate": 300,
     }  # fmt: skip
 
 
 def test_folder_in_memory_is_known() -> None:
-    """A folder whose files never reach a disk is told from one whose files do."""
+    """A folder whose files never reach a disk is recognised."""
     if not (Path("/dev/shm").is_dir() and file_system(Path("/dev/shm"))):
         pytest.skip("this machine has no such folder")
     assert is_in_memory(Path("/dev/shm"))

@@ -29,13 +29,13 @@ ABOUT = {
 
 
 def line(workload: str, case: str, contender: str, repeat: int = 0, **figures: float) -> Line:
-    """A run that came to some figures."""
+    """A run with these figures."""
     return Line(workload=workload, case=case, contender=contender, repeat=repeat, figures=figures, settings="WAL")
 
 
 def results(*lines: Line, **about: Any) -> Results:
     """Results as they are read from a file."""
-    return read([json.dumps({"about": ABOUT | about}), *(one.to_json() for one in lines), ""])
+    return read([json.dumps({"about": ABOUT | about}), *(result.to_json() for result in lines), ""])
 
 
 def w1(contender: str, *rates: float) -> list[Line]:
@@ -44,20 +44,20 @@ def w1(contender: str, *rates: float) -> list[Line]:
 
 
 def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
-    """A line of results survives the file, and so does the line about the machine."""
+    """The lines of results and the line about the machine are read back as written."""
     lines = [line("W1", "100 at once", "durable", 2, steps_per_s=5.5), Line(
         workload="W2", case="x", contender="dbos", did_not_run="npm is missing")]  # fmt: skip
     path = tmp_path / "results.jsonl"
-    path.write_text("\n".join([json.dumps({"about": ABOUT}), *(one.to_json() for one in lines)]))
-    found = read_file(path)
-    assert (found.about, found.lines) == (ABOUT, lines)
-    assert found.failures() == {("W2", "x", "dbos"): "npm is missing"}
-    assert found.spread("W1", "100 at once", "durable", "steps_per_s") == Spread(5.5, 5.5, 5.5)
-    assert found.spread("W1", "100 at once", "dbos", "steps_per_s") is None
+    path.write_text("\n".join([json.dumps({"about": ABOUT}), *(result.to_json() for result in lines)]))
+    read_back = read_file(path)
+    assert (read_back.about, read_back.lines) == (ABOUT, lines)
+    assert read_back.failures() == {("W2", "x", "dbos"): "npm is missing"}
+    assert read_back.spread("W1", "100 at once", "durable", "steps_per_s") == Spread(5.5, 5.5, 5.5)
+    assert read_back.spread("W1", "100 at once", "dbos", "steps_per_s") is None
 
 
 def test_cell_is_the_median_with_the_spread() -> None:
-    """The median, then the lowest and the highest; a share is shown in per cent."""
+    """A cell has the median, then the lowest and the highest. A share is shown in per cent."""
     column = Column(figure="x", heading="x", format=",.1f")
     assert shown(Spread(2000.04, 1.0, 3.0), column) == "**2,000.0** (1.0–3.0)"
     assert shown(Spread(2.0, 2.01, 1.99), column) == "2.0"
@@ -65,29 +65,29 @@ def test_cell_is_the_median_with_the_spread() -> None:
 
 
 def test_table_has_a_row_for_each_contender_that_was_run() -> None:
-    """Contenders in the order of the case, the case's name once, and no row for what nobody has run."""
-    found = workloads(results(*w1("durable", 300.0, 100.0, 200.0), *w1("bare loop", 400.0)))
-    rows = [row for row in found.splitlines() if row.startswith("| ")]
+    """Rows are in the order of the case, its name appears once, and a contender that did not run has no row."""
+    table = workloads(results(*w1("durable", 300.0, 100.0, 200.0), *w1("bare loop", 400.0)))
+    rows = [row for row in table.splitlines() if row.startswith("| ")]
     assert rows[2:] == [
         "| 100 at once | bare loop | 400 |  |  |  | 1 | 0% |",
         "|  | durable | **200** (100–300) |  |  |  | 3 | 0% |",
     ]
-    assert "### W1" in found
-    assert "### W2" not in found
+    assert "### W1" in table
+    assert "### W2" not in table
 
 
 def test_table_says_why_a_contender_did_not_run() -> None:
-    """The reason stands in its row, and the others are there."""
+    """A contender that did not run has its reason in its row, and the others are shown."""
     failed = Line(workload="W1", case="100 at once", contender="restate", did_not_run="npm is missing")
-    found = workloads(results(*w1("durable", 300.0), failed))
-    assert "|  | restate | did not run: npm is missing |" in found
-    assert "| 100 at once | durable | 300 |" in found
+    table = workloads(results(*w1("durable", 300.0), failed))
+    assert "|  | restate | did not run: npm is missing |" in table
+    assert "| 100 at once | durable | 300 |" in table
 
 
 @pytest.mark.parametrize(
     ("bare", "ours", "measured"),
     [
-        # Three pairs, 0.5 and 0.8 and 0.6: not the ratio of the medians, which is 0.5.
+        # Three pairs with 0.5, 0.8 and 0.6. The ratio of the medians would be 0.5.
         ((100.0, 200.0, 400.0), (50.0, 160.0, 240.0), "**0.60 ×** (0.50–0.80) | holds"),
         ((100.0,), (80.0,), "**0.80 ×** | goal reached"),
         ((100.0,), (49.0,), "**0.49 ×** | missed"),
@@ -97,20 +97,20 @@ def test_table_says_why_a_contender_did_not_run() -> None:
     ],
 )
 def test_goal_is_a_ratio_of_pairs(bare: tuple[float, ...], ours: tuple[float, ...], measured: str) -> None:
-    """Runs of the same repeat are compared, and the median of those ratios is judged."""
-    found = goals(results(*w1("bare loop", *bare), *w1("durable", *ours)))
-    assert f"| W1: steps/s against the bare loop, 100 at once | ≥ 0.5 × | ≥ 0.75 × | {measured} |" in found
+    """Runs of the same repeat are compared, and the median of their ratios is judged."""
+    table = goals(results(*w1("bare loop", *bare), *w1("durable", *ours)))
+    assert f"| W1: steps/s against the bare loop, 100 at once | ≥ 0.5 × | ≥ 0.75 × | {measured} |" in table
 
 
 def test_goal_against_a_peer_is_the_ratio_of_medians() -> None:
-    """Peers run fewer and longer; the spread is what the best and the worst runs could make of it."""
-    found = goals(results(*w1("dbos", 10.0, 20.0), *w1("durable", 900.0, 1500.0, 3000.0)))
-    assert "| W1: steps/s against DBOS on SQLite | ≥ 80 × | ≥ 150 × | **100 ×** (45–300) | holds |" in found
+    """Peers run less often and longer, so the spread is that of the best and the worst runs."""
+    table = goals(results(*w1("dbos", 10.0, 20.0), *w1("durable", 900.0, 1500.0, 3000.0)))
+    assert "| W1: steps/s against DBOS on SQLite | ≥ 80 × | ≥ 150 × | **100 ×** (45–300) | holds |" in table
 
 
-def test_goal_with_a_ceiling_is_judged_the_other_way_round() -> None:
+def test_goal_with_a_ceiling_is_met_from_below() -> None:
     """Less is better for memory, times and idle CPU."""
-    found = goals(
+    table = goals(
         results(
             line("W6", "1,000,000 in the store", "durable", rss_mib=60.0),
             line("W6", "an idle engine", "durable", rss_mib=30.0),
@@ -118,19 +118,19 @@ def test_goal_with_a_ceiling_is_judged_the_other_way_round() -> None:
             line("W5", "1,000,000", "durable", ready_s=2.5),
         )
     )
-    assert "| ≤ 100 MB | ≤ 20 MB | **31.5 MB** | holds |" in found
-    assert "| ≤ 0.5 % | ≤ 0.1 % | **0.05 %** | goal reached |" in found
-    assert "| ≤ 2 s | ≤ 0.5 s | **2.50 s** | missed |" in found
+    assert "| ≤ 100 MB | ≤ 20 MB | **31.5 MB** | holds |" in table
+    assert "| ≤ 0.5 % | ≤ 0.1 % | **0.05 %** | goal reached |" in table
+    assert "| ≤ 2 s | ≤ 0.5 s | **2.50 s** | missed |" in table
 
 
-def test_goals_have_sense() -> None:
-    """A goal lies beyond what must be, in its own direction."""
+def test_goals_exceed_their_minimum() -> None:
+    """A goal lies beyond its minimum, in its own direction."""
     for goal in GOALS:
         assert (goal.goal > goal.must) is goal.is_floor, goal.label
 
 
 def test_page_keeps_what_a_person_wrote() -> None:
-    """Only what stands between the marks is renewed, and renewing twice is the same as once."""
+    """Only the text between the marks is renewed, and renewing twice is the same as once."""
     text = f"# Benchmarks\n\nwords\n\n{page.BEGIN}\nold\n{page.END}\nmore words\n"
     once = page.renewed(text, results(*w1("durable", 300.0)), has_plot=True)
     assert once.startswith(f"# Benchmarks\n\nwords\n\n{page.BEGIN}\n")
@@ -143,29 +143,29 @@ def test_page_keeps_what_a_person_wrote() -> None:
 
 
 def test_page_without_marks_is_refused() -> None:
-    """Nothing is thrown away by mistake."""
+    """A page without marks is refused, so that nothing is lost by mistake."""
     with pytest.raises(ValueError, match="must hold the two lines"):
         page.renewed("words", results(), has_plot=False)
 
 
 def test_page_tells_a_quick_look_from_a_figure() -> None:
-    """Small counts are never shown without saying so; what did not run is listed with the reason."""
+    """Small counts are always marked as a quick look, and what did not run is listed with its reason."""
     failed = Line(workload="W1", case="100 at once", contender="restate", did_not_run="npm is missing")
-    found = page.section(results(failed, quick=True), has_plot=False)
-    assert "A quick look" in found
-    assert "| W1 | 100 at once | restate | npm is missing |" in found
-    assert "benchmarks.svg" not in found
+    section = page.section(results(failed, quick=True), has_plot=False)
+    assert "A quick look" in section
+    assert "| W1 | 100 at once | restate | npm is missing |" in section
+    assert "benchmarks.svg" not in section
     assert "A quick look" not in page.section(results(), has_plot=False)
 
 
 def test_page_in_docs_has_its_marks() -> None:
-    """The page that is there can be renewed."""
+    """The page in docs can be renewed."""
     page.renewed(page.PAGE.read_text(), results(), has_plot=False)
 
 
-@pytest.mark.timeout(120)  # matplotlib looks for fonts when it is imported for the first time
+@pytest.mark.timeout(120)  # matplotlib looks for fonts when it is first imported
 def test_plot_shows_who_was_measured(tmp_path: Path) -> None:
-    """Every contender of a panel is named in the picture, as text; there is no date, so only figures change it."""
+    """The picture names every contender of a panel as text, and has no date, so only figures change it."""
     plot = pytest.importorskip("bench.plot", reason="matplotlib comes with the extra `bench`", exc_type=ImportError)
     grown = line("W8", "1,000 finished", "durable", steps_per_s=9)
     plot.draw(results(*w1("durable", 300.0), *w1("bare loop", 400.0), grown), tmp_path / "plot.svg")

@@ -1,4 +1,4 @@
-"""A run is a process of its own with a store of its own, and whatever goes wrong in it is a line of results."""
+"""A run has its own process and its own store, and any failure in it is a line of results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLANNED = Planned(
 
 
 def test_run_is_a_fresh_process_in_an_empty_folder(tmp_path: Path) -> None:
-    """Two runs have two processes, neither of them this one; each finds an empty folder and leaves nothing behind."""
+    """Each run has a new process and an empty folder, and leaves nothing behind."""
     runner = Runner(tmp_path)
     lines = [runner.run(PLANNED), runner.run(PLANNED)]
     assert len({os.getpid(), *(line.figures["pid"] for line in lines)}) == 3
@@ -40,7 +40,7 @@ def test_run_is_a_fresh_process_in_an_empty_folder(tmp_path: Path) -> None:
 
 
 def test_run_that_fails_says_why(tmp_path: Path) -> None:
-    """The last words of a process that ended with an error are the reason, and nobody gets an exception."""
+    """The last line of a process that ended with an error is the reason, and no exception is raised."""
     line = Runner(tmp_path).run(attrs.evolve(PLANNED, entry="tests.bench.jobs:fail"))
     assert line.did_not_run == "ended with 1: RuntimeError: no disk today"
     assert not line.figures
@@ -48,25 +48,25 @@ def test_run_that_fails_says_why(tmp_path: Path) -> None:
 
 
 def test_run_that_hangs_is_ended(tmp_path: Path) -> None:
-    """A process that does not come back is ended, and that is the reason."""
+    """A process that hangs is ended, and that is the reason."""
     line = Runner(tmp_path, patience=0.1).run(attrs.evolve(PLANNED, entry="tests.bench.jobs:hang"))
     assert line.did_not_run == "no answer after 0.1 s"
 
 
 def test_store_is_made_once_and_copied_for_each_run(tmp_path: Path) -> None:
-    """Runs with the same sizes get copies of one store; other sizes get another, and the first is thrown away."""
+    """Runs with the same sizes get copies of one store. Other sizes get another, and the first is deleted."""
     runner = Runner(tmp_path)
     planned = attrs.evolve(PLANNED, entry="tests.bench.jobs:look", store=STORE)
     first, second = runner.run(planned).figures, runner.run(planned).figures
     assert first["which"] == second["which"]
     assert first["pid"] != second["pid"]
-    other = runner.run(attrs.evolve(planned, sizes={"count": 4})).figures
-    assert other["which"] > first["which"]
+    larger = runner.run(attrs.evolve(planned, sizes={"count": 4})).figures
+    assert larger["which"] > first["which"]
     assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1
 
 
-def test_store_that_cannot_be_made_is_a_reason(tmp_path: Path) -> None:
-    """Nothing is run on a store that is not there."""
+def test_store_that_cannot_be_created_is_a_reason(tmp_path: Path) -> None:
+    """If a store cannot be created, nothing runs on it."""
     broken = attrs.evolve(PLANNED, store=type(STORE)(entry="tests.bench.jobs:fail", sizes=()))
     assert "no disk today" in Runner(tmp_path).run(broken).did_not_run
 

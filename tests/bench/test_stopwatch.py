@@ -8,8 +8,8 @@ from bench import stopwatch
 from bench.stopwatch import Stopwatch
 
 
-def test_stopwatch_counts_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the machine was busy with, beyond this process, is the strangers' share."""
+def test_stopwatch_counts_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The share of other processes is what the machine did beyond this process."""
     readings = iter([100.0, 1_000.0])
     monkeypatch.setattr(stopwatch, "machine_cpu", lambda: next(readings))
     watch = Stopwatch()
@@ -19,8 +19,8 @@ def test_stopwatch_counts_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert watch.wall > 0
 
 
-def test_stopwatch_that_does_not_look_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Around a single call it reads clocks and nothing else, or the call would find the caches cold."""
+def test_stopwatch_for_a_single_call_reads_clocks_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Around a single call the stopwatch reads only clocks, so that the call does not start with cold caches."""
     monkeypatch.setattr(stopwatch, "machine_cpu", lambda: pytest.fail("it has looked around"))
     watch = Stopwatch(looks_around=False)
     with watch:

@@ -1,4 +1,4 @@
-"""Every workload runs, here with tiny counts: what it measures is of no interest, that it measures is."""
+"""Every workload runs, here with tiny counts: the figures do not matter, only that there are some."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASES = [run for run in RUNS if run.case.name != KILLED]
 
 
 def tiny(planned: Planned) -> dict[str, float]:
-    """Small sizes; nothing stays nothing."""
+    """Small sizes. Zero stays zero."""
     return {name: min(value, TINY[name]) for name, value in planned.sizes.items()}
 
 
@@ -61,7 +61,7 @@ def check(planned: Planned, figures: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("planned", CASES, ids=lambda run: run.label)
 def test_workload_comes_to_figures(planned: Planned, tmp_path: Path) -> None:
-    """A case measures what its table shows, on a store that is made for it if it needs one."""
+    """A case measures what its table shows, on its own store if it needs one."""
     if planned.store is not None:
         call(planned, planned.store.entry, tmp_path)
     outcome = call(planned, planned.entry, tmp_path)
@@ -69,8 +69,8 @@ def test_workload_comes_to_figures(planned: Planned, tmp_path: Path) -> None:
     assert outcome.settings
 
 
-def test_nothing_is_read_of_the_machine_between_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many events are sent one by one, the counters of the machine are read twice, around all of them."""
+def test_counters_are_not_read_between_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many events are sent one by one, the machine's counters are read twice, around all of them."""
     readings = itertools.count()
     monkeypatch.setattr(stopwatch, "machine_cpu", lambda: float(next(readings)))
     [planned] = [run for run in RUNS if (run.workload.name, run.case.name, run.contender) == ("W3", "alone", "durable")]
@@ -79,7 +79,7 @@ def test_nothing_is_read_of_the_machine_between_events(tmp_path: Path, monkeypat
 
 
 def test_workload_after_a_kill_comes_to_figures(tmp_path: Path) -> None:
-    """The process that started the workflows dies with its engine open, and the next one goes on with them."""
+    """The process that started the workflows dies with its engine open, and the next one continues them."""
     [planned] = [run for run in RUNS if run.case.name == KILLED]
     line = Runner(tmp_path).run(attrs.evolve(planned, sizes=tiny(planned)))
     assert not line.did_not_run
@@ -88,8 +88,8 @@ def test_workload_after_a_kill_comes_to_figures(tmp_path: Path) -> None:
 
 
 def test_workloads_are_consistent() -> None:
-    """No name is there twice, nobody changes a size that there is not, and no peer is measured without durable."""
-    assert len({one.name for one in WORKLOADS}) == len(WORKLOADS)
+    """No name appears twice, no unknown size is changed, and no peer is measured without durable."""
+    assert len({workload.name for workload in WORKLOADS}) == len(WORKLOADS)
     for workload in WORKLOADS:
         assert len({case.name for case in workload.cases}) == len(workload.cases)
         for case in workload.cases:

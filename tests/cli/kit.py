@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a module around the body of a workflow, and running a command."""
+"""What the tests of the command line share: a module around a workflow body, and running a command."""
 
 from __future__ import annotations
 
@@ -64,19 +64,19 @@ def module(body: str, *, more: str = "", decorated: str = "@workflow\ndef body")
     return f"{HEADER}\n{textwrap.dedent(more)}\n{decorated}(order: str, region: str):\n{text}\n"
 
 
-def found(text: str, path: str = "flows.py") -> tuple[Finding, ...]:
-    """What the lint finds in a text."""
+def findings(text: str, path: str = "flows.py") -> tuple[Finding, ...]:
+    """What the lint reports for a text."""
     return lint([(Path(path), text)]).findings
 
 
 def codes(text: str) -> list[str]:
-    """The codes of what the lint finds in a text."""
-    return [one.code for one in found(text)]
+    """The codes that the lint reports for a text."""
+    return [finding.code for finding in findings(text)]
 
 
 @attrs.frozen
 class Ran:
-    """How a command ended, and what it said."""
+    """How a command ended, and what it printed."""
 
     code: int
     out: str

@@ -40,7 +40,7 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str], command: str) -> 
 
 @pytest.mark.parametrize("words", [["fly"], ["lint"], ["lint", "--fast", "."], ["check-replay", "orders.db"]])
 def test_wrong_use_is_two(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
-    """An unknown command or option, and a missing one, end with 2 and an error on stderr."""
+    """An unknown command, an unknown option and a missing one end with 2 and an error on stderr."""
     ran = run(capsys, *words)
     assert (ran.code, ran.out) == (2, "")
     assert "Error: " in ran.err
@@ -63,8 +63,8 @@ def test_module_is_the_command() -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
-def test_reader_that_has_seen_enough_is_no_error() -> None:
-    """When the other end of a pipe is closed the command ends without a traceback."""
+def test_closed_pipe_is_not_an_error() -> None:
+    """If the other end of a pipe is closed, the command ends without a traceback."""
     words = [sys.executable, "-m", "durable", "lint", "tests/runner"]
     with subprocess.Popen(words, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None
@@ -74,8 +74,8 @@ def test_reader_that_has_seen_enough_is_no_error() -> None:
     assert running.returncode == front.FOUND
 
 
-def test_missing_click_is_told() -> None:
-    """Without click the command says what to install; another missing module is not hidden by that."""
+def test_missing_click_is_reported() -> None:
+    """Without click the command says what to install, and it does not hide that another module is missing."""
     code = "import sys, runpy; sys.modules[{!r}] = None; runpy.run_module('durable', run_name='__main__')"
     done = python("-c", code.format("click"))
     assert done.returncode == 1
@@ -84,6 +84,6 @@ def test_missing_click_is_told() -> None:
 
 
 def test_importing_durable_does_not_import_the_command_line() -> None:
-    """A service that imports durable pays for neither the command line nor click."""
+    """A service that imports durable imports neither the command line nor click."""
     done = python("-c", "import durable, sys; print([one for one in sys.modules if 'click' in one or '.cli' in one])")
     assert done.stdout == "[]\n"

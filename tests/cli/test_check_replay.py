@@ -1,4 +1,4 @@
-"""`check-replay`: which workflows of a store do not fit the code at hand, told beforehand."""
+"""`check-replay`: which workflows of a store do not fit the current code."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ def nap() -> Durable[None]:
 
 ALL = [order, nap]
 """
-# The same module after a change: what is recorded as the first step comes second.
+# The same module after a change: the recorded first step now comes second.
 DIVERGED = FITS.replace("cents = yield", "yield from shipped.wait()\n    cents = yield")
 BROKEN = FITS.replace('print("a body that talks")', "cents.missing")
 
 
 @workflow(name="order")
 def order() -> Durable[int]:
-    """Wait for the money, then for the parcel."""
+    """Waits for the money, then for the parcel."""
     cents = yield from paid.wait()
     return cents + (yield from shipped.wait())
 
 
 @workflow(name="nap")
 def nap() -> Durable[None]:
-    """Sleep an hour."""
+    """Sleeps for an hour."""
     yield from sleep(3600)
 
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The store of an engine that is at work: two orders that were paid, one that was not, a nap, a finished order."""
+    """The store of a running engine: two paid orders, one unpaid, a sleeper and a finished order."""
     path = tmp_path / "orders.db"
     with SyncWorkflowEngine(path, workflows=[order, nap]) as engine:
         for number in range(4):
@@ -77,10 +77,10 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def check(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
-    """Run `check-replay` over the store with the code that is given."""
+    """Run `check-replay` over the store with this code."""
     monkeypatch.setattr(REGISTRY, "_known", {})
     monkeypatch.syspath_prepend(str(tmp_path))
-    # The module is written anew within the same second, and a stale cache must not win.
+    # The module is rewritten within the same second, and a stale cache must not win.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def run_check(code: str, *options: str, source: Path = store, spec: str = "at_hand") -> Ran:
@@ -92,7 +92,7 @@ def check(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_code_that_fits(check: Check) -> None:
-    """When all fit the exit code is 0, and what modules and bodies print does not get between."""
+    """If every workflow fits, the exit code is 0, and prints of modules and bodies stay out of the output."""
     ran = check(FITS)
     assert (ran.code, ran.out) == (0, "4 workflows replayed: 4 fit\n")
     assert "a module that talks" in ran.err
@@ -100,7 +100,7 @@ def test_code_that_fits(check: Check) -> None:
 
 
 def test_code_that_diverges(check: Check, tmp_path: Path) -> None:
-    """Those that would be parked are told with both sides of the difference and the line; the exit code is 1."""
+    """Workflows that would be parked are listed with both sides of the difference and the line. The exit code is 1."""
     ran = check(DIVERGED)
     line = f"{tmp_path / 'at_hand.py'}:9"
     block = "order-{} (order, version 1) would be parked: diverged at position 0, entry 1 of 1\n"
@@ -110,7 +110,7 @@ def test_code_that_diverges(check: Check, tmp_path: Path) -> None:
 
 
 def test_code_that_raises(check: Check) -> None:
-    """A workflow that waits and whose code now raises would fail; that is told as well."""
+    """A waiting workflow whose code now raises would fail, and is listed."""
     ran = check(BROKEN)
     assert ran.code == 1
     assert ran.out.count("would fail\n    AttributeError: 'int' object has no attribute 'missing'") == 2
@@ -118,7 +118,7 @@ def test_code_that_raises(check: Check) -> None:
 
 
 def test_json_is_one_document(check: Check) -> None:
-    """`--json` lists the same with every field and a summary, also when there is nothing to list."""
+    """`--json` lists the same with every field and a summary, even if the list is empty."""
     data = json.loads(check(DIVERGED, "--json").out)
     assert data["summary"] == {"fits": 2, "parked": 2, "fails": 0, "set_aside": 0, "unparked": 0}
     first = data["workflows"][0]
@@ -136,7 +136,7 @@ def test_name_and_limit_narrow(check: Check) -> None:
 
 
 def test_workflows_may_be_named(check: Check) -> None:
-    """With an attribute only what it holds is known; a module brings all that it defines."""
+    """With an attribute only its workflows are known; a module brings all that it defines."""
     assert check(FITS, spec="at_hand:ALL").code == 0
     ran = check(FITS, spec="at_hand:nap")
     assert ran.code == 1
@@ -146,12 +146,12 @@ def test_workflows_may_be_named(check: Check) -> None:
     assert check(FITS, "--workflows", "at_hand:order", spec="at_hand").code == 0
 
 
-def test_nothing_is_written_and_the_engine_goes_on(check: Check, store: Path) -> None:
-    """The store's files are the same before and after, while an engine has them open."""
+def test_nothing_is_written_while_the_engine_runs(check: Check, store: Path) -> None:
+    """A check of a store that an engine has open changes none of its files."""
 
     def contents() -> dict[str, bytes]:
-        files = [one for one in store.parent.iterdir() if one.name.startswith(store.name)]
-        return {one.name: b"" if one.name.endswith("-shm") else one.read_bytes() for one in files}
+        files = [file for file in store.parent.iterdir() if file.name.startswith(store.name)]
+        return {file.name: b"" if file.name.endswith("-shm") else file.read_bytes() for file in files}
 
     before = contents()
     assert check(DIVERGED).code == 1
@@ -173,7 +173,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_wrong_use_is_refused(check: Check, tmp_path: Path, name: str) -> None:
-    """What was asked wrongly ends with 2 and one sentence, and nothing on the way out."""
+    """Wrong usage ends with 2 and one sentence, and prints nothing to stdout."""
     (tmp_path / "second.py").write_text(FITS)
     (tmp_path / "nested.py").write_text(
         "from durable import workflow\n\ndef make():\n    async def other(): ...\n"
@@ -200,11 +200,11 @@ def test_codec_is_the_one_that_is_named(check: Check) -> None:
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_reader_that_has_seen_enough_is_no_error(store: Path, tmp_path: Path, unbuffered: str) -> None:
-    """When the other end of a pipe is closed the command ends without a traceback and without an excuse."""
+def test_closed_pipe_is_not_an_error(store: Path, tmp_path: Path, unbuffered: str) -> None:
+    """If the other end of a pipe is closed, the command ends without a traceback or an error."""
     (tmp_path / "at_hand.py").write_text(DIVERGED.replace('print("a module that talks")', ""))
     words = [sys.executable, "-m", "durable", "check-replay", str(store), "-w", "at_hand"]
-    # With a buffer the pipe is seen to be closed when it is flushed at the end, without one at the first line.
+    # With a buffer, the closed pipe is noticed at the final flush; without one, at the first line.
     path = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}", "PYTHONUNBUFFERED": unbuffered}
     with subprocess.Popen(words, env=path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None
@@ -215,14 +215,14 @@ def test_reader_that_has_seen_enough_is_no_error(store: Path, tmp_path: Path, un
 
 
 def test_module_that_breaks_is_refused(check: Check) -> None:
-    """An error while a module is imported is told, and is not taken for a missing module."""
+    """An error while a module is imported is reported as such, not as a missing module."""
     ran = check("import nothing_of_this_name")
     assert ran.code == 2
     assert "at_hand cannot be imported: ModuleNotFoundError: No module named 'nothing_of_this_name'\n" in ran.err
 
 
 def test_store_that_cannot_be_used_is_refused(check: Check, tmp_path: Path) -> None:
-    """A file that is none, no store, or one of another version ends with 2 and what to do."""
+    """A missing file, a file that is not a store, and a store of another version end with 2 and advice."""
     (tmp_path / "text.db").write_text("hello " * 200)
     ran = check(FITS, source=tmp_path / "text.db")
     assert (ran.code, ran.out) == (2, "")
@@ -236,8 +236,8 @@ def test_store_that_cannot_be_used_is_refused(check: Check, tmp_path: Path) -> N
     assert "this durable reads" in check(FITS, source=old).err
 
 
-def test_damaged_rows_are_told(check: Check, tmp_path: Path, store: Path) -> None:
-    """A row that cannot be read is listed by itself, and the others are replayed."""
+def test_damaged_rows_are_listed(check: Check, tmp_path: Path, store: Path) -> None:
+    """An unreadable row is listed by itself, and the others are replayed."""
     with closing(sqlite3.connect(store)) as source, closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
         source.backup(copy)
         copy.execute("UPDATE workflow SET tags = 'none' WHERE id = 'order-0'")
@@ -252,7 +252,7 @@ def test_damaged_rows_are_told(check: Check, tmp_path: Path, store: Path) -> Non
 
 
 def test_parked_workflow_that_fits_again_is_counted(check: Check, tmp_path: Path, store: Path) -> None:
-    """Those that are parked now and would go on are good news, and told as such."""
+    """A parked workflow that would continue is counted as good news."""
     with closing(sqlite3.connect(store)) as source, closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
         source.backup(copy)
         copy.execute("UPDATE workflow SET status = 'parked', park_reason = 'diverged' WHERE id = 'order-0'")
@@ -261,8 +261,8 @@ def test_parked_workflow_that_fits_again_is_counted(check: Check, tmp_path: Path
     assert (ran.code, ran.out) == (0, "4 workflows replayed: 4 fit, 1 that are parked now would continue\n")
 
 
-def test_long_checks_say_that_they_go_on(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every so many workflows a line on stderr says how far it is."""
+def test_long_checks_report_their_progress(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every so many workflows, a line on stderr shows the progress."""
     monkeypatch.setattr(command, "_PROGRESS_EVERY", 2)
     ran = check(FITS)
     assert [line for line in ran.err.splitlines() if line.startswith("…")] == [
@@ -274,7 +274,7 @@ def test_long_checks_say_that_they_go_on(check: Check, monkeypatch: pytest.Monke
 def test_exported_histories_are_checked_without_a_store(
     check: Check, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`export-histories` writes files that `check-replay` takes instead of a store, all of them or one."""
+    """`check-replay` accepts the files of `export-histories` instead of a store, all of them or one."""
     folder = tmp_path / "histories"
     ran = run(capsys, "export-histories", store, folder, "--name", "order", "--limit", "2")
     assert (ran.code, ran.out) == (0, f"2 histories written to {folder}\n")
@@ -289,7 +289,7 @@ def test_exported_histories_are_checked_without_a_store(
 def test_files_that_cannot_be_used_are_refused(
     check: Check, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A file that is no history, and a folder that cannot be written, end with 2."""
+    """A file that is not a history and a folder that cannot be written end with 2."""
     (tmp_path / "bad.json").write_text("{}")
     assert "bad.json: is not an exported history" in check(FITS, source=tmp_path / "bad.json").err
     ran = run(capsys, "export-histories", store, tmp_path / "bad.json" / "folder")
@@ -299,7 +299,7 @@ def test_files_that_cannot_be_used_are_refused(
 
 
 def test_command_in_a_process_of_its_own(store: Path, tmp_path: Path) -> None:
-    """`python -m durable check-replay` finds modules where it is run, beside an engine of another process."""
+    """`python -m durable check-replay` finds modules in its working directory while another process runs the engine."""
     (tmp_path / "at_hand.py").write_text(DIVERGED)
     words = [sys.executable, "-m", "durable", "check-replay", "orders.db", "-w", "at_hand"]
     path = os.environ | {"PYTHONPATH": str(ROOT)}

@@ -1,4 +1,4 @@
-"""Replay of histories with more than steps: answers of `patched`, rounds of loops, and what operators have done."""
+"""Replay of histories with more than steps: answers of `patched`, rounds of loops, and repairs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KINDS = {EntryKind.PATCH, EntryKind.LOOP, EntryKind.REPAIRED, EntryKind.RETRIED,
 
 @activity(name="mended-double")
 async def double(number: int) -> int:
-    """Works at the second time."""
+    """Doubles on its second attempt."""
     if number < 0 and not is_up:
         is_up.append(True)
         raise NonRetryable("down")
@@ -50,7 +50,7 @@ def _round(number: int) -> Durable[Continue[int] | Break[int]]:
 
 
 def flow(code: str) -> WorkflowDef[[int], int]:
-    """Rounds, a step, an event; with one code or another."""
+    """Rounds, a step and an event, under one of several codes."""
 
     @workflow(name="mended-flow")
     def body(number: int) -> Durable[int]:
@@ -77,7 +77,7 @@ def _until_it_waits(engine: SyncWorkflowEngine, id: str) -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with rounds and an answer, one that was repaired, one that was retried, a fork, and a fork of that."""
+    """A run with rounds and an answer, a repaired one, a retried one, a fork, and a fork of the fork."""
     path = tmp_path_factory.mktemp("mended") / "store.db"
     with SyncWorkflowEngine(path, workflows=[flow("first")]) as engine:
         for id, number in (("plain", 1), ("repaired", 1), ("retried", -1)):
@@ -92,51 +92,51 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         _until_it_waits(engine, "forked")
         engine.runs.fork("forked", "1", new_id="again")
         _until_it_waits(engine, "again")
-        histories = [engine.runs.history(one.id) for one in engine.runs.list()]
+        histories = [engine.runs.history(summary.id) for summary in engine.runs.list()]
         assert {entry.kind for history in histories for entry in history} >= KINDS
     return path
 
 
 @pytest.fixture
 def store(made: Path, tmp_path: Path) -> Path:
-    """A copy of that."""
+    """A copy of that store."""
     return Path(shutil.copy(made, tmp_path / "store.db"))
 
 
 @pytest.mark.parametrize("code", ["first", "never asked", "without"])
 def test_code_that_fits(store: Path, tmp_path: Path, code: str) -> None:
-    """All of them fit the code that they ran with, the code without the question, and that without the step."""
+    """Every history fits the code that it ran with, the code without the question, and the code without the step."""
     histories = list(export_histories(store))
     report = check_replay(histories, [flow(code)])
     assert report.ok, report
     assert len(report.results) == 5
     save_histories(histories, tmp_path / "kept")
     kept = check_replay(load_histories(tmp_path / "kept"), [flow(code)])
-    assert {one.id: one for one in kept.results} == {one.id: one for one in report.results}
+    assert {result.id: result for result in kept.results} == {result.id: result for result in report.results}
 
 
 def test_code_that_does_not_fit(store: Path) -> None:
-    """What the report says of each is what an engine does with each."""
+    """The report predicts for each history what an engine does with it."""
     report = check_replay(export_histories(store), [flow("misspelt")])
-    assert {one.reason for one in report.bad} == {ParkReason.DIVERGED}
+    assert {result.reason for result in report.bad} == {ParkReason.DIVERGED}
     assert len(report.bad) == 5
     assert "- recorded: activity mended-double\n  + code asks: removed mended-duoble" in str(report)
     with SyncWorkflowEngine(store, workflows=[flow("misspelt")]) as engine:
-        for one in report.bad:
-            found = engine.runs.describe(one.id)
-            assert found.problem == one.detail
+        for result in report.bad:
+            description = engine.runs.describe(result.id)
+            assert description.problem == result.detail
 
 
 def test_code_that_fails(store: Path) -> None:
-    """It is said of those alone that the code would end: values count as operators have left them."""
+    """Only histories whose values make the code fail are reported, and repaired values count."""
     report = check_replay(export_histories(store), [flow("broken")])
-    fits = {one.id: one.fit for one in report.results}
+    fits = {result.id: result.fit for result in report.results}
     failing = dict.fromkeys(("plain", "repaired", "forked", "again"), Fit.FAILS)
     assert fits == {**failing, "retried": Fit.FITS}
 
 
-def test_goes_on_where_it_was(store: Path) -> None:
-    """After the check every run comes to its end, with the values that stand."""
+def test_runs_continue_after_the_check(store: Path) -> None:
+    """After the check every run ends with its current values."""
     check_replay(export_histories(store), [flow("first")])
     results: dict[str, Any] = {}
     with SyncWorkflowEngine(store, workflows=[flow("first")]) as engine:
@@ -157,7 +157,7 @@ def test_command(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     code: str, ended: int,
 ) -> None:  # fmt: skip
-    """The command says the same, by its exit status and with both sides."""
+    """The command reports the same, with its exit code and both sides."""
     monkeypatch.setattr(REGISTRY, "_known", {})
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)

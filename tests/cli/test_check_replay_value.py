@@ -1,4 +1,4 @@
-"""`durable.testing.check_replay`: a report that a test of the user's looks at, from a store or from files."""
+"""`durable.testing.check_replay`: a report for a user's test, from a store or from files."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ go = Event[int]("replay-value-go")
 
 @activity
 async def double(number: int) -> int:
-    """Some work."""
+    """An activity."""
     return 2 * number
 
 
 def old(number: int) -> Durable[int]:
-    """Double, wait, double again."""
+    """Doubles, waits, doubles again."""
     number = yield from double(number)
     number += yield from go.wait()
     return (yield from double(number))
@@ -48,12 +48,12 @@ def new(number: int) -> Durable[int]:
 
 
 def numbers(fn: Any) -> WorkflowDef[[int], int]:
-    """The workflow with one or the other code."""
+    """The workflow with the old or the new code."""
     return WorkflowDef(fn, "replay-value-numbers", 1)
 
 
 async def under_way(path: Path) -> None:
-    """A store with two workflows that wait in the middle, and one that has ended."""
+    """A store with two unfinished workflows and an ended one."""
     async with WorkflowEngine(path, workflows=[numbers(old)]) as engine:
         for id in ("a", "b", "c"):
             await engine.start(numbers(old)(5), id=id)
@@ -62,12 +62,12 @@ async def under_way(path: Path) -> None:
         await engine.handle("c").result()
 
 
-async def test_report_says_what_the_engine_does(tmp_path: Path) -> None:
-    """What the report foretells for changed code is what an engine with that code does."""
+async def test_report_predicts_what_the_engine_does(tmp_path: Path) -> None:
+    """The report predicts for changed code what an engine with that code does."""
     path = tmp_path / "store.db"
     await under_way(path)
     report = check_replay(export_histories(path), [numbers(new)])
-    assert [(one.id, one.fit, one.reason) for one in report.results] == [
+    assert [(result.id, result.fit, result.reason) for result in report.results] == [
         ("a", Fit.PARKED, ParkReason.DIVERGED),
         ("b", Fit.PARKED, ParkReason.DIVERGED),
     ]
@@ -75,14 +75,14 @@ async def test_report_says_what_the_engine_does(tmp_path: Path) -> None:
     assert str(report).startswith("2 workflows replayed, 2 do not fit this code\na (replay-value-numbers")
     async with WorkflowEngine(path, workflows=[numbers(new)]) as engine:
         await engine.send_event(go, 1, to="a")
-        found = await engine.runs.describe("a")
-        assert (found.summary.status, found.park_reason) == (WorkflowStatus.PARKED, ParkReason.DIVERGED)
-        assert report.bad[0].detail == found.summary.parked
+        description = await engine.runs.describe("a")
+        assert (description.summary.status, description.park_reason) == (WorkflowStatus.PARKED, ParkReason.DIVERGED)
+        assert report.bad[0].detail == description.summary.parked
     assert check_replay(export_histories(path), [numbers(old)]).ok
 
 
 async def test_histories_live_in_a_repository(tmp_path: Path) -> None:
-    """Histories that were saved as files are replayed without a store, and say the same."""
+    """Histories that were saved as files are replayed without a store, with the same report."""
     path = tmp_path / "store.db"
     await under_way(path)
     files = save_histories(export_histories(path, limit=1), tmp_path / "histories")
@@ -93,10 +93,10 @@ async def test_histories_live_in_a_repository(tmp_path: Path) -> None:
 
 
 async def test_imported_workflows_are_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a list every workflow that was imported is known, as for an engine."""
+    """Without a list, every imported workflow is known, as for an engine."""
     await under_way(tmp_path / "store.db")
     monkeypatch.setattr(REGISTRY, "_known", {})
-    assert [one.reason for one in check_replay(export_histories(tmp_path / "store.db")).bad] == [
+    assert [result.reason for result in check_replay(export_histories(tmp_path / "store.db")).bad] == [
         ParkReason.UNKNOWN_CODE,
         ParkReason.UNKNOWN_CODE,
     ]
@@ -117,7 +117,7 @@ async def test_codec_of_the_engine_is_used(tmp_path: Path) -> None:
         __hash__ = None  # type: ignore[assignment]
 
     converter = make_converter()
-    converter.register_unstructure_hook(Celsius, lambda one: one.degrees)
+    converter.register_unstructure_hook(Celsius, lambda value: value.degrees)
     converter.register_structure_hook(Celsius, lambda data, _: Celsius(data))
 
     def warm(at: Celsius) -> Durable[int]:
@@ -133,13 +133,13 @@ async def test_codec_of_the_engine_is_used(tmp_path: Path) -> None:
     assert check_replay(histories, [definition]).bad[0].reason is ParkReason.UNREADABLE
 
 
-async def test_what_is_no_workflow_is_refused() -> None:
+async def test_function_that_is_not_a_workflow_is_refused() -> None:
     """A plain function in the list is refused before anything is replayed."""
     with pytest.raises(WrongType, match="@workflow functions"):
         check_replay([], [cast(Any, old)])
 
 
 async def test_nothing_to_replay_is_fine() -> None:
-    """An empty report is in order, and says that it is empty."""
+    """An empty report is fine, and says that it is empty."""
     assert str(check_replay([], [])) == "0 workflows replayed, 0 do not fit this code"
     assert check_replay([], []).ok

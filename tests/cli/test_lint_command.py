@@ -1,4 +1,4 @@
-"""`lint` as a command: which files it reads, what can be left out, what it prints and how it ends."""
+"""`lint` as a command: which files it reads, what it can ignore, what it prints and how it ends."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ GOOD = module("yield from sleep(1)")
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, in which the command runs."""
+    """An empty folder in which the command runs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
 
 
 def write(path: Path, text: str) -> Path:
-    """A file, with the folders above it."""
+    """Write a file and the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
 def test_findings_are_lines_that_an_editor_can_jump_to(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A finding is `file:line:column: code`, the last line counts, and the exit code is 1."""
+    """A finding is `file:line:column: code`, the last line counts the findings, and the exit code is 1."""
     write(here / "shop" / "flows.py", BAD)
     ran = run(capsys, "lint", "shop")
     first, second, last = ran.out.splitlines()
@@ -44,7 +44,7 @@ def test_findings_are_lines_that_an_editor_can_jump_to(here: Path, capsys: pytes
 
 
 def test_nothing_found_is_zero(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Clean files end with 0 and say how much was looked at, so that looking at nothing is seen."""
+    """Clean files end with 0. The number of checked files is printed, so that checking none is noticed."""
     write(here / "flows.py", GOOD)
     ran = run(capsys, "lint", "flows.py")
     assert (ran.code, ran.out) == (0, "2 functions of workflows in 1 files: nothing found\n")
@@ -54,7 +54,7 @@ def test_nothing_found_is_zero(here: Path, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("word", ["shop", "shop/", "shop/flows.py", "shop.flows", "shop/flows.py shop shop.flows"])
 def test_file_folder_and_package_are_found_once(here: Path, capsys: pytest.CaptureFixture[str], word: str) -> None:
-    """However a file is named, and however often, it is read once; the code is never imported."""
+    """However a file is named, and however often, it is read once, and its code is never imported."""
     trap = "raise SystemExit('was imported')\n"
     write(here / "shop" / "__init__.py", trap)
     write(here / "shop" / "flows.py", trap + BAD)
@@ -66,7 +66,7 @@ def test_file_folder_and_package_are_found_once(here: Path, capsys: pytest.Captu
 def test_package_that_is_installed_elsewhere_is_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A package is found where Python would import it from, with everything below it."""
+    """A package is found where Python would import it from, with all its modules."""
     write(tmp_path / "site" / "shop" / "inner" / "flows.py", BAD)
     write(tmp_path / "site" / "shop" / "__init__.py", "raise SystemExit('was imported')")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
@@ -78,8 +78,8 @@ def test_package_that_is_installed_elsewhere_is_found(
 
 
 @pytest.mark.parametrize("word", ["nowhere", "nowhere.flows", "shop.nowhere", "shop.flows.nowhere", "sys", "./x.py"])
-def test_word_that_means_nothing_is_refused(here: Path, capsys: pytest.CaptureFixture[str], word: str) -> None:
-    """A path that is not there ends with 2 and is named."""
+def test_unknown_path_is_refused(here: Path, capsys: pytest.CaptureFixture[str], word: str) -> None:
+    """An unknown path ends with 2 and is named."""
     write(here / "shop" / "__init__.py", "")
     write(here / "shop" / "flows.py", BAD)
     ran = run(capsys, "lint", word)
@@ -88,7 +88,7 @@ def test_word_that_means_nothing_is_refused(here: Path, capsys: pytest.CaptureFi
 
 
 def test_folders_of_others_are_skipped(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Hidden folders, caches and virtual environments are not looked into."""
+    """Hidden folders, caches and virtual environments are skipped."""
     for folder in (".git", "__pycache__", "node_modules", "env/lib", "src"):
         write(here / folder / "flows.py", BAD)
     write(here / "env" / "pyvenv.cfg", "")
@@ -98,21 +98,21 @@ def test_folders_of_others_are_skipped(here: Path, capsys: pytest.CaptureFixture
 
 
 def test_file_that_cannot_be_read_is_a_finding(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that is no Python, or no text, is told with its line and does not stop the others."""
+    """A file that is not Python, or not text, is a finding with its line, and does not stop the others."""
     write(here / "a.py", "x = 1\ndef (")
     (here / "b.py").write_bytes(b"\xff\xfe\x00")
     (here / "c.py").write_bytes(b"x = '\0'")
     write(here / "d.py", BAD)
     write(here / "e.py", "x = " + "(" * 10_000)
     ran = run(capsys, "lint", ".")
-    found = [line.split(":")[0] for line in ran.out.splitlines() if "DUR000 cannot be checked" in line]
-    assert found == ["a.py", "b.py", "c.py", "e.py"]
+    unreadable = [line.split(":")[0] for line in ran.out.splitlines() if "DUR000 cannot be checked" in line]
+    assert unreadable == ["a.py", "b.py", "c.py", "e.py"]
     assert "a.py:2:1: " in ran.out
     assert "DUR001" in ran.out
 
 
 def test_file_that_may_not_be_read_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that the system does not give us ends with 2 and the reason."""
+    """A file that the system does not let us read ends with 2 and the reason."""
     os.symlink("loop.py", here / "loop.py")
     ran = run(capsys, "lint", ".")
     assert ran.code == 2
@@ -120,7 +120,7 @@ def test_file_that_may_not_be_read_is_refused(here: Path, capsys: pytest.Capture
 
 
 def test_json_is_one_document(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--json` gives a list with every field, also when it is empty."""
+    """`--json` prints a list with every field, even if it is empty."""
     write(here / "flows.py", BAD)
     first, second = json.loads(run(capsys, "lint", ".", "--json").out)
     assert first.keys() == {
@@ -148,7 +148,7 @@ def test_codes_can_be_chosen(
     """`--select` and `--ignore` take codes, groups and lists of them, and decide the exit code."""
     write(here / "flows.py", BAD)
     ran = run(capsys, "lint", ".", "--json", *options)
-    assert [one["code"] for one in json.loads(ran.out)] == expected
+    assert [finding["code"] for finding in json.loads(ran.out)] == expected
     assert ran.code == bool(expected)
 
 
@@ -156,7 +156,7 @@ def test_codes_can_be_chosen(
 def test_code_that_does_not_exist_is_refused(
     here: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
-    """A typing error in a code is not taken for "nothing found"."""
+    """A typo in a code is refused, not taken for "nothing found"."""
     ran = run(capsys, "lint", ".", *options)
     assert ran.code == 2
     assert "there is no code" in ran.err
@@ -186,5 +186,5 @@ IGNORED = {
 
 @pytest.mark.parametrize("statement", IGNORED)
 def test_comment_leaves_a_finding_out(statement: str) -> None:
-    """A comment on the first or last line of a finding leaves out the codes that it names, and only a comment does."""
+    """A comment on the first or last line of a finding hides the codes that it names. Only a comment does."""
     assert codes(module(f"{statement}\nyield from sleep(1)")) == IGNORED[statement]

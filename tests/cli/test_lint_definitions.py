@@ -1,10 +1,10 @@
-"""What the lint says about definitions: one name for two workflows or activities."""
+"""What the lint reports about definitions: one name for two workflows or activities."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.cli.kit import found
+from tests.cli.kit import findings
 
 ACTIVITY = "@activity{options}\ndef {name}(): ...\n"
 WORKFLOW = "@workflow{options}\ndef {name}():\n    yield from sleep(1)\n"
@@ -12,7 +12,7 @@ WORKFLOW = "@workflow{options}\ndef {name}():\n    yield from sleep(1)\n"
 
 def lines(*parts: str) -> list[tuple[str, int]]:
     """The code and the line of each finding in a file of these parts."""
-    return [(one.code, one.line) for one in found("from durable import *\n" + "".join(parts))]
+    return [(finding.code, finding.line) for finding in findings("from durable import *\n" + "".join(parts))]
 
 
 def of(template: str, name: str, options: str = "") -> str:
@@ -21,16 +21,16 @@ def of(template: str, name: str, options: str = "") -> str:
 
 
 def test_second_definition_of_a_name_is_found() -> None:
-    """Whether the name is that of the function or given, the second one is reported."""
+    """The second definition of a name is reported, whether the name is the function's or explicit."""
     assert lines(of(WORKFLOW, "flow"), of(WORKFLOW, "flow")) == [("DUR109", 6)]
     assert lines(of(ACTIVITY, "pay", "(name='x')"), of(ACTIVITY, "other", "(name='x')")) == [("DUR109", 5)]
     assert lines(of(ACTIVITY, "pay"), of(ACTIVITY, "other", "(name='pay')")) == [("DUR109", 5)]
 
 
 def test_message_names_both_lines() -> None:
-    """It says what is defined twice, and where the other one is."""
-    (one,) = found("from durable import *\n" + of(ACTIVITY, "pay") + of(ACTIVITY, "pay"))
-    assert (one.line, one.message) == (5, "activity 'pay' is defined on line 3 as well")
+    """The message says what is defined twice, and where the first definition is."""
+    (finding,) = findings("from durable import *\n" + of(ACTIVITY, "pay") + of(ACTIVITY, "pay"))
+    assert (finding.line, finding.message) == (5, "activity 'pay' is defined on line 3 as well")
 
 
 CLASS = "class A:\n    @activity\n    def pay(self): ...\nclass B:\n    @activity\n    def pay(self): ...\n"
@@ -51,11 +51,11 @@ BRANCHES = "if True:\n    @activity\n    def pay(): ...\nelse:\n    @activity\n 
     ids=["versions", "sorts", "made-up names", "options", "plain", "classes", "branches"],
 )
 def test_other_definitions_are_not(parts: tuple[str, ...]) -> None:
-    """Another version, another class, another branch, or a name that cannot be read is left alone."""
+    """Another version, another class, another branch and an unreadable name are not reported."""
     assert lines(*parts) == []
 
 
 def test_comment_leaves_it_out() -> None:
-    """A comment on the line of the definition works here too."""
+    """A comment on the line of the definition hides the finding."""
     again = "@activity\ndef pay(): ...  # durable: ignore[DUR109]\n"
     assert lines(of(ACTIVITY, "pay"), again) == []

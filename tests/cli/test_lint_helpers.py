@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from durable.cli.lint.findings import lint
-from tests.cli.kit import HEADER, codes, found, module
+from tests.cli.kit import HEADER, codes, findings, module
 
 HELPER = """
 def helper(order):
@@ -39,15 +39,15 @@ def numbers(order):
     ],
 )
 def test_helper_is_checked_with_its_workflow(use: str) -> None:
-    """What a body runs is part of it, and the finding says in which workflow."""
-    (one,) = found(module(use, more=HELPER))
-    assert (one.code, one.workflow) == ("DUR001", "body")
-    assert "which runs in workflow body" in one.message
+    """A helper is part of the body that runs it, and the finding names that workflow."""
+    (finding,) = findings(module(use, more=HELPER))
+    assert (finding.code, finding.workflow) == ("DUR001", "body")
+    assert "which runs in workflow body" in finding.message
 
 
 @pytest.mark.parametrize("use", ["yield from call(plain, order)", "yield from activity(plain)(order)", "plain"])
 def test_function_that_runs_as_an_activity_is_not(use: str) -> None:
-    """A function that is handed to durable to be run, or only named, does not run in the body."""
+    """A function that is passed to durable as an activity, or only named, does not run in the body."""
     assert codes(module(f"{use}\nyield from sleep(1)", more=HELPER)) == []
 
 
@@ -61,8 +61,8 @@ DECORATED = {
 
 
 @pytest.mark.parametrize("decorator", DECORATED)
-def test_function_with_a_decorator_of_somebody_else_is_not_entered(decorator: str) -> None:
-    """What a foreign decorator makes of a function is unknown, perhaps an activity; nothing is said about it."""
+def test_function_with_a_foreign_decorator_is_not_entered(decorator: str) -> None:
+    """A foreign decorator may make anything of a function, perhaps an activity, so nothing is reported."""
     more = f"""
 import functools
 from functools import lru_cache
@@ -79,7 +79,7 @@ def save(order):
 
 
 def test_helper_of_a_helper_is_checked() -> None:
-    """However deep, and also when functions call each other in a circle."""
+    """Helpers of helpers are checked at any depth, even if they call each other in a circle."""
     more = """
     def first(order):
         yield from second(order)
@@ -96,7 +96,7 @@ def test_helper_of_a_helper_is_checked() -> None:
 
 
 def test_nested_function_is_checked_where_it_is_used() -> None:
-    """A function inside the body counts if it is called there, and not if it is an activity."""
+    """A function inside the body is checked if it is called there, but not if it is an activity."""
     used = "def branch():\n    time.time()\n    yield from sleep(1)\nyield from gather(branch())"
     unused = "@activity\ndef branch():\n    return time.time()\nyield from branch()"
     assert codes(module(used)) == ["DUR001"]
@@ -104,7 +104,7 @@ def test_nested_function_is_checked_where_it_is_used() -> None:
 
 
 def test_plain_generator_may_yield() -> None:
-    """A generator that a body iterates is no helper: it may yield what it likes, but not the clock's time."""
+    """A generator that a body iterates is not a helper: it may yield anything, but not read the clock."""
     more = HELPER + "\ndef ticks():\n    yield time.time()\n"
     assert codes(module("for one in numbers(order):\n    yield from charge(one)", more=more)) == []
     assert codes(module("for one in ticks():\n    yield from charge(one)", more=more)) == ["DUR001"]
@@ -112,7 +112,7 @@ def test_plain_generator_may_yield() -> None:
 
 
 def write(folder: Path, files: dict[str, str]) -> list[tuple[Path, str]]:
-    """Some files."""
+    """Write some files."""
     for name, text in files.items():
         path = folder / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,33 +133,35 @@ IMPORTS = (
 
 @pytest.mark.parametrize("imported", IMPORTS)
 def test_names_are_followed_from_file_to_file(tmp_path: Path, imported: str) -> None:
-    """Activities and helpers of other files that are checked together are known, also through a package's front."""
+    """Activities and helpers of other checked files are known, even through a package's `__init__`."""
     flows = (
         f"from durable import workflow\n{imported}\n@workflow\ndef body(order):\n"
         "    charge(order)\n    yield from helper(order)\n"
     )
     front = "from shop.activities import charge, helper\n"
     sources = write(tmp_path, {"shop/__init__": front, "shop/activities": ACTIVITIES, "shop/flows": flows})
-    found_here = [(one.code, Path(one.path).name) for one in lint(sources).findings]
-    assert found_here == [("DUR001", "activities.py"), ("DUR101", "flows.py")]
+    reported = [(finding.code, Path(finding.path).name) for finding in lint(sources).findings]
+    assert reported == [("DUR001", "activities.py"), ("DUR101", "flows.py")]
 
 
 def test_file_with_the_name_of_a_module_is_not_mistaken_for_it(tmp_path: Path) -> None:
-    """A file `time.py` in a package does not hide the clock, and one `requests.py` not the library."""
+    """A file `time.py` in a package does not hide the clock, and a file `requests.py` does not hide the library."""
     flows = (
         "import time, requests\nfrom durable import workflow\n@workflow\ndef body(order):\n"
         "    time.time()\n    requests.get('x')\n    yield from ()\n"
     )
     empty = "def time(): ...\n"
     sources = write(tmp_path, {"shop/__init__": "", "shop/time": empty, "shop/requests": empty, "shop/flows": flows})
-    assert [one.code for one in lint(sources).findings] == ["DUR001", "DUR003"]
+    assert [finding.code for finding in lint(sources).findings] == ["DUR001", "DUR003"]
 
 
 def test_files_that_share_a_name_are_not_guessed_at(tmp_path: Path) -> None:
-    """Where two files could be meant nothing is said."""
+    """If two files could be meant, nothing is reported."""
     flows = (
         "from durable import workflow\nfrom tools import helper\n@workflow\ndef body(o):\n    yield from helper(o)\n"
     )
     sources = write(tmp_path, {"a/tools": ACTIVITIES, "b/tools": ACTIVITIES, "c/flows": flows})
     assert lint(sources).findings == ()
-    assert [one.code for one in lint([one for one in sources if "b/" not in str(one[0])]).findings] == ["DUR001"]
+    assert [
+        finding.code for finding in lint([source for source in sources if "b/" not in str(source[0])]).findings
+    ] == ["DUR001"]

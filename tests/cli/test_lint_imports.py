@@ -1,4 +1,4 @@
-"""What the lint knows of names that come from elsewhere: from a star, and from files that are not checked."""
+"""What the lint knows of imported names: from a star, and from files that are not checked themselves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def checkout(order: str):
 
 
 def codes_of(path: Path) -> list[str]:
-    """The codes that the lint of this one file gives."""
+    """The codes of the findings in this one file."""
     return [finding.code for finding in lint([(path, path.read_text())]).findings]
 
 
@@ -71,7 +71,7 @@ HEADERS = {
 def test_lint_knows_activities_and_helpers_of_other_files(
     tmp_path: Path, header: str, statement: str, expected: list[str]
 ) -> None:
-    """A file that is checked alone is checked with what it imports, and what it imports is not reported."""
+    """A file that is checked alone is checked with its imports, and the imported files are not reported."""
     assert codes_of(shop(tmp_path, HEADERS[header], statement)) == expected
 
 
@@ -82,7 +82,7 @@ def test_lint_knows_modules_that_are_imported_whole(tmp_path: Path) -> None:
 
 
 def test_lint_finds_modules_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package of one's own that lies elsewhere is found as Python would find it; what is installed is not read."""
+    """The user's own packages are found where Python would find them, and installed packages are not read."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "billing.py").write_text(ACTIVITIES)
     monkeypatch.syspath_prepend(str(tmp_path / "lib"))

@@ -1,10 +1,10 @@
-"""What the lint says about names from outside: by whatever way they came in, and only where they are meant."""
+"""What the lint reports about names from outside: however they were imported, and only in workflows."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.cli.kit import codes, found, module
+from tests.cli.kit import codes, findings, module
 
 # One statement each, with the imports that it needs in front.
 FOUND = {
@@ -88,7 +88,7 @@ CASES = [(code, statement) for code, statements in FOUND.items() for statement i
 
 @pytest.mark.parametrize(("code", "statement"), CASES, ids=[statement for _, statement in CASES])
 def test_name_is_found(code: str, statement: str) -> None:
-    """A name that does not belong in a body is found once, under its code, however it was imported."""
+    """A name that does not belong in a body is reported once, under its code, however it was imported."""
     assert codes(module(f"{statement}\nyield from sleep(1)")) == [code]
 
 
@@ -123,12 +123,12 @@ QUIET = (
 
 @pytest.mark.parametrize("statement", QUIET)
 def test_harmless_name_is_left_alone(statement: str) -> None:
-    """What is pure, what runs as an activity, and what only has the name of something bad is not found."""
+    """Pure functions, activities, and other objects with a forbidden name are not reported."""
     assert codes(module(f"{statement}\nyield from sleep(1)")) == []
 
 
 def test_only_workflows_are_checked() -> None:
-    """Activities, other functions and the module itself may do as they like."""
+    """Activities, other functions and module code may use any name."""
     text = module("yield from sleep(1)", more="def other():\n    print(time.time())\n\nother()")
     assert codes(text) == []
 
@@ -146,27 +146,27 @@ def test_only_workflows_are_checked() -> None:
     ],
 )
 def test_workflow_is_known_by_its_decorator(decorated: str) -> None:
-    """The decorator is durable's, whatever it is called here."""
-    found_here = found(module("time.time()", decorated=decorated))
-    assert [(one.code, one.function, one.workflow) for one in found_here] == [("DUR001", "body", "body")]
+    """The decorator is recognised as durable's under any name."""
+    reported = findings(module("time.time()", decorated=decorated))
+    assert [(finding.code, finding.function, finding.workflow) for finding in reported] == [("DUR001", "body", "body")]
 
 
 @pytest.mark.parametrize("made", ["workflow(name='x')(body)", "workflow(body)", "[workflow(name='y')(body)]"])
 def test_workflow_may_be_made_by_a_call(made: str) -> None:
-    """A function that the decorator is called with is a workflow too."""
+    """A function that is passed to the decorator is a workflow too."""
     assert codes(module("time.time()", decorated="def body") + f"\nMADE = {made}\n") == ["DUR001"]
 
 
 def test_other_decorators_are_not_durables() -> None:
-    """Somebody else's @workflow means nothing here."""
+    """Another library's @workflow means nothing here."""
     assert codes(module("time.time()", decorated="from other import workflow\n@workflow\ndef body")) == []
 
 
 def test_message_names_the_place_and_the_fix() -> None:
     """A finding says what, where, in which function, and what to write instead."""
-    (one,) = found(module("late = datetime.now() > order\nyield from sleep(1)"), "shop/flows.py")
+    (finding,) = findings(module("late = datetime.now() > order\nyield from sleep(1)"), "shop/flows.py")
     text = module("late = datetime.now() > order").splitlines()
     line = 1 + next(place for place, words in enumerate(text) if "late" in words)
-    assert str(one) == (
+    assert str(finding) == (
         f"shop/flows.py:{line}:12: DUR001 datetime.now() reads the clock in workflow body; use now(), the recorded time"
     )

@@ -1,11 +1,11 @@
-"""What the lint says about operations: dropped, bare, taken for a result, or where they cannot run."""
+"""What the lint reports about operations: dropped, bare, taken for a result, or where they cannot run."""
 
 from __future__ import annotations
 
 import pytest
 
 from durable.cli.lint import vocabulary
-from tests.cli.kit import codes, found, module
+from tests.cli.kit import codes, findings, module
 
 HELPER = "def helper(order):\n    yield from charge(order)\n"
 
@@ -34,7 +34,7 @@ DROPPED = (
 
 @pytest.mark.parametrize("statement", DROPPED)
 def test_operation_that_is_never_yielded_is_found(statement: str) -> None:
-    """Whatever makes an operation and leaves it there does nothing."""
+    """An operation that is made and dropped is reported, whatever makes it."""
     assert codes(module(f"{statement}\nyield from sleep(1)", more=HELPER)) == ["DUR101"]
 
 
@@ -63,7 +63,7 @@ KEPT = (
 
 @pytest.mark.parametrize("body", KEPT)
 def test_operation_that_is_passed_on_is_not(body: str) -> None:
-    """An operation may be kept, collected and handed over, as long as somebody may still yield it."""
+    """An operation may be kept, collected or passed on, as long as some code may still yield it."""
     assert codes(module(f"{body}\nyield from sleep(1)" if "return" not in body else body)) == []
 
 
@@ -79,13 +79,13 @@ def test_operation_that_is_passed_on_is_not(body: str) -> None:
     ],
 )
 def test_bare_yield_is_found(body: str) -> None:
-    """A workflow only ever yields from."""
+    """A bare `yield` in a workflow is reported."""
     assert codes(module(body)) == ["DUR102"]
 
 
 @pytest.mark.parametrize("end", ["return order", "raise ValueError(order)"])
-def test_yield_that_is_never_reached_is_no_bare_yield(end: str) -> None:
-    """A bare yield behind the end only makes a generator of a body without operations; before the end it is one."""
+def test_yield_that_is_never_reached_is_not_reported(end: str) -> None:
+    """A bare `yield` after the end, which only makes the body a generator, is fine. Before the end it is reported."""
     assert codes(module(f"if order:\n    {end}\n    yield\n{end}")) == []
     assert codes(module(f"if order:\n    yield\n    {end}\n{end}")) == ["DUR102"]
 
@@ -133,7 +133,7 @@ def test_yield_that_is_never_reached_is_no_bare_yield(end: str) -> None:
     ],
 )
 def test_operation_taken_for_a_result_is_found(body: str) -> None:
-    """Where only a result makes sense an operation is a mistake, and so is a helper."""
+    """An operation or a helper is reported where only a result makes sense."""
     assert codes(module(f"{body}\nyield from sleep(1)", more=HELPER)) == ["DUR106"]
 
 
@@ -152,8 +152,8 @@ def test_operation_taken_for_a_result_is_found(body: str) -> None:
         "x = dict(one=charge(order))\nyield from x['one']",
     ],
 )
-def test_what_may_be_gone_over_is_not(body: str) -> None:
-    """A helper is a generator, as other functions are that workflows may use."""
+def test_generators_that_may_be_iterated_are_not_reported(body: str) -> None:
+    """A helper is a generator, like other functions that a workflow may iterate."""
     assert codes(module(f"{body}\nyield from sleep(1)", more=HELPER)) == []
 
 
@@ -178,18 +178,18 @@ CATCHING = {
 
 @pytest.mark.parametrize("block", CATCHING)
 def test_blocks_around_a_wait(block: str) -> None:
-    """What catches everything must let it pass, and a finally block must not wait."""
+    """A block that catches everything must re-raise a cancel, and a finally block must not wait."""
     assert codes(module(WAIT + block)) == CATCHING[block]
 
 
 def test_blocks_without_a_wait_catch_nothing() -> None:
-    """A cancellation comes at a wait only, so other blocks may catch what they like."""
+    """A cancel arrives only at a wait, so blocks without one may catch anything."""
     quiet = "try:\n    x = int(order)\nexcept:\n    x = 1\nfinally:\n    pass\nyield from sleep(x)"
     assert codes(module(quiet)) == []
 
 
 def test_suppress_is_a_block_too() -> None:
-    """`suppress(BaseException)` around a wait swallows what an except clause would; `suppress(KeyError)` does not."""
+    """`suppress(BaseException)` around a wait is reported like an except clause; `suppress(KeyError)` is not."""
     with_block = "from contextlib import suppress\nwith suppress({}):\n    yield from approval.wait()"
     assert codes(module(with_block.format("BaseException"))) == ["DUR104"]
     assert codes(module(with_block.format("KeyError"))) == []
@@ -197,7 +197,7 @@ def test_suppress_is_a_block_too() -> None:
 
 
 def test_async_bodies_are_checked_the_same() -> None:
-    """In an `async def` workflow `await` takes the place of `yield from`."""
+    """In an `async def` workflow, `await` takes the place of `yield from`."""
     text = module(
         "charge(order)\ntry:\n    await approval.wait()\nfinally:\n    await release(order)",
         decorated="@workflow\nasync def body",
@@ -207,11 +207,11 @@ def test_async_bodies_are_checked_the_same() -> None:
 
 
 def test_message_says_what_was_dropped() -> None:
-    """A helper is called a helper, and a round that is not raised is told to be."""
-    said = [one.message for one in found(module("helper(order)\nyield from ()", more=HELPER))]
-    assert said == ["helper helper(...) is made and never yielded in workflow body"]
-    (one,) = found(module("child.continue_as(order)\nyield from ()"))
-    assert (one.message, one.fix) == (
+    """The message calls a helper a helper, and says that `continue_as` must be raised."""
+    messages = [finding.message for finding in findings(module("helper(order)\nyield from ()", more=HELPER))]
+    assert messages == ["helper helper(...) is made and never yielded in workflow body"]
+    (finding,) = findings(module("child.continue_as(order)\nyield from ()"))
+    assert (finding.message, finding.fix) == (
         "child.continue_as(...) is made and never raised in workflow body",
         "write 'raise' before it",
     )
@@ -219,13 +219,13 @@ def test_message_says_what_was_dropped() -> None:
 
 @pytest.mark.parametrize("statement", ["child.continue_as(order)", "again = child.continue_as(order)"])
 def test_round_that_is_never_raised_is_found(statement: str) -> None:
-    """A next round that nobody raises is nothing but a value."""
+    """A `continue_as` that is not raised is reported."""
     assert codes(module(f"{statement}\nyield from sleep(1)")) == ["DUR108"]
     assert codes(module("again = child.continue_as(order)\nyield from sleep(1)\nraise again")) == []
 
 
 def test_vocabulary_is_that_of_the_runner() -> None:
-    """What a public name gives is read off its annotation, so new verbs need no table here."""
+    """The lint reads what a public name returns from its annotation, so new verbs need no table."""
     gives = {
         name: vocabulary.result_of(f"durable.{name}")
         for name in ("sleep", "gather", "race", "call", "now", "uuid", "Event", "Event.wait", "Op.within", "Op.nothing")

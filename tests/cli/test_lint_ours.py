@@ -1,4 +1,4 @@
-"""The lint over durable's own examples, documents and scenarios: what it finds there is really wrong, on purpose."""
+"""The lint over durable's own examples, docs and scenarios reports only what is wrong on purpose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from durable.cli.lint.findings import Linted, lint
 from tests.test_docs import blocks
 
 ROOT = Path(__file__).parents[2]
-# What stands there because a test or a page shows how it goes wrong, as (file, code).
+# Code that is wrong because a test or a page shows how it fails, as (file, code).
 ON_PURPOSE = {
     ("determinism.md", "DUR101"),
     ("test_endings.py", "DUR103"),
@@ -22,9 +22,9 @@ ON_PURPOSE = {
 
 
 def linted_documents() -> Linted:
-    """Every piece of Python in the documents, each as a file of its own."""
-    pieces = [one for one in blocks() if one.info.startswith("python")]
-    return lint((Path(f"{number}") / one.page, one.code) for number, one in enumerate(pieces))
+    """Every piece of Python in the docs, each as its own file."""
+    pieces = [block for block in blocks() if block.info.startswith("python")]
+    return lint((Path(f"{number}") / block.page, block.code) for number, block in enumerate(pieces))
 
 
 def linted_folder(name: str) -> Linted:
@@ -36,16 +36,16 @@ def linted_folder(name: str) -> Linted:
     ("source", "bodies"), [("examples", 2), ("tests/scenarios", 100), ("bench", 3), ("documents", 30)]
 )
 def test_no_false_alarm(source: str, bodies: int) -> None:
-    """In many working workflows nothing is found but what is wrong on purpose."""
+    """Working workflows have no findings except what is wrong on purpose."""
     linted = linted_documents() if source == "documents" else linted_folder(source)
     assert linted.bodies >= bodies
-    alarms = [one for one in linted.findings if (Path(one.path).name, one.code) not in ON_PURPOSE]
+    alarms = [finding for finding in linted.findings if (Path(finding.path).name, finding.code) not in ON_PURPOSE]
     assert not alarms, "\n".join(map(str, alarms))
 
 
-def test_broken_workflows_of_the_tests_are_found() -> None:
-    """The tests of the guards break every rule about operations, and most are seen by reading."""
-    found = [one.code for one in linted_folder("tests/runner").findings]
-    assert found.count("DUR101") >= 10
-    assert found.count("DUR102") >= 3
-    assert "DUR004" in found
+def test_broken_workflows_of_the_tests_are_reported() -> None:
+    """The tests of the guards break every rule about operations, and the lint reports most of them."""
+    reported = [finding.code for finding in linted_folder("tests/runner").findings]
+    assert reported.count("DUR101") >= 10
+    assert reported.count("DUR102") >= 3
+    assert "DUR004" in reported

@@ -1,4 +1,4 @@
-"""What the lint says about sets and about variables of the module."""
+"""What the lint reports about sets and module variables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ORDERED = (
 
 @pytest.mark.parametrize("body", ORDERED)
 def test_order_of_a_set_is_found(body: str) -> None:
-    """Whatever shows the order of a set is found, once."""
+    """Code that shows the order of a set is reported, once."""
     assert codes(module(f"{body}\nyield from sleep(1)")) == ["DUR006"]
 
 
@@ -55,13 +55,13 @@ ORDERLESS = (
 
 
 @pytest.mark.parametrize("body", ORDERLESS)
-def test_set_without_order_is_left_alone(body: str) -> None:
-    """A set that is sorted, counted or asked is no problem, nor is what only may be one."""
+def test_set_without_order_is_not_reported(body: str) -> None:
+    """A set that is sorted, counted or queried is fine, and so is a value that only may be a set."""
     assert codes(module(f"{body}\nyield from sleep(1)")) == []
 
 
-def test_variables_that_depend_on_each_other_are_no_trouble() -> None:
-    """A body with many assignments in a circle is read in the time that its length takes."""
+def test_variables_that_depend_on_each_other_take_linear_time() -> None:
+    """A body with many circular assignments is read in time proportional to its length."""
     circle = "\n".join("first = second | first - second\nsecond = first | second" for _ in range(200))
     assert codes(module(f"first = second = set(order)\n{circle}\nfor one in first: yield from sleep(1)")) == []
     assert codes(module(f"{circle}\nfor one in set(first): yield from sleep(1)")) == ["DUR006"]
@@ -93,12 +93,12 @@ def count():
 
 @pytest.mark.parametrize("body", CHANGED)
 def test_global_that_changes_is_found(body: str) -> None:
-    """A body neither changes a variable of the module nor looks at one that functions change."""
+    """A body must neither change a module variable nor read one that functions change."""
     assert set(codes(module(f"{body}\nyield from sleep(1)", more=MORE))) == {"DUR007"}
 
 
 def test_table_that_is_filled_at_import_is_a_constant() -> None:
-    """What a decorator or another call of the module itself has filled does not change any more."""
+    """A table that only module code fills, for example a decorator, is a constant."""
     more = """
 TABLE, NAMES = {}, []
 TABLE = {}
@@ -129,6 +129,6 @@ QUIET = (
 
 
 @pytest.mark.parametrize("body", QUIET)
-def test_constant_and_local_are_left_alone(body: str) -> None:
-    """Constants of the module and variables of the body are what they are on every replay."""
+def test_constants_and_locals_are_not_reported(body: str) -> None:
+    """Constants of the module and variables of the body are the same on every replay."""
     assert codes(module(f"{body}\nyield from sleep(1)", more=MORE)) == []

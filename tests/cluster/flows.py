@@ -1,4 +1,4 @@
-"""Workflows that work together across shards. The tests choose ids and keys, so that all live where they must."""
+"""Workflows that work together across shards. The tests choose ids and keys, so that each lives where it must."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ brief = Event[int]("brief", expire_after=60)
 
 @activity(name="cluster.work")
 def work(number: int) -> int:
-    """Never runs here: the tests answer for it."""
+    """Never runs: the tests answer for it."""
     raise NotImplementedError
 
 
 @workflow(name="cluster.child")
 def child(number: int = 1) -> Durable[int]:
-    """One activity."""
+    """Does one activity."""
     return (yield from work(number))
 
 
@@ -62,19 +62,19 @@ def caller(child_id: str, kind: str = "child") -> Durable[Any]:
 
 @workflow(name="cluster.broken")
 def broken(child_id: str) -> Durable[Any]:
-    """Waits for a child and for an activity, whichever fails first."""
+    """Waits for a child and an activity, and fails with the first that does."""
     return list((yield from gather(child().with_id(child_id), work(1))))
 
 
 @workflow(name="cluster.impatient")
 def impatient(child_id: str) -> Durable[Any]:
-    """Waits for a child, but not for long."""
+    """Waits for a child with a timeout."""
     return (yield from child().with_id(child_id).within(10).or_default(-1))
 
 
 @workflow(name="cluster.spawner")
 def spawner(child_id: str, closes: str = "keep", waits: bool = True) -> Durable[Any]:
-    """Spawns a child, sleeps, and asks for its end."""
+    """Spawns a child, sleeps, then waits for its end."""
     handle = yield from spawn(child(), child_id, OnParentClose(closes))
     yield from sleep(5)
     return (yield from handle.result()) if waits else handle.id
@@ -82,7 +82,7 @@ def spawner(child_id: str, closes: str = "keep", waits: bool = True) -> Durable[
 
 @workflow(name="cluster.hasty")
 def hasty(child_id: str, closes: str = "keep") -> Durable[Any]:
-    """Spawns a child, and does not wait for its end for long; then it works."""
+    """Spawns a child, waits for its end with a timeout, then does an activity."""
     handle = yield from spawn(child(), child_id, OnParentClose(closes))
     ended = yield from handle.result().within(10).or_default(-1)
     return [ended, (yield from work(2))]
@@ -90,14 +90,14 @@ def hasty(child_id: str, closes: str = "keep") -> Durable[Any]:
 
 @workflow(name="cluster.shy")
 def shy(child_id: str) -> Durable[Any]:
-    """Spawns a child, but gives up if that takes long."""
+    """Spawns a child with a timeout."""
     won = yield from race(spawn(child(), child_id), sleep(1))
     return won.key
 
 
 @workflow(name="cluster.stopper")
 def stopper(child_id: str) -> Durable[bool]:
-    """Spawns a child, sleeps, and tells it to stop."""
+    """Spawns a child, sleeps, then cancels it."""
     handle = yield from spawn(child(), child_id)
     yield from sleep(5)
     return (yield from handle.cancel("enough"))
@@ -105,14 +105,14 @@ def stopper(child_id: str) -> Durable[bool]:
 
 @workflow(name="cluster.waiter")
 def waiter(key: str, event: str = "go") -> Durable[int]:
-    """One event."""
+    """Waits for one event."""
     kinds: dict[str, Event[int]] = {"go": go, "news": news, "fresh": fresh, "brief": brief}
     return (yield from kinds[event].wait(key))
 
 
 @workflow(name="cluster.timid")
 def timid(key: str, seconds: float = 0) -> Durable[int]:
-    """One event, if it comes in time."""
+    """Waits for one event with a timeout."""
     try:
         return (yield from go.wait(key).within(seconds))
     except TimedOut:
@@ -121,7 +121,7 @@ def timid(key: str, seconds: float = 0) -> Durable[int]:
 
 @workflow(name="cluster.fickle")
 def fickle(key: str) -> Durable[list[Any]]:
-    """Gives up a wait and begins it again, as often as its timer fires first."""
+    """Withdraws a wait and opens it again whenever its timer fires first."""
     taken: list[Any] = []
     for _ in range(3):
         won = yield from race(go.wait(key), sleep(10))
@@ -131,13 +131,13 @@ def fickle(key: str) -> Durable[list[Any]]:
 
 @workflow(name="cluster.twice")
 def twice(key: str) -> Durable[list[int]]:
-    """Two broadcasts, one after the other."""
+    """Takes two broadcasts in a row."""
     return [(yield from news.wait(key)), (yield from news.wait(key))]
 
 
 @workflow(name="cluster.patient")
 def patient(key: str) -> Durable[list[int]]:
-    """Two waits for the same broadcast at once: each takes another one."""
+    """Opens two waits for the same broadcast at once: each takes a different one."""
     return sorted((yield from gather(news.wait(key), news.wait(key))))
 
 

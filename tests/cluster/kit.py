@@ -1,7 +1,7 @@
 """A `Cluster`: one store in memory with several shards, and the coordinator of each, without threads or real time.
 
-Nothing happens by itself: a test says which shard works next, so that it can put two things in either order, leave a
-letter lying, or lose a coordinator between any two commits.
+Nothing happens by itself: a test says which shard works next. So it can put two steps in either order, delay a letter,
+or lose a coordinator between any two commits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def id_at(shard: int, shards: int, prefix: str = "w") -> str:
 
 
 def key_at(name: str, shard: int, shards: int) -> str:
-    """A key under which events of this name meet in this shard."""
+    """A key whose events of this name have their home in this shard."""
     return next(key for key in map(str, itertools.count()) if event_home(name, key, shards) == shard)
 
 
@@ -68,7 +68,7 @@ class Cluster:
     # --- coordinators ---------------------------------------------------------------------------------------------
 
     def open(self, shard: int, *, workflows: Sequence[WorkflowDef[Any, Any]] | None = None) -> None:
-        """Somebody takes a shard, and recovers it. Whoever had it before is fenced."""
+        """Open a shard and recover it. Its previous owner is fenced."""
         coordinator = WorkflowStateCoordinator(
             MemoryBackend(self.stores[shard]),
             Registry(self.workflows if workflows is None else workflows),
@@ -83,7 +83,7 @@ class Cluster:
         self.coordinators[shard] = coordinator
 
     def kill(self, shard: int) -> None:
-        """The process of a shard dies, and nobody takes its place."""
+        """Kill the process of a shard, and do not replace it."""
         del self.coordinators[shard]
 
     def _receive(self, release: Release) -> None:
@@ -92,11 +92,11 @@ class Cluster:
             envelope.wake()
 
     def work(self, shard: int) -> int:
-        """One batch of a shard: its letters, then what is queued and due."""
+        """Run one batch of a shard: its letters, then what is queued and due."""
         return self.coordinators[shard].work_off()
 
     def has_work(self, shard: int) -> bool:
-        """Whether a shard has something to do now."""
+        """Whether a shard has work now."""
         return self.coordinators[shard].has_work() or bool(self.inbox(shard))
 
     def settle(self, *shards: int) -> None:
@@ -110,7 +110,7 @@ class Cluster:
         raise AssertionError(f"no rest after {_STEPS} rounds")
 
     def advance(self, seconds: float, *shards: int) -> None:
-        """Let time pass, and settle. A limit on an event may wait for one more look at the inbox."""
+        """Let time pass, then settle. A timeout on an event may wait for one more look at the inbox."""
         for step in (seconds, 0.001):
             self.clock.advance(step)
             self.settle(*shards)
@@ -118,7 +118,7 @@ class Cluster:
     # --- callers --------------------------------------------------------------------------------------------------
 
     def ask(self, operation: ops.Operation[A]) -> A:
-        """Have an operation done by the shard that decides it, and by no other; its reply, or its error raised."""
+        """Let the operation's own shard decide it. Returns its reply or raises its error."""
         home = operation.home(self.count) or 0
         answered: list[Envelope] = []
         envelope = Envelope(operation, lambda: answered.append(envelope))
@@ -143,8 +143,8 @@ class Cluster:
         return self.ask(ops.CancelWorkflow(id))
 
     def finish(self, id: str, value: Any = None) -> None:
-        """The activity of a workflow returns."""
-        effect = next(one for one in self.running if one.workflow_id == id)
+        """Report that the activity of a workflow returned."""
+        effect = next(effect for effect in self.running if effect.workflow_id == id)
         self.running.remove(effect)
         outcome, _ = effect.definition.coder(Codec()).result.pack(value)
         answer = ops.RecordActivity(effect.key, effect.round, effect.position, effect.attempt, outcome, value)
@@ -153,8 +153,8 @@ class Cluster:
         self.work(home)
 
     def fail(self, id: str) -> None:
-        """The activity of a workflow fails for good."""
-        effect = next(one for one in self.running if one.workflow_id == id)
+        """Report that the activity of a workflow failed for good."""
+        effect = next(effect for effect in self.running if effect.workflow_id == id)
         self.running.remove(effect)
         error = NonRetryable("broken")
         answer = ops.RecordActivity(effect.key, effect.round, effect.position, effect.attempt, pack_error(error))
@@ -164,11 +164,11 @@ class Cluster:
         self.work(home)
 
     def deliver(self, shard: int, message: Message) -> None:
-        """A letter that no shard has written arrives, and is handled."""
+        """Deliver a letter that no shard wrote, and handle it."""
         self.deliver_text(shard, write_message(message))
 
     def deliver_text(self, shard: int, text: str) -> None:
-        """The same, as it is stored."""
+        """Deliver a letter in its stored form, and handle it."""
         letterbox = self.stores[shard].letterbox
         id = LetterId(letterbox.draw(), 0)
         letterbox.inbox(shard)[id] = StoredLetter(id, 1 - shard, text)
@@ -177,16 +177,16 @@ class Cluster:
     # --- what is stored -------------------------------------------------------------------------------------------
 
     def letters(self, shard: int) -> list[Message]:
-        """What lies in the inbox of a shard."""
+        """The letters in the inbox of a shard."""
         return [read_message(letter.text) for letter in self.inbox(shard)]
 
     def inbox(self, shard: int) -> list[StoredLetter]:
-        """The same as it is stored."""
+        """The inbox of a shard in its stored form."""
         store = self.stores[shard]
         return list(store.letterbox.inbox(shard).values())
 
     def record(self, id: str) -> WorkflowRecord:
-        """What is stored of a workflow."""
+        """The stored record of a workflow."""
         store = self.stores[workflow_home(id, self.count)]
         return store.workflows[store.keys[id]]
 
@@ -195,7 +195,7 @@ class Cluster:
         return id in self.stores[workflow_home(id, self.count)].keys
 
     def status(self, id: str) -> WorkflowStatus:
-        """How a workflow stands."""
+        """The status of a workflow."""
         return self.record(id).status
 
     def result(self, id: str) -> Any:
@@ -205,9 +205,9 @@ class Cluster:
         return Codec().coder(Any, "result").unpack(record.result or "null")
 
     def pending(self) -> int:
-        """How many events are pending, in all shards."""
+        """How many events are pending in all shards."""
         return sum(len(store.events) for store in self.stores)
 
     def guests(self, shard: int) -> int:
-        """How many waits of other shards are noted in a shard."""
+        """How many waits of other shards are registered in a shard."""
         return sum(row.guest is not None for rows in self.stores[shard].waits.values() for row in rows.values())

@@ -1,4 +1,4 @@
-"""Letters that arrive where something has changed since: other code, damaged rows, parked workflows, waits put off."""
+"""Letters that arrive after a change: new code, damaged rows, parked workflows, postponed waits."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ class Opaque:
     """A type that cannot be stored."""
 
 
-def _changed(other: Event[Any] | None) -> list[WorkflowDef[Any, Any]]:
-    """All workflows, one of which waits for another event by now, or for none."""
+def _changed(awaited: Event[Any] | None) -> list[WorkflowDef[Any, Any]]:
+    """All workflows. One of them now waits for another event, or for none."""
 
     @workflow(name="cluster.waiter")
     def changed(key: str, event: str = "go") -> Durable[Any]:
-        if other is None:
+        if awaited is None:
             return (yield from sleep(100))
-        return (yield from other.wait(key))
+        return (yield from awaited.wait(key))
 
-    return [changed, *(one for one in EVERY if one.name != changed.name)]
+    return [changed, *(definition for definition in EVERY if definition.name != changed.name)]
 
 
 def _offered(cluster: Cluster) -> None:
-    """An event is on its way to a workflow that nobody runs at the moment."""
+    """An event travels to a workflow whose shard is down."""
     cluster.start(waiter(KEY), W)
     cluster.settle()
     cluster.kill(0)
@@ -56,7 +56,7 @@ def _offered(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("event", [None, Event[int](f"later{key_at('later', 1, 2)}"), Event[int]("later")], ids=str)
 def test_offer_to_code_that_waits_for_something_else(event: Event[Any] | None) -> None:
-    """The event comes back, and the old place in the line is given up."""
+    """An offer to code that now waits for something else returns, and the old wait leaves the queue."""
     cluster = Cluster(*EVERY)
     _offered(cluster)
     cluster.open(0, workflows=_changed(event))
@@ -69,7 +69,7 @@ def test_offer_to_code_that_waits_for_something_else(event: Event[Any] | None) -
 
 
 def test_registered_wait_for_something_else_under_new_code() -> None:
-    """The wait that is registered is withdrawn, and the new one takes its place."""
+    """If new code waits for another event, the registered wait is withdrawn and replaced."""
     cluster = Cluster(*EVERY)
     cluster.start(waiter(KEY), W)
     cluster.settle()
@@ -80,7 +80,7 @@ def test_registered_wait_for_something_else_under_new_code() -> None:
 
 
 def test_offer_whose_type_cannot_be_stored() -> None:
-    """The code is to blame, so the workflow is parked and the event goes home."""
+    """An offer to a wait whose type cannot be stored parks the workflow, and the event returns."""
     cluster = Cluster(*EVERY)
     _offered(cluster)
     cluster.open(0, workflows=_changed(Event[Opaque]("go")))
@@ -92,8 +92,8 @@ def test_offer_whose_type_cannot_be_stored() -> None:
     assert cluster.result(W) == 5
 
 
-def test_offer_to_a_wait_that_is_put_off() -> None:
-    """What lies in the mailbox comes first: the event goes home, and is offered again."""
+def test_offer_to_a_postponed_wait() -> None:
+    """An offer to a postponed wait returns and is offered again, because the mailbox comes first."""
 
     @workflow(name="cluster.busy")
     def busy() -> Durable[Any]:
@@ -118,7 +118,7 @@ def test_offer_to_a_wait_that_is_put_off() -> None:
 
 
 def test_expired_offer_to_a_parked_workflow() -> None:
-    """The event is gone; the wait stands in line again once the workflow runs."""
+    """An offer that expires at a parked workflow is gone, and the wait queues again once the workflow runs."""
     cluster = Cluster(*EVERY)
     key = key_at("brief", 1, 2)
     cluster.start(waiter(key, "brief"), W)
@@ -138,7 +138,7 @@ def test_expired_offer_to_a_parked_workflow() -> None:
 
 
 def test_event_that_expires_before_the_wait_is_registered() -> None:
-    """The home throws it away and notes who waits."""
+    """An event that expired before a wait is registered is dropped, and the wait is registered."""
     cluster = Cluster(*EVERY)
     key = key_at("brief", 1, 2)
     cluster.send(brief, 5, key=key)
@@ -149,7 +149,7 @@ def test_event_that_expires_before_the_wait_is_registered() -> None:
 
 
 def test_event_that_expires_on_its_way_back() -> None:
-    """It is not kept, and nobody gets it."""
+    """An event that expires on its way back is not kept, and nobody gets it."""
     cluster = Cluster(*EVERY)
     event = PendingEvent(serial=5, name="brief", event_key=key_at("brief", 1, 2), payload="5", sent_at=0, expires_at=1)
     cluster.deliver(1, EventReturned(event))
@@ -157,7 +157,7 @@ def test_event_that_expires_on_its_way_back() -> None:
 
 
 def test_broadcast_that_was_taken_is_not_taken_again() -> None:
-    """An offer of a broadcast at or below the cursor registers the wait again and feeds nothing."""
+    """An offer of a broadcast that was already taken registers the wait again, and feeds nothing."""
     cluster = Cluster(*EVERY)
     key = key_at("news", 1, 2)
     cluster.send(news, 1, key=key)
@@ -171,15 +171,15 @@ def test_broadcast_that_was_taken_is_not_taken_again() -> None:
 
 
 def test_late_broadcast_to_nobody_is_dropped() -> None:
-    """Its copy need not go home: it has never left it."""
+    """The copy of a broadcast that finds no wait is dropped, because the broadcast is still at home."""
     cluster = Cluster(*EVERY)
     event = PendingEvent(serial=5, name="news", event_key=key_at("news", 1, 2), payload="5", sent_at=0, consume=False)
     cluster.deliver(0, EventOffered(WaitId(2, "0", 4), event, Registration(rank=9)))
     assert cluster.letters(1) == []
 
 
-def test_guest_that_has_taken_a_broadcast_is_passed_over() -> None:
-    """A wait that asks for later broadcasts only is not offered an older one that comes back."""
+def test_broadcast_that_returns_skips_guests_with_a_later_cursor() -> None:
+    """A broadcast that returns is not offered to a wait with a later cursor."""
     cluster = Cluster(*EVERY)
     key = key_at("news", 1, 2)
     wait = WaitId(2, "0", 4)
@@ -189,8 +189,8 @@ def test_guest_that_has_taken_a_broadcast_is_passed_over() -> None:
     assert cluster.letters(0) == []
 
 
-def test_repeated_question_is_a_bug() -> None:
-    """Every letter is handled once, so the same question cannot come twice."""
+def test_repeated_letter_is_a_bug() -> None:
+    """Every letter is handled once, so a repeated one is a bug of ours."""
     start = StartChild(WaitId(3, "0", 5), id_at(0, 2, "child"), "0", "cluster.child", 1, "{}", None, 1)
     register = WaitRegistered(WaitId(2, "0", 4), "go", KEY, DeliveryMode.ALL, Registration(), 0)
     questions: tuple[Message, ...] = (start, register)
@@ -213,7 +213,7 @@ def _damage(cluster: Cluster, id: str, **changes: Any) -> None:
 
 
 def test_child_whose_row_is_damaged() -> None:
-    """Its parent is told so, and ends; a cancel that nobody waits for is left alone."""
+    """The parent of a child with a damaged row gets an error and fails. A cancel that nobody awaits is ignored."""
     cluster = Cluster(*EVERY)
     cluster.start(child(), CHILD)
     _damage(cluster, CHILD, is_damaged=True)
@@ -229,7 +229,7 @@ def test_child_whose_row_is_damaged() -> None:
 @pytest.mark.parametrize("changes", [{"is_damaged": True}, {"parent_key": 77}], ids=str)
 @pytest.mark.parametrize("call", [stopper, spawner], ids=["cancel", "result"])
 def test_spawned_child_that_is_gone(call: Any, changes: dict[str, Any]) -> None:
-    """Whoever asks for a child that cannot be had any more is told why."""
+    """A parent that reads or cancels a spawned child that is gone gets an error."""
     cluster = Cluster(*EVERY)
     cluster.start(call(CHILD), W)
     cluster.settle()
@@ -242,7 +242,7 @@ def test_spawned_child_that_is_gone(call: Any, changes: dict[str, Any]) -> None:
 
 
 def test_child_whose_error_is_damaged() -> None:
-    """The parent is told what cannot be read, instead of waiting for ever."""
+    """A parent whose child has a damaged error gets the reason, instead of waiting forever."""
     cluster = Cluster(*EVERY)
     cluster.start(spawner(CHILD), W)
     cluster.settle()

@@ -1,4 +1,4 @@
-"""A child that lives in another shard than its parent, with letters in every order and crashes in between."""
+"""A child in another shard than its parent, with letters in every order and crashes in between."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARENT, CHILD = id_at(0, 2, "parent"), id_at(1, 2, "child")
 
 @pytest.mark.parametrize("restart", [(), (0,), (1,), (0, 1)], ids=str)
 def test_call_elsewhere(restart: tuple[int, ...]) -> None:
-    """The child runs in its own shard, and its parent hears how it has ended, whoever is restarted in between."""
+    """The child runs in its own shard, and its parent gets its result, whichever shards restart in between."""
     cluster = Cluster(*EVERY)
     cluster.start(caller(CHILD), PARENT)
     assert [type(letter) for letter in cluster.letters(1)] == [StartChild]
@@ -38,7 +38,7 @@ def test_call_elsewhere(restart: tuple[int, ...]) -> None:
 
 
 def test_child_that_fails_elsewhere() -> None:
-    """Its parent fails with the error that says so."""
+    """A parent fails with ChildWorkflowFailed if its child in another shard fails."""
     cluster = Cluster(*EVERY)
     cluster.start(caller(CHILD, "failing"), PARENT)
     cluster.settle()
@@ -47,7 +47,7 @@ def test_child_that_fails_elsewhere() -> None:
 
 
 def test_body_runs_after_the_commit_of_its_row() -> None:
-    """A child that kills its process in its first step is stored by then, so it can be blamed."""
+    """A child is stored before its first step, so it can be blamed if that step kills the process."""
     cluster = Cluster(*EVERY)
     cluster.start(caller(CHILD), PARENT)
     cluster.work(1)
@@ -55,8 +55,8 @@ def test_body_runs_after_the_commit_of_its_row() -> None:
     assert not cluster.running
 
 
-def test_call_that_is_given_up() -> None:
-    """The child is cancelled where it lives; an end that crosses the cancel is ignored."""
+def test_call_that_is_withdrawn() -> None:
+    """A withdrawn child is cancelled in its own shard, and an end that crosses the cancel is ignored."""
     cluster = Cluster(*EVERY)
     cluster.start(impatient(CHILD), PARENT)
     cluster.settle(1)
@@ -68,8 +68,8 @@ def test_call_that_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("child_first", [True, False])
-def test_spawned_child_that_ends_before_it_is_asked_for(child_first: bool) -> None:
-    """The parent hears of the end whether it asks before or after it."""
+def test_spawned_child_that_ends_before_it_is_awaited(child_first: bool) -> None:
+    """The parent gets the child's result whether it asks before or after the end."""
     cluster = Cluster(*EVERY)
     cluster.start(spawner(CHILD), PARENT)
     cluster.settle()
@@ -84,8 +84,8 @@ def test_spawned_child_that_ends_before_it_is_asked_for(child_first: bool) -> No
 
 @pytest.mark.parametrize(("closes", "status"), [("keep", WorkflowStatus.RUNNING), ("cancel", WorkflowStatus.CANCELLED)])
 @pytest.mark.parametrize("is_started", [True, False])
-def test_parent_that_ends_while_its_child_is_on_its_way(closes: str, status: WorkflowStatus, is_started: bool) -> None:
-    """The end of the parent arrives behind the start of the child, and takes a tied child with it."""
+def test_parent_that_ends_while_its_child_starts(closes: str, status: WorkflowStatus, is_started: bool) -> None:
+    """The end of a parent arrives after the start of its child, and cancels a tied child."""
     cluster = Cluster(*EVERY)
     cluster.start(spawner(CHILD, closes), PARENT)
     if is_started:
@@ -93,13 +93,13 @@ def test_parent_that_ends_while_its_child_is_on_its_way(closes: str, status: Wor
     cluster.cancel(PARENT)
     cluster.settle()
     assert cluster.status(PARENT) is WorkflowStatus.CANCELLED
-    # Whose start was not confirmed is given up: nobody has ever known of it.
+    # A child whose start was not confirmed is withdrawn, because nobody has its handle.
     assert cluster.status(CHILD) is (status if is_started else WorkflowStatus.CANCELLED)
 
 
 @pytest.mark.parametrize("has_ended", [True, False])
-def test_spawned_child_that_is_told_to_stop(has_ended: bool) -> None:
-    """The body hears whether the child was still there."""
+def test_spawned_child_that_is_cancelled(has_ended: bool) -> None:
+    """The body is told whether the child was still running."""
     cluster = Cluster(*EVERY)
     cluster.start(stopper(CHILD), PARENT)
     cluster.settle()
@@ -111,17 +111,17 @@ def test_spawned_child_that_is_told_to_stop(has_ended: bool) -> None:
 
 
 def test_id_that_is_taken() -> None:
-    """A child under an id that belongs to somebody else is refused, and the parent says why."""
+    """A child whose id is taken is refused, and its parent fails."""
     cluster = Cluster(*EVERY)
     cluster.start(caller(CHILD, "instant"), PARENT)
-    other = id_at(0, 2, "other")
-    cluster.start(caller(CHILD, "instant"), other)
+    second_parent = id_at(0, 2, "other")
+    cluster.start(caller(CHILD, "instant"), second_parent)
     cluster.settle()
-    assert sorted([cluster.status(PARENT).value, cluster.status(other).value]) == ["failed", "succeeded"]
+    assert sorted([cluster.status(PARENT).value, cluster.status(second_parent).value]) == ["failed", "succeeded"]
 
 
-def test_answer_for_a_parked_parent_is_kept() -> None:
-    """An end that arrives while the code of the parent is missing is fed when it is back."""
+def test_end_for_a_parked_parent_is_kept() -> None:
+    """A child's end that arrives while the parent's code is missing is fed when the code is back."""
     cluster = Cluster(*EVERY)
     cluster.start(caller(CHILD), PARENT)
     cluster.settle()
@@ -139,7 +139,7 @@ def test_answer_for_a_parked_parent_is_kept() -> None:
 
 
 def _failed(cluster: Cluster) -> None:
-    """A parent that has failed because its child has, in another shard."""
+    """A parent that failed because its child in another shard failed."""
     cluster.start(caller(CHILD), PARENT)
     cluster.settle()
     cluster.fail(CHILD)
@@ -149,7 +149,7 @@ def _failed(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("restart", [(), (0, 1)], ids=str)
 def test_retry_takes_a_failed_child_along(restart: tuple[int, ...]) -> None:
-    """The child continues where it has failed, and the parent hears of its new end, not of the old one."""
+    """The child continues where it failed, and the parent gets its new end, not the old one."""
     cluster = Cluster(*EVERY)
     _failed(cluster)
     assert cluster.ask(RetryWorkflow(PARENT)) is None
@@ -162,8 +162,8 @@ def test_retry_takes_a_failed_child_along(restart: tuple[int, ...]) -> None:
     assert cluster.result(PARENT) == 5
 
 
-def test_retry_while_a_cancel_is_on_its_way_is_refused() -> None:
-    """What the child will have come to is not known yet, so nothing is changed."""
+def test_retry_while_a_cancel_travels_is_refused() -> None:
+    """A retry is refused while a cancel travels to the child, because how the child ends is not known yet."""
     cluster = Cluster(*EVERY)
     cluster.start(broken(CHILD), PARENT)
     cluster.settle()
@@ -177,8 +177,8 @@ def test_retry_while_a_cancel_is_on_its_way_is_refused() -> None:
     assert cluster.status(CHILD) is WorkflowStatus.RUNNING
 
 
-def test_answer_to_an_old_question_is_ignored() -> None:
-    """The end of a child that comes twice, or comes for a wait that is over, changes nothing."""
+def test_end_for_an_old_wait_is_ignored() -> None:
+    """A child's end for a wait that is over changes nothing."""
     cluster = Cluster(*EVERY)
     _failed(cluster)
     old = cluster.record(PARENT).key
@@ -193,8 +193,8 @@ def test_answer_to_an_old_question_is_ignored() -> None:
     assert cluster.result(PARENT) == 5
 
 
-def test_retry_asks_a_failed_child_that_was_spawned() -> None:
-    """A wait for the end of a spawned child takes it along like a call."""
+def test_retry_takes_a_failed_spawned_child_along() -> None:
+    """A spawned child that the parent awaits is retried with it, like a called one."""
     cluster = Cluster(*EVERY)
     cluster.start(spawner(CHILD), PARENT)
     cluster.settle()
@@ -210,7 +210,7 @@ def test_retry_asks_a_failed_child_that_was_spawned() -> None:
 
 
 def test_retry_starts_tied_children_again() -> None:
-    """A child that was spawned to end with its parent starts again with it, once it is known to have ended."""
+    """A tied child starts again with its parent, once it is known to have ended."""
     cluster = Cluster(*EVERY)
     cluster.start(hasty(CHILD, "cancel"), PARENT)
     cluster.settle()
@@ -226,7 +226,7 @@ def test_retry_starts_tied_children_again() -> None:
 
 @pytest.mark.parametrize("is_damaged", [True, False])
 def test_retry_of_a_child_that_is_gone(is_damaged: bool) -> None:
-    """Who waits for it is told so; if nobody does, nothing happens."""
+    """A retried parent whose child is gone gets WorkflowNotFound, and a retry that nobody awaits is ignored."""
     cluster = Cluster(*EVERY)
     _failed(cluster)
     store = cluster.stores[1]
@@ -242,7 +242,7 @@ def test_retry_of_a_child_that_is_gone(is_damaged: bool) -> None:
 
 
 def test_retry_of_a_child_that_cannot_continue() -> None:
-    """It stays as it is, and its parent hears of its end once more."""
+    """A child that cannot continue stays failed, and its parent is told of its end again."""
     cluster = Cluster(*EVERY)
     _failed(cluster)
     assert cluster.ask(RetryWorkflow(PARENT)) is None
@@ -251,8 +251,8 @@ def test_retry_of_a_child_that_cannot_continue() -> None:
     assert cluster.status(CHILD) is cluster.status(PARENT) is WorkflowStatus.FAILED
 
 
-def test_retry_of_a_child_that_goes_on_already() -> None:
-    """An operator was faster: its parent waits for it."""
+def test_retry_of_a_child_that_was_retried_before() -> None:
+    """If an operator retried the child first, its parent waits for it."""
     cluster = Cluster(*EVERY)
     _failed(cluster)
     cluster.ask(RetryWorkflow(PARENT))
@@ -263,11 +263,11 @@ def test_retry_of_a_child_that_goes_on_already() -> None:
     assert cluster.result(PARENT) == 5
 
 
-# --- waits that are given up ------------------------------------------------------------------------------------------
+# --- waits that are withdrawn -----------------------------------------------------------------------------------------
 
 
-def test_child_here_that_is_given_up() -> None:
-    """In its own shard it is cancelled in the decision that gives it up, without a letter."""
+def test_withdrawn_child_in_the_same_shard() -> None:
+    """A withdrawn child in the parent's shard is cancelled in the same decision, without a letter."""
     cluster = Cluster(*EVERY)
     here = id_at(0, 2, "here")
     cluster.start(impatient(here), PARENT)
@@ -277,8 +277,8 @@ def test_child_here_that_is_given_up() -> None:
     assert cluster.letters(1) == []
 
 
-def test_wait_for_the_end_that_is_given_up() -> None:
-    """The child goes on, and its shard forgets who has asked."""
+def test_withdrawn_wait_for_the_end() -> None:
+    """If a wait for the end of a spawned child is withdrawn, the child continues and its shard forgets the wait."""
     cluster = Cluster(*EVERY)
     cluster.start(hasty(CHILD), PARENT)
     cluster.settle()
@@ -288,8 +288,8 @@ def test_wait_for_the_end_that_is_given_up() -> None:
     assert cluster.status(CHILD) is WorkflowStatus.RUNNING
 
 
-def test_spawn_that_is_given_up() -> None:
-    """A child that nobody has a handle of is cancelled."""
+def test_withdrawn_spawn() -> None:
+    """A child is cancelled if its spawn is withdrawn, because nobody has its handle."""
     cluster = Cluster(*EVERY)
     cluster.start(shy(CHILD), PARENT)
     cluster.advance(2, 0)
@@ -298,8 +298,8 @@ def test_spawn_that_is_given_up() -> None:
     assert cluster.status(CHILD) is WorkflowStatus.CANCELLED
 
 
-def test_cancel_and_retry_that_find_nothing_to_do() -> None:
-    """A child that is cancelled already is not cancelled again; one that runs goes on as it is."""
+def test_cancel_and_retry_without_effect() -> None:
+    """A cancelled child is not cancelled again, and a running one is not retried."""
     cluster = Cluster(*EVERY)
     cluster.start(caller(CHILD), PARENT)
     cluster.settle()
@@ -312,8 +312,8 @@ def test_cancel_and_retry_that_find_nothing_to_do() -> None:
     assert cluster.status(CHILD) is WorkflowStatus.CANCELLED
 
 
-def test_wait_that_was_forgotten_in_the_same_batch() -> None:
-    """What the open batch has dropped is not found in the store."""
+def test_wait_that_was_dropped_in_the_same_batch() -> None:
+    """A wait that the open batch dropped is not read from the store."""
     cluster = Cluster(*EVERY)
     cluster.start(caller(CHILD), PARENT)
     cluster.settle()

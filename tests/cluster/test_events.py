@@ -1,4 +1,4 @@
-"""Untargeted events whose home is another shard than that of the workflow that waits, and events that bodies send."""
+"""Untargeted events whose home is another shard than the waiter's, and events that bodies send."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ KEY = key_at("go", 1, 2)
 
 
 def kinds(cluster: Cluster, shard: int) -> list[type]:
-    """What lies in an inbox, by kind."""
+    """The types of the letters in an inbox."""
     return [type(letter) for letter in cluster.letters(shard)]
 
 
 @pytest.mark.parametrize("restart", [(), (0,), (1,), (0, 1)], ids=str)
 @pytest.mark.parametrize("is_sent_first", [True, False])
 def test_event_reaches_a_wait_elsewhere(restart: tuple[int, ...], is_sent_first: bool) -> None:
-    """An event meets a wait of another shard, whichever comes first and whoever is restarted in between."""
+    """An event meets a wait of another shard, whichever comes first and whichever shards restart in between."""
     cluster = Cluster(*EVERY)
     if is_sent_first:
         assert cluster.send(go, 5, key=KEY) == Queued()
@@ -44,7 +44,7 @@ def test_event_reaches_a_wait_elsewhere(restart: tuple[int, ...], is_sent_first:
 
 
 def test_home_reads_its_letters_before_it_decides_an_event() -> None:
-    """A wait that was registered before the event was sent is seen, though its letter was not read yet."""
+    """A wait that was registered before the event was sent gets it, even if its letter was not read yet."""
     cluster = Cluster(*EVERY)
     cluster.start(waiter(KEY), W)
     assert kinds(cluster, 1) == [WaitRegistered]
@@ -52,8 +52,8 @@ def test_home_reads_its_letters_before_it_decides_an_event() -> None:
     assert kinds(cluster, 0) == [EventOffered]
 
 
-def test_who_has_waited_longest_is_served() -> None:
-    """The line holds those who live here and those who do not, in the order in which they came."""
+def test_longest_wait_is_served() -> None:
+    """Waits of this shard and of others queue in the order in which they were registered."""
     cluster = Cluster(*EVERY)
     cluster.start(waiter(KEY), W)
     cluster.settle()
@@ -68,7 +68,7 @@ def test_who_has_waited_longest_is_served() -> None:
 
 
 def test_offer_to_a_workflow_that_has_ended_returns() -> None:
-    """Nobody waits there any more, so the event is pending again."""
+    """An offer to an ended workflow returns, and the event is pending again."""
     cluster = Cluster(*EVERY)
     cluster.start(waiter(KEY), W)
     cluster.settle()
@@ -85,8 +85,8 @@ def test_offer_to_a_workflow_that_has_ended_returns() -> None:
     assert cluster.result(OTHER) == 5
 
 
-def test_workflow_that_is_terminated_withdraws_its_wait() -> None:
-    """The home of the event forgets the wait, and the next event stays pending there."""
+def test_terminated_workflow_withdraws_its_wait() -> None:
+    """When a workflow is terminated, the home of its event forgets the wait, and the next event stays pending."""
     cluster = Cluster(*EVERY)
     cluster.start(waiter(KEY), W)
     cluster.settle()
@@ -98,8 +98,8 @@ def test_workflow_that_is_terminated_withdraws_its_wait() -> None:
     assert (cluster.guests(1), cluster.pending()) == (0, 1)
 
 
-def test_wait_that_is_opened_again_takes_no_old_offer_twice() -> None:
-    """A wait is given up and opened again while an offer travels: the event comes back and is offered once more."""
+def test_wait_that_is_opened_again_takes_the_event_once() -> None:
+    """If a wait is withdrawn and opened again while an offer travels, the event returns and is offered again."""
     cluster = Cluster(*EVERY)
     cluster.start(fickle(KEY), W)
     cluster.settle()
@@ -112,7 +112,7 @@ def test_wait_that_is_opened_again_takes_no_old_offer_twice() -> None:
 
 
 def test_offer_that_expires_on_the_way() -> None:
-    """The event is gone, and the wait is registered again, so the next one arrives."""
+    """An offer that expires on its way is gone, and the wait is registered again for the next event."""
     cluster = Cluster(*EVERY)
     key = key_at("brief", 1, 2)
     cluster.start(waiter(key, "brief"), W)
@@ -128,7 +128,7 @@ def test_offer_that_expires_on_the_way() -> None:
 
 
 def test_offer_to_a_parked_workflow() -> None:
-    """The event goes home and does not bounce; the wait registers again when the workflow runs again."""
+    """An offer to a parked workflow returns once, and the wait registers again when the workflow runs."""
     cluster = Cluster(*EVERY)
     cluster.start(waiter(KEY), W)
     cluster.settle()
@@ -146,7 +146,7 @@ def test_offer_to_a_parked_workflow() -> None:
 
 @pytest.mark.parametrize("second_late", [True, False])
 def test_broadcast_is_taken_once(second_late: bool) -> None:
-    """A workflow that waits twice for the same broadcast gets it once, and then the next one."""
+    """A workflow that waits twice for a broadcast gets each one once."""
     cluster = Cluster(*EVERY)
     key = key_at("news", 1, 2)
     cluster.send(news, 1, key=key)
@@ -163,7 +163,7 @@ def test_broadcast_is_taken_once(second_late: bool) -> None:
 
 
 def test_broadcast_to_two_waits_of_one_workflow() -> None:
-    """It is offered to both: the one that is given up meanwhile must not keep it from the other."""
+    """A broadcast is offered to both waits of a workflow: if one is withdrawn meanwhile, the other still gets it."""
     cluster = Cluster(*EVERY)
     key = key_at("news", 1, 2)
     cluster.start(patient(key), W)
@@ -182,7 +182,7 @@ def test_broadcast_to_two_waits_of_one_workflow() -> None:
 
 
 def test_event_sent_after_the_start_is_newer() -> None:
-    """Marks compare what two shards have stored: before the workflow was created, or after."""
+    """A wait for events sent after its workflow's creation gets the right ones across shards."""
     cluster = Cluster(*EVERY)
     key = key_at("fresh", 1, 2)
     cluster.send(fresh, 1, key=key)
@@ -193,8 +193,8 @@ def test_event_sent_after_the_start_is_newer() -> None:
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_limit_of_nothing_sees_what_is_pending_elsewhere(is_there: bool) -> None:
-    """`within(0)` fires only when the home of the event has been asked."""
+def test_timeout_of_zero_sees_pending_events_elsewhere(is_there: bool) -> None:
+    """`within(0)` fires only after the home of the event has answered."""
     cluster = Cluster(*EVERY)
     if is_there:
         cluster.send(go, 5, key=KEY)
@@ -206,8 +206,8 @@ def test_limit_of_nothing_sees_what_is_pending_elsewhere(is_there: bool) -> None
     assert cluster.result(W) == (5 if is_there else -1)
 
 
-def test_limit_fires_at_last_though_nobody_answers() -> None:
-    """A home without an owner holds a limit up for a while, and not for ever."""
+def test_timeout_fires_in_the_end_without_an_answer() -> None:
+    """A home without an owner delays a timeout for a while, but not forever."""
     cluster = Cluster(*EVERY)
     cluster.kill(1)
     cluster.start(timid(KEY), W)
@@ -218,8 +218,8 @@ def test_limit_fires_at_last_though_nobody_answers() -> None:
     assert cluster.result(W) == -1
 
 
-def test_limit_on_an_event_whose_home_is_here() -> None:
-    """Nobody else needs to be asked, so it fires in its time."""
+def test_timeout_on_an_event_whose_home_is_here() -> None:
+    """A timeout fires on time if the home of the event is the workflow's own shard."""
     cluster = Cluster(*EVERY)
     cluster.kill(1)
     cluster.start(timid(key_at("go", 0, 2), 10), W)
@@ -227,8 +227,8 @@ def test_limit_on_an_event_whose_home_is_here() -> None:
     assert cluster.result(W) == -1
 
 
-def test_waits_that_come_and_go_while_nobody_reads() -> None:
-    """Three registrations of one place in the body, and their withdrawals, are handled in one batch."""
+def test_waits_that_come_and_go_while_their_home_is_down() -> None:
+    """Three registrations of one position and their withdrawals are handled in one batch."""
     cluster = Cluster(*EVERY)
     cluster.kill(1)
     cluster.start(fickle(KEY), W)
@@ -241,7 +241,7 @@ def test_waits_that_come_and_go_while_nobody_reads() -> None:
 
 
 def test_unreadable_event_becomes_a_dead_letter_at_home() -> None:
-    """The workflow keeps waiting, and takes the next one."""
+    """An unreadable event becomes a dead letter at home, and the workflow keeps waiting for the next one."""
     cluster = Cluster(*EVERY)
     cluster.start(waiter(KEY), W)
     cluster.settle()
@@ -258,7 +258,7 @@ def test_unreadable_event_becomes_a_dead_letter_at_home() -> None:
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_body_sends_to_a_workflow_elsewhere(is_there: bool) -> None:
-    """The body goes on when the shard of the target has answered, and hears of a refusal."""
+    """A body that sends to another shard continues when that shard has answered, and is told of a refusal."""
     cluster = Cluster(*EVERY)
     target = id_at(1, 2, "target")
     if is_there:
@@ -271,8 +271,8 @@ def test_body_sends_to_a_workflow_elsewhere(is_there: bool) -> None:
         assert cluster.result(target) == 7
 
 
-def test_body_sends_to_whoever_waits() -> None:
-    """An untargeted event goes to the home of its name and key, and from there to who waits elsewhere."""
+def test_body_sends_to_any_waiter() -> None:
+    """An untargeted event goes to its home, and from there to a waiter elsewhere."""
     cluster = Cluster(*EVERY)
     cluster.start(waiter(KEY), OTHER)
     cluster.start(sender(KEY), W)
@@ -286,7 +286,7 @@ def test_body_sends_to_whoever_waits() -> None:
 @pytest.mark.parametrize("shard", [0, 1])
 @pytest.mark.parametrize("is_there", [True, False])
 def test_dead_letter_that_is_sent_again(shard: int, is_there: bool) -> None:
-    """It reaches a workflow in another shard, and is a dead letter as before if that refuses it."""
+    """A replayed letter reaches a workflow in another shard, and stays a dead letter if that shard refuses it."""
     cluster = Cluster(*EVERY)
     target = id_at(shard, 2, "target")
     if is_there:
@@ -294,15 +294,15 @@ def test_dead_letter_that_is_sent_again(shard: int, is_there: bool) -> None:
     cluster.start(waiter("other"), W)
     cluster.ask(SendEvent(name="go", event_key="k", payload="7", to=W))
     cluster.cancel(W)
-    found = cluster.coordinators[0].state.backend
-    (letter,) = found.find(Letters(limit=9))
+    backend = cluster.coordinators[0].state.backend
+    (letter,) = backend.find(Letters(limit=9))
     if is_there or shard:
         cluster.ask(ReplayLetter(letter.id, target))
     else:
         with pytest.raises(WorkflowNotFound):
             cluster.ask(ReplayLetter(letter.id, target))
-    assert bool(found.find(Letters(limit=9))) is (not is_there and not shard)
+    assert bool(backend.find(Letters(limit=9))) is (not is_there and not shard)
     cluster.settle()
-    assert list(found.find(Letters(limit=9))) == ([] if is_there else [letter])
+    assert list(backend.find(Letters(limit=9))) == ([] if is_there else [letter])
     if is_there:
         assert cluster.result(target) == 7

@@ -1,4 +1,4 @@
-"""What does not work across shards yet, and what was sent to the wrong one: refused with an error that says so."""
+"""What does not work across shards yet, and operations sent to the wrong shard: refused with a clear error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ JOB = Job(plan=Plan.of(None, 60), workflow="cluster.child", input="{}")
     ids=lambda operation: type(operation).__name__,
 )
 def test_operation_for_another_shard(operation: ops.Operation[object]) -> None:
-    """Nothing is decided about what lives elsewhere; the error names the shard that does."""
+    """An operation for a workflow of another shard is refused, and the error names that shard."""
     cluster = Cluster(*EVERY)
     answered: list[Envelope] = []
     envelope = Envelope(operation, lambda: answered.append(envelope))
@@ -51,7 +51,7 @@ def test_operation_for_another_shard(operation: ops.Operation[object]) -> None:
 
 
 def test_schedule() -> None:
-    """Its runs would live in other shards."""
+    """A schedule is refused, because its runs would live in other shards."""
     cluster = Cluster(*EVERY)
     with pytest.raises(NotAcrossShards):
         cluster.ask(ops.CreateSchedule(name=schedule_at(0, 2), job=JOB, definition=child))
@@ -59,7 +59,7 @@ def test_schedule() -> None:
 
 @pytest.mark.parametrize("is_here", [True, False])
 def test_fork_of_a_workflow_elsewhere(is_here: bool) -> None:
-    """A fork lives where its id says, and needs all that its source has."""
+    """A fork into another shard is refused, because it needs everything that its source has."""
     cluster = Cluster(*EVERY)
     cluster.start(child(), HERE)
     cluster.finish(HERE, 5)
@@ -73,7 +73,7 @@ def test_fork_of_a_workflow_elsewhere(is_here: bool) -> None:
 
 @pytest.mark.anyio
 async def test_engine_on_one_shard_of_several() -> None:
-    """An engine takes a whole store, and lets go of one that it cannot use."""
+    """An engine refuses a store with several shards, and releases it."""
     store = MemoryStore.sharded(2)[0]
     with pytest.raises(NotAcrossShards):
         async with WorkflowEngine(MemoryBackend(store), workflows=[]):
@@ -81,7 +81,7 @@ async def test_engine_on_one_shard_of_several() -> None:
 
 
 def test_letter_that_nobody_can_read_is_set_aside() -> None:
-    """Those behind it are handled, and it is kept for whoever looks for it."""
+    """An unreadable letter is set aside, and those after it are handled."""
     cluster = Cluster(*EVERY)
     backend = cluster.coordinators[0].state.backend
     cluster.deliver_text(0, json.dumps({"message": "newer", "fields": {}}))

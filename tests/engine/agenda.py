@@ -1,4 +1,4 @@
-"""Schedules for tests of decisions: the operations that make them, and what has become of their ticks."""
+"""Schedules for tests of decisions: the operations that create them, and the runs of their ticks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def schedule_of(
     catch_up: CatchUp = CatchUp.SKIP,
     replace: bool = False,
 ) -> CreateSchedule:
-    """The operation that creates a schedule; one that ticks every minute unless it is told otherwise."""
+    """The operation that creates a schedule. By default it ticks every minute."""
     call._used = True
     definition = call.definition
     text = Codec().function(definition.fn, definition.label).pack_arguments(call.args, call.kwargs)
@@ -40,12 +40,12 @@ def schedule_of(
 
 
 def row(backend: Backend, name: str = "s") -> ScheduleRecord:
-    """What is stored of a schedule."""
-    (found,) = backend.find(Schedules(name=name))
-    return found
+    """The stored schedule."""
+    (record,) = backend.find(Schedules(name=name))
+    return record
 
 
 def ticks(backend: Backend, name: str = "s") -> list[str]:
-    """The ticks of a schedule that have a run, in the order of their runs, as hours, minutes and seconds."""
+    """The ticks that have a run, in the order of their runs, as hours, minutes and seconds."""
     runs = backend.find(Workflows(tag=run_tag(name), limit=_ALL))
     return [run.id.removeprefix(f"{name}@")[11:].removesuffix("+00:00").removesuffix(":00") for run in runs]

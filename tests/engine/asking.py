@@ -1,4 +1,4 @@
-"""Workflows that ask people, and short forms for those who answer."""
+"""Workflows that ask people, and short forms for answering them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ A = TypeVar("A")
 
 @workflow(name="pauses.asker")
 def asker(count: int = 1, expires_after: float | None = None) -> Durable[list[Any]]:
-    """Some questions in a row; what was raised instead of an answer is part of the result."""
+    """Asks some questions in a row. An error raised instead of an answer is part of the result."""
     answers: list[Any] = []
     for number in range(count):
         try:
@@ -40,7 +40,7 @@ def asker(count: int = 1, expires_after: float | None = None) -> Durable[list[An
 
 @workflow(name="pauses.crowd")
 def crowd() -> Durable[list[Any]]:
-    """Three questions at once, then a timer."""
+    """Asks three questions at once, then sleeps."""
     answers = yield from gather(
         pause(returns=int, prompt="a"), pause(returns=int, prompt="b"), pause(returns=int, prompt="c")
     )
@@ -50,7 +50,7 @@ def crowd() -> Durable[list[Any]]:
 
 @workflow(name="pauses.rounds")
 def rounds(left: int) -> Durable[int]:
-    """One question in each round."""
+    """Asks one question per round."""
     answer = yield from pause(returns=int, prompt=left)
     if left:
         raise rounds.continue_as(left - 1)
@@ -59,7 +59,7 @@ def rounds(left: int) -> Durable[int]:
 
 @workflow(name="pauses.loser")
 def loser() -> Durable[Any]:
-    """A question against an event; then a timer."""
+    """Races a question against an event, then sleeps."""
     won = yield from race(person=pause(returns=int, prompt="?"), event=go.wait())
     yield from sleep(60)
     return won.key
@@ -71,23 +71,23 @@ TIGHT = EngineConfig(max_loaded_workflows=1)
 
 
 def pauses(engine: DirectEngine, **filters: Any) -> list[OpenPause]:
-    """What is listed."""
+    """The listed pauses."""
     return engine.do(ListPauses(after=filters.pop("after", 0), limit=filters.pop("limit", 100), **filters))
 
 
 def ids(engine: DirectEngine, **filters: Any) -> list[str]:
-    """The same, by id."""
-    return [one.pause_id for one in pauses(engine, **filters)]
+    """The ids of the listed pauses."""
+    return [listed.pause_id for listed in pauses(engine, **filters)]
 
 
 def reply(engine: DirectEngine, operation: ops.Operation[A]) -> A:
-    """Decide and commit one operation; a refusal that is its reply is a reply."""
-    (told,) = engine.batch(operation)
-    answer: A = told
+    """Decide and commit one operation. A refusal is returned, not raised."""
+    (stored_reply,) = engine.batch(operation)
+    answer: A = stored_reply
     return answer
 
 
 def resume(engine: DirectEngine, pause_id: str, answer: Any, id: str = "w") -> Any:
-    """Answer; None, or the refusal as something that can be compared."""
-    told = reply(engine, ResumePause(id, pause_id, json.dumps(answer)))
-    return None if told is None else refusal(told)
+    """Answer a pause. Returns None, or the refusal in a form that can be compared."""
+    refused = reply(engine, ResumePause(id, pause_id, json.dumps(answer)))
+    return None if refused is None else refusal(refused)

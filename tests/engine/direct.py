@@ -1,7 +1,7 @@
 """`DirectEngine`: the engine's decisions without thread, loop or real time. Rules are checked after every commit.
 
-It does what the coordinator does (decide, commit, remember what leaves), one step at a time and by hand, so that a
-test can put two things into one batch, or a restart between any two commits.
+It does what the coordinator does (decide, commit, collect effects), but one step at a time and by hand. So a test can
+put two operations into one batch, or a restart between any two commits.
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ def event_of(event: Event[T], payload: T, *, key: str | None = None, **more: Any
 
 
 def refusal(reply: object) -> tuple[object, ...]:
-    """An error as something that can be compared: its class and its fields."""
+    """The class and the fields of an error, for comparisons."""
     assert isinstance(reply, DurableError), reply
     return (type(reply), *reply.args)
 
 
 class DirectEngine:
-    """State over a store, a clock that stands still, and what has left after the commits."""
+    """State over a store, a clock that stands still, and the effects of all commits."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class DirectEngine:
         self.config = config or EngineConfig()
         self.clock = ManualClock()
         self.codec = Codec()
-        # The rules are looked up over the whole store after each commit: too slow for thousands of workflows.
+        # The checks read the whole store after each commit: too slow for thousands of workflows.
         self.checks = checks
         self.effects: list[ops.Effect] = []
         self._starts = 0
@@ -111,7 +111,7 @@ class DirectEngine:
 
     def _open(self, workflows: Sequence[WorkflowDef[Any, Any]]) -> None:
         self._starts += 1
-        # How many commits this life has made.
+        # Commits since the last restart.
         self.commits = 0
         self._names: set[str] = set()
         self._follow: deque[ops.Operation[Any]] = deque()
@@ -128,7 +128,7 @@ class DirectEngine:
     # --- operations -----------------------------------------------------------------------------------------------
 
     def do(self, op: ops.Operation[A]) -> A:
-        """Decide and commit one operation; its reply, or its error raised."""
+        """Decide and commit one operation. Returns its reply or raises its error."""
         (reply,) = self.batch(op)
         if isinstance(reply, DurableError):
             raise reply
@@ -136,11 +136,11 @@ class DirectEngine:
         return answer
 
     def two(self, first: ops.Operation[Any], second: ops.Operation[Any], *, together: bool) -> list[Any]:
-        """Two operations, in one batch or in two; their replies, an error as itself."""
+        """Decide two operations, in one batch or in two. Returns their replies; an error is a reply."""
         return self.batch(first, second) if together else [*self.batch(first), *self.batch(second)]
 
     def batch(self, *operations: ops.Operation[Any]) -> list[Any]:
-        """Decide some operations and commit them at once; their replies, an error as itself."""
+        """Decide some operations and commit them together. Returns their replies; an error is a reply."""
         now = self.clock.now()
         replies: list[Any] = []
         effects: list[ops.Effect] = []
@@ -191,7 +191,7 @@ class DirectEngine:
                 self._running.pop((effect.key, effect.round, effect.position), None)
 
     def settle(self) -> None:
-        """Work off what is due and what follows from decisions, each batch in a commit of its own."""
+        """Process everything that is due and every follow-up, each batch in its own commit."""
         for _ in range(_STEPS):
             if (after := self.state.timers.refill_after()) is not None:
                 self.state.timers.refill(self.backend.find(Timers(after=after, limit=self.config.timer_window)))
@@ -210,14 +210,14 @@ class DirectEngine:
         self.settle()
 
     def restart(self, *workflows: WorkflowDef[Any, Any], clean: bool = True, recover: bool = True) -> RecoveryReport:
-        """Lose all memory and open the store again with this code; what the recovery says."""
+        """Lose all memory, and open the store again with these workflows. Returns the recovery's report."""
         if clean:
             self.state.batch.clean_stop = True
             self._commit()
         left = [self.state.mark[cell] for cell in range(MARK_CELLS)]
         for key in list(self.state.loaded):
             self.state.unload(key)
-        # A process that dies closes nothing.
+        # A dying process closes nothing.
         for cell, number in enumerate(left):
             self.state.mark[cell] = number
         self.backend.close()
@@ -225,7 +225,7 @@ class DirectEngine:
         return self.recover() if recover else RecoveryReport()
 
     def recover(self) -> RecoveryReport:
-        """Go over all pages, and work off what follows."""
+        """Recover all pages, then process every follow-up."""
         report = self.do(ops.RecoverWorkflows())
         while report.next_after is not None:
             report += self.do(ops.RecoverWorkflows(report.next_after, report.until))
@@ -248,7 +248,7 @@ class DirectEngine:
 
     @property
     def activities(self) -> list[ops.RunActivity]:
-        """What was handed out and has neither been answered nor stopped."""
+        """The activities that were handed out, and have neither ended nor been stopped."""
         return list(self._running.values())
 
     def answer(self, effect: ops.RunActivity, value: Any = None, error: BaseException | None = None) -> Any:
@@ -267,23 +267,23 @@ class DirectEngine:
         )
 
     def finish(self, effect: ops.RunActivity, value: Any = None) -> None:
-        """An activity returns."""
+        """Report that an activity returned."""
         self._running.pop((effect.key, effect.round, effect.position), None)
         self.do(self.answer(effect, value))
 
     def fail(self, effect: ops.RunActivity, error: BaseException) -> None:
-        """An activity raises."""
+        """Report that an activity raised."""
         self._running.pop((effect.key, effect.round, effect.position), None)
         self.do(self.answer(effect, error=error))
 
     def record(self, id: str = "w") -> WorkflowRecord:
-        """What is stored of a workflow."""
-        found = self.backend.workflow(id)
-        assert found is not None
-        return found
+        """The stored record of a workflow."""
+        record = self.backend.workflow(id)
+        assert record is not None
+        return record
 
     def status(self, id: str = "w") -> WorkflowStatus:
-        """How a workflow stands."""
+        """The status of a workflow."""
         return self.record(id).status
 
     def result(self, id: str = "w") -> Any:
@@ -299,15 +299,15 @@ class DirectEngine:
         return unpack_error(text)
 
     def history(self, id: str = "w") -> list[HistoryEntry]:
-        """What is recorded of a workflow."""
+        """The recorded history of a workflow."""
         return self.backend.history(self.record(id).key)
 
     def ids(self) -> list[str]:
-        """All workflows, the oldest first."""
+        """The ids of all workflows, oldest first."""
         return [record.id for record in self.backend.find(Workflows(limit=ALL))]
 
     def suspects(self) -> list[tuple[int, int]]:
-        """Who is on trial, and the crashes that count against each."""
+        """The keys of the workflows on trial, each with its crash count."""
         return list(self.backend.find(Suspects()))
 
     def letters(self) -> list[DeadLetter]:
@@ -315,7 +315,7 @@ class DirectEngine:
         return list(self.backend.find(Letters(limit=ALL)))
 
     def pending(self, name: str) -> int:
-        """How many events of a name are stored."""
+        """How many events with this name are stored."""
         return len(self.backend.find(PendingEvents(name=name, limit=ALL)))
 
     def waits(self, id: str = "w") -> list[EventWait]:
@@ -323,9 +323,9 @@ class DirectEngine:
         return list(self.backend.find(WaitsOf(workflow_key=self.record(id).key)))
 
     def rows(self) -> int:
-        """How many rows there are in all: workflows, entries, waits, letters, and events of the names sent so far."""
+        """How many rows the store has: workflows, entries, waits, letters, and events of the names sent so far."""
         stored = self.backend.find(Workflows(limit=ALL))
-        per_workflow = (len(self.history(one.id)) + len(self.waits(one.id)) for one in stored)
+        per_workflow = (len(self.history(record.id)) + len(self.waits(record.id)) for record in stored)
         events = sum(map(self.pending, self._names))
         return len(stored) + sum(per_workflow) + len(self.letters()) + events
 
@@ -345,8 +345,10 @@ class DirectEngine:
                 tied = [child for child in self.backend.find(Children(record.key)) if not child.cancel_requested]
                 assert not tied, "an ended workflow leaves children that end with it"
                 waiting = self.backend.find(WaitsFor(name="", event_key=str(record.key), limit=ALL))
-                parked = {self.backend.workflow_by_key(one.workflow_key) for one in waiting}
-                assert all(one and one.status is WorkflowStatus.PARKED for one in parked), "a parent did not hear"
+                parked = {self.backend.workflow_by_key(wait.workflow_key) for wait in waiting}
+                assert all(parent and parent.status is WorkflowStatus.PARKED for parent in parked), (
+                    "a parent was not told"
+                )
                 assert not waits, "an ended workflow waits"
                 assert not mail, "an ended workflow has mail"
                 assert record.key not in self.state.loaded
@@ -360,15 +362,15 @@ class DirectEngine:
         self._check_loaded()
 
     def _check_numbers(self, history: Sequence[HistoryEntry]) -> None:
-        """Entries are numbered without a gap, unless a loop has trimmed some or a fork has left out what is void."""
-        numbers = [one.seq for one in history]
-        if {EntryKind.LOOP, EntryKind.FORKED} & {one.kind for one in history}:
+        """Entries are numbered without gaps, unless a loop trimmed some or a fork left out void ones."""
+        numbers = [entry.seq for entry in history]
+        if {EntryKind.LOOP, EntryKind.FORKED} & {entry.kind for entry in history}:
             assert numbers == sorted(set(numbers))
         else:
             assert numbers == [*range(1, len(numbers) + 1)]
 
     def _check_waits(self, record: WorkflowRecord, waits: Sequence[EventWait]) -> None:
-        """A wait is never registered while an event that it may take is pending."""
+        """A wait is never registered while a matching event is pending."""
         for wait in waits:
             after = {DeliveryMode.AFTER_CREATE: record.key, DeliveryMode.AFTER_WAIT: wait.serial}.get(wait.mode, 0)
             for target in (record.key, None):
@@ -392,7 +394,7 @@ class DirectEngine:
             assert loaded.mail in (None, mail), "the mailbox is miscounted"
             flights = self.state.in_flight.get(key, {})
             works = {p for p, wait in session.waits.items() if wait.kind is EntryKind.ACTIVITY}
-            assert set(flights) <= works, "what is in flight is not waited for"
+            assert set(flights) <= works, "an activity in flight has no wait"
             assert all(flight[0] == record.round for flight in flights.values())
             assert (record.status is WorkflowStatus.RUNNING) == bool(works)
             assert record.wake_at == session.wake_at(flights)

@@ -1,4 +1,4 @@
-"""Small workflows that the tests of decisions and races share; their names are their own."""
+"""Small workflows that the tests of decisions and races share."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Refused(NonRetryable):
 
 @activity(name="engine.work", retry=Retry(max_attempts=3, first_delay=10, factor=2, jitter=0))
 def work(number: int) -> int:
-    """Never runs here: the tests answer for it."""
+    """Never runs: the tests answer for it."""
     raise NotImplementedError
 
 
 @activity(name="engine.clean", retry=Retry.never())
 def clean() -> None:
-    """Never runs here either."""
+    """Never runs either."""
     raise NotImplementedError
 
 
@@ -57,33 +57,33 @@ def failing() -> Durable[None]:
 
 @workflow(name="engine.worker")
 def worker(number: int = 1) -> Durable[int]:
-    """One activity."""
+    """Does one activity."""
     return (yield from work(number))
 
 
 @workflow(name="engine.sleeper")
 def sleeper(seconds: float = 60) -> Durable[str]:
-    """One timer; says when it fired."""
+    """Sleeps, and returns when the timer fired."""
     fired = yield from sleep(seconds)
     return fired.isoformat()
 
 
 @workflow(name="engine.waiter")
 def waiter() -> Durable[int]:
-    """One event."""
+    """Waits for one event."""
     return (yield from go.wait())
 
 
 @workflow(name="engine.late_waiter")
 def late_waiter() -> Durable[int]:
-    """An activity, then an event."""
+    """Does an activity, then waits for an event."""
     yield from work(1)
     return (yield from go.wait())
 
 
 @workflow(name="engine.collector")
 def collector(count: int, key: str | None = None) -> Durable[list[int]]:
-    """Some events in a row."""
+    """Waits for some events in a row."""
     taken = []
     for _ in range(count):
         taken.append((yield from go.wait(key)))
@@ -92,7 +92,7 @@ def collector(count: int, key: str | None = None) -> Durable[list[int]]:
 
 @workflow(name="engine.reader")
 def reader(count: int = 1) -> Durable[list[int]]:
-    """Some broadcasts in a row."""
+    """Reads some broadcasts in a row."""
     taken = []
     for _ in range(count):
         taken.append((yield from news.wait()))
@@ -101,7 +101,7 @@ def reader(count: int = 1) -> Durable[list[int]]:
 
 @workflow(name="engine.patient")
 def patient(seconds: float = 60) -> Durable[list[int]]:
-    """An event within a limit, -1 if it is late; then another event, without a limit."""
+    """Waits for an event with a timeout (-1 if it is late), then for another without one."""
     first = yield from go.wait().within(seconds).or_default(-1)
     second = yield from go.wait()
     return [first, second]
@@ -109,7 +109,7 @@ def patient(seconds: float = 60) -> Durable[list[int]]:
 
 @workflow(name="engine.steady")
 def steady() -> Durable[int]:
-    """An activity, then an event, then a timer."""
+    """Does an activity, waits for an event, sleeps."""
     yield from work(1)
     taken = yield from go.wait()
     yield from sleep(1000)
@@ -118,7 +118,7 @@ def steady() -> Durable[int]:
 
 @workflow(name="engine.hesitant")
 def hesitant() -> Durable[list[int]]:
-    """An event within a limit, -1 if it is late; an activity; another event; a timer."""
+    """Waits for an event with a timeout (-1 if it is late), does an activity, waits for another event, sleeps."""
     first = yield from go.wait().within(60).or_default(-1)
     yield from work(1)
     second = yield from go.wait()
@@ -128,7 +128,7 @@ def hesitant() -> Durable[list[int]]:
 
 @workflow(name="engine.work_rounds")
 def work_rounds(number: int) -> Durable[int]:
-    """One activity in each round; ends after the third."""
+    """Does one activity per round, and ends after the third."""
     done = yield from work(number)
     if number == 3:
         return done
@@ -137,7 +137,7 @@ def work_rounds(number: int) -> Durable[int]:
 
 @workflow(name="engine.tidy")
 def tidy() -> Durable[int]:
-    """An activity; when cancelled, another one cleans up."""
+    """Does an activity. When cancelled, cleans up with another one."""
     try:
         return (yield from work(1))
     except Cancelled:
@@ -147,7 +147,7 @@ def tidy() -> Durable[int]:
 
 @workflow(name="engine.stubborn")
 def stubborn(then: str) -> Durable[int]:
-    """An activity; when cancelled it does as if nothing had happened."""
+    """Does an activity. When cancelled, ignores the cancel."""
     with contextlib.suppress(Cancelled):
         yield from work(1)
     if then == "fail":
@@ -167,7 +167,7 @@ def parent(seconds: float = 60) -> Durable[str]:
 
 @workflow(name="engine.parent_of_waiter")
 def parent_of_waiter(id: str | None = None) -> Durable[Any]:
-    """Waits for a child that waits for an event; an error of the child is the result."""
+    """Waits for a child that waits for an event. Returns an error of the child as its result."""
     try:
         return (yield from (waiter() if id is None else waiter().with_id(id)))
     except Exception as error:
@@ -176,7 +176,7 @@ def parent_of_waiter(id: str | None = None) -> Durable[Any]:
 
 @workflow(name="engine.parent_of_nothing")
 def parent_of_nothing(busy: bool = False) -> Durable[int]:
-    """Waits for a child that ends at once, after an activity if it is busy."""
+    """Waits for a child that ends at once. If busy, does an activity first."""
     if busy:
         yield from work(1)
     return (yield from nothing(5))
@@ -184,13 +184,13 @@ def parent_of_nothing(busy: bool = False) -> Durable[int]:
 
 @workflow(name="engine.parent_of_failing")
 def parent_of_failing() -> Durable[None]:
-    """Lets its child's error pass."""
+    """Waits for a child that fails, and lets its error through."""
     yield from failing()
 
 
 @workflow(name="engine.racer")
 def racer() -> Durable[Any]:
-    """A child against an event; then waits on."""
+    """Races a child against an event, then sleeps."""
     won = yield from race(child=waiter(), event=other.wait())
     yield from sleep(60)
     return won.key
@@ -198,19 +198,19 @@ def racer() -> Durable[Any]:
 
 @workflow(name="engine.both")
 def both() -> Durable[tuple[int, int]]:
-    """Two events at once."""
+    """Waits for two events at once."""
     return (yield from gather(go.wait(), other.wait()))
 
 
 @workflow(name="engine.deep")
 def deep(levels: int) -> Durable[int]:
-    """A child in a child in a child."""
+    """Nests this many levels of children."""
     return 0 if levels == 0 else 1 + (yield from deep(levels - 1))
 
 
 @workflow(name="engine.rounds")
 def rounds(left: int, so_far: int = 0) -> Durable[int]:
-    """Takes one event in each round."""
+    """Takes one event per round."""
     if left == 0:
         return so_far
     raise rounds.continue_as(left - 1, so_far + (yield from go.wait()))
@@ -218,7 +218,7 @@ def rounds(left: int, so_far: int = 0) -> Durable[int]:
 
 @workflow(name="engine.spinner")
 def spinner(left: int) -> Durable[int]:
-    """Continues at once, again and again."""
+    """Continues as a new round at once, again and again."""
     yield from sleep(0)
     if left == 0:
         return 99

@@ -1,4 +1,4 @@
-"""What the tests of new code and of operators share: the calls, a picture of all that is stored, and a restart."""
+"""What the tests of new code and of operators share: the operations, a snapshot of the store, and a restart."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from tests.engine.direct import ALL, DirectEngine
 
 
 def retry(engine: DirectEngine, id: str = "w") -> None:
-    """Retry a workflow; a refusal is raised."""
+    """Retry a workflow. Raises the refusal."""
     engine.do(RetryWorkflow(id))
     engine.settle()
 
 
 def fork(engine: DirectEngine, position: str, id: str = "w", new_id: str = "f") -> None:
-    """Fork a workflow; a refusal is raised."""
+    """Fork a workflow. Raises the refusal."""
     engine.do(ForkWorkflow(id, position, new_id))
     engine.settle()
 
 
 def repair(engine: DirectEngine, position: str, value: Any, id: str = "w", reason: str = "it was wrong") -> None:
-    """Replace a result; a refusal is raised."""
+    """Replace a result. Raises the refusal."""
     engine.do(RepairWorkflow(id, position, json.dumps(value), reason))
     engine.settle()
 
 
-def told(engine: DirectEngine, id: str = "w") -> list[str]:
-    """What stands in a history, in short."""
-    return [f"{one.kind.value} {one.position} {one.status.value}" for one in engine.history(id)]
+def outline(engine: DirectEngine, id: str = "w") -> list[str]:
+    """A history in short: kind, position and status of each entry."""
+    return [f"{entry.kind.value} {entry.position} {entry.status.value}" for entry in engine.history(id)]
 
 
 def stored(engine: DirectEngine) -> dict[str, Any]:
     """Every row of every workflow."""
     records = engine.backend.find(Workflows(limit=ALL))
-    return {one.id: (one, engine.history(one.id), engine.waits(one.id)) for one in records} | {
+    return {record.id: (record, engine.history(record.id), engine.waits(record.id)) for record in records} | {
         "letters": engine.letters()
     }
 
 
 def running(engine: DirectEngine) -> list[RunActivity]:
-    """What runs, in one order."""
-    return sorted(engine.activities, key=lambda one: (one.key, one.position))
+    """The running activities, in a fixed order."""
+    return sorted(engine.activities, key=lambda effect: (effect.key, effect.position))
 
 
 def refused(engine: DirectEngine, act: Any) -> DurableError:
-    """Why something was refused; nothing was written, and nothing was started or stopped."""
+    """Why an operation was refused. Checks that nothing was written, started or stopped."""
     before, effects = stored(engine), len(engine.effects)
     try:
         act()
@@ -61,13 +61,13 @@ def refused(engine: DirectEngine, act: Any) -> DurableError:
 
 
 def _bodies(engine: DirectEngine) -> dict[str, Any]:
-    """What every workflow that goes on waits for."""
-    going = [one for one in engine.backend.find(Workflows(limit=ALL)) if not one.status.is_terminal]
-    return {one.id: engine.do(DescribeWorkflow(one.id)) for one in going}
+    """What every unfinished workflow waits for."""
+    unfinished = [record for record in engine.backend.find(Workflows(limit=ALL)) if not record.status.is_terminal]
+    return {record.id: engine.do(DescribeWorkflow(record.id)) for record in unfinished}
 
 
 def check_restart(engine: DirectEngine, *workflows: WorkflowDef[Any, Any]) -> None:
-    """A restart changes nothing: neither what is stored, nor what runs, nor what the bodies wait for."""
+    """A restart changes nothing: not the store, not the running activities, not what the bodies wait for."""
     before, runs, bodies = stored(engine), running(engine), _bodies(engine)
     engine.restart(*workflows)
     assert _bodies(engine) == bodies

@@ -1,4 +1,4 @@
-"""An `SteppedEngine`: a coordinator without its thread, over a store that notes what happens to it and may fail."""
+"""`SteppedEngine`: a coordinator without its thread, over a store that logs its commits and may fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.engine.flows import EVERY
 
 
 class Noting(FaultyBackend):
-    """Notes every commit that has happened in a log that others write to as well."""
+    """Writes every successful commit to a log that others write to as well."""
 
     def __init__(self, inner: Backend, log: list[str]) -> None:
         super().__init__(inner)
@@ -33,7 +33,7 @@ class Noting(FaultyBackend):
 
 @attrs.define(eq=False)
 class SteppedEngine:
-    """The coordinator and everything around it."""
+    """The coordinator and its surroundings."""
 
     config: EngineConfig = attrs.field(factory=EngineConfig)
     store: MemoryStore = attrs.field(factory=MemoryStore)
@@ -56,7 +56,7 @@ class SteppedEngine:
         self.coordinator.open("stepped")
 
     def settle(self) -> None:
-        """Recover, and work off everything that is queued or due."""
+        """Recover, and process everything that is queued or due."""
         while self.coordinator.work_off():
             pass
 
@@ -67,17 +67,17 @@ class SteppedEngine:
             envelope.wake()
 
     def letter(self, operation: Operation[Any], name: str = "caller") -> Envelope:
-        """An operation with somebody who waits for its answer; the log says when they are woken."""
+        """An operation with a waiting caller. The log says when the caller is woken."""
         return Envelope(operation, lambda: self.log.append(f"wake {name}"))
 
     def ask(self, *operations: Operation[Any]) -> list[Envelope]:
-        """One batch."""
+        """Process these operations in one batch."""
         envelopes = [self.letter(operation) for operation in operations]
         self.coordinator.process([*envelopes])
         return envelopes
 
     def run(self, *before: Envelope | None, behind: tuple[Envelope, ...] = ()) -> None:
-        """The whole life of the thread, in this one: what is queued before the stop, and what came too late."""
+        """Run the thread's main function here: some envelopes are queued before the stop, others behind it."""
         for envelope in before:
             if envelope is not None:
                 self.coordinator.submit(envelope)

@@ -1,4 +1,4 @@
-"""What is recorded of activities, and when they are tried again."""
+"""What is recorded of activities, and when they are retried."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_result_is_recorded_and_used() -> None:
 
 @RESTART
 def test_attempts_are_counted_over_restarts(restart: bool | None) -> None:
-    """Failed attempts are recorded with the time of the next; the count and that time survive a restart."""
+    """A failed attempt is recorded with the time of the next one. The count and that time survive a restart."""
     engine = DirectEngine(*EVERY)
     engine.start(worker())
     for attempt, delay in ((1, 10), (2, 20)):
@@ -71,7 +71,7 @@ def test_attempts_are_counted_over_restarts(restart: bool | None) -> None:
     [Refused("no"), CodecError("x", "y"), PayloadTooLarge("x", 2, 1)],
 )
 def test_permanent_errors_are_not_retried(error: Exception) -> None:
-    """An error that says so, or that no retry can mend, ends the attempts at once."""
+    """An error that is permanent, or that no retry can fix, ends the attempts at once."""
     engine = DirectEngine(*EVERY)
     engine.start(worker())
     engine.fail(engine.activities[0], error)
@@ -80,7 +80,7 @@ def test_permanent_errors_are_not_retried(error: Exception) -> None:
 
 
 def test_timeout_is_retried() -> None:
-    """An attempt that took too long counts as a failed one, and is tried again."""
+    """An attempt that timed out counts as failed, and is retried."""
     engine = DirectEngine(*EVERY)
     engine.start(worker())
     engine.fail(engine.activities[0], ActivityTimedOut("engine.work", 1.0))
@@ -88,7 +88,7 @@ def test_timeout_is_retried() -> None:
 
 
 def test_retry_after_says_when() -> None:
-    """RetryAfter sets the delay of the next attempt, and does not add attempts."""
+    """RetryAfter sets the delay of the next attempt, and adds no attempts."""
     engine = DirectEngine(*EVERY)
     engine.start(worker())
     for _ in range(2):
@@ -100,7 +100,7 @@ def test_retry_after_says_when() -> None:
 
 
 def test_retry_without_delay_runs_at_once() -> None:
-    """A policy without a delay hands out the next attempt in the decision that recorded the failed one."""
+    """Without a delay, the next attempt is handed out in the decision that recorded the failure."""
 
     @activity(name="engine.eager", retry=Retry(max_attempts=None, first_delay=0, jitter=0))
     def eager() -> None: ...
@@ -120,7 +120,7 @@ def test_retry_without_delay_runs_at_once() -> None:
 
 @pytest.mark.parametrize("room", [1, 1000])
 def test_wake_up_does_not_hand_out_what_runs(room: int) -> None:
-    """A wake-up, and a body that is rebuilt, never hand out again what is in flight."""
+    """Neither a wake-up nor a rebuilt body hands out an activity that is in flight."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
     engine.start(worker())
     engine.start(sleeper(), "elsewhere")
@@ -151,7 +151,7 @@ def test_body_catches_a_failure_once() -> None:
 
 
 def test_failed_branch_stops_the_others() -> None:
-    """The first failure in a gather stops the activities of the other branches, one stop for each."""
+    """The first failure in a gather stops the activities of the other branches, with one stop each."""
 
     @workflow(name="activities.gathers")
     def gathers() -> Durable[str]:
@@ -173,7 +173,7 @@ def test_failed_branch_stops_the_others() -> None:
 
 
 def test_retries_of_branches_keep_their_own_times() -> None:
-    """Each branch is tried again at its own time; the record wakes at the earliest."""
+    """Each branch is retried at its own time, and the record wakes at the earliest."""
 
     @workflow(name="activities.pair")
     def pair() -> Durable[tuple[int, int]]:
@@ -181,13 +181,13 @@ def test_retries_of_branches_keep_their_own_times() -> None:
 
     engine = DirectEngine(pair)
     engine.start(pair())
-    one, two = engine.activities
-    engine.fail(one, OSError())
+    first, second = engine.activities
+    engine.fail(first, OSError())
     engine.clock.advance(5)
-    engine.fail(two, OSError())
+    engine.fail(second, OSError())
     assert engine.record().wake_at == engine.clock.now() + 5 * SECOND
     engine.advance(5)
-    assert [effect.position for effect in engine.activities] == [one.position]
+    assert [effect.position for effect in engine.activities] == [first.position]
     engine.advance(5)
     assert [effect.attempt for effect in engine.activities] == [2, 2]
     assert {entry.status for entry in engine.history()} == {EntryStatus.RETRY}

@@ -1,4 +1,4 @@
-"""How the pool comes to its workers: effects arrive in a callback of the loop, where no task can be started."""
+"""How activities get from callbacks of the loop, where no task can be started, to the workers of the pool."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ MANY = 20
 
 @activity(name="pool.number")
 async def number(value: int) -> int:
-    """Let others run, then answer."""
+    """Yield to the loop once, then return the value."""
     await anyio.lowlevel.checkpoint()
     return value
 
 
 def run(value: int) -> RunActivity:
-    """An activity of a workflow of its own."""
+    """An activity of a separate workflow."""
     return RunActivity(value, f"w{value}", 0, "0", 1, number, (value,), {})
 
 
-class SteppedEngine:
-    """A pool and what it has reported."""
+class PoolUnderTest:
+    """A pool and the results that it reported."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup, limit: int) -> None:
         self.values: list[int] = []
-        self.all_came = anyio.Event()
+        self.all_reported = anyio.Event()
         self.pool = ActivityPool(
             tasks,
             self.report,
@@ -49,34 +49,34 @@ class SteppedEngine:
         self.pool.apply([effect])
 
     def report(self, answer: RecordActivity | BeginAttempt) -> None:
-        """Keep an answer."""
+        """Keep a result."""
         if isinstance(answer, RecordActivity):
             self.values.append(answer.value)
         if len(self.values) == MANY:
-            self.all_came.set()
+            self.all_reported.set()
 
 
 @pytest.mark.parametrize("limit", [1, 2, 100])
 def test_activities_begin_outside_any_task(limit: int) -> None:
-    """Twenty activities that arrive in callbacks of the loop all run, whatever the limit."""
+    """Activities that arrive in callbacks of the loop all run, whatever the limit."""
 
     async def main() -> list[int]:
         with anyio.fail_after(SOON):
             async with anyio.create_task_group() as tasks:
-                stepped = SteppedEngine(tasks, limit)
-                stepped.pool.start()
+                under_test = PoolUnderTest(tasks, limit)
+                under_test.pool.start()
                 for value in range(MANY):
-                    # They find different numbers of workers at rest, at first none.
-                    asyncio.get_running_loop().call_later(value // 5 / 1000, stepped.take, run(value))
-                await stepped.all_came.wait()
-                await stepped.pool.drain(SOON)
-        return stepped.values
+                    # The callbacks find different numbers of idle workers, at first none.
+                    asyncio.get_running_loop().call_later(value // 5 / 1000, under_test.take, run(value))
+                await under_test.all_reported.wait()
+                await under_test.pool.drain(SOON)
+        return under_test.values
 
     assert sorted(asyncio.run(main())) == list(range(MANY))
 
 
 def test_activities_that_came_before_the_start() -> None:
-    """They begin with it: the coordinator may work before the opening of the engine has come back."""
+    """Activities that arrive before the pool starts run once it does: the coordinator may be faster than `open`."""
     errors: list[object] = []
 
     async def main() -> list[int]:
@@ -84,14 +84,14 @@ def test_activities_that_came_before_the_start() -> None:
         loop.set_exception_handler(lambda _, context: errors.append(context))
         with anyio.fail_after(SOON):
             async with anyio.create_task_group() as tasks:
-                stepped = SteppedEngine(tasks, 100)
+                under_test = PoolUnderTest(tasks, 100)
                 for value in range(MANY):
-                    loop.call_soon(stepped.take, run(value))
+                    loop.call_soon(under_test.take, run(value))
                 await anyio.lowlevel.checkpoint()
-                stepped.pool.start()
-                await stepped.all_came.wait()
-                await stepped.pool.drain(SOON)
-        return stepped.values
+                under_test.pool.start()
+                await under_test.all_reported.wait()
+                await under_test.pool.drain(SOON)
+        return under_test.values
 
     assert sorted(asyncio.run(main())) == list(range(MANY))
     assert not errors

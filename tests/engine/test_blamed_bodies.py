@@ -1,4 +1,4 @@
-"""Who is blamed for an unclean stop in which a body ran: the workflow whose body it was."""
+"""Who is blamed for a crash while a body ran: the workflow of that body."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ fuse = Event[int]("blamed.fuse")
 
 @workflow(name="blamed.bomb")
 def bomb() -> Durable[int]:
-    """Waits for the event that kills it."""
+    """Waits for the event that kills the process."""
     return (yield from fuse.wait())
 
 
 @workflow(name="blamed.parent")
 def parent(waits_first: bool = False) -> Durable[int]:
-    """Waits for a child that does no harm."""
+    """Waits for a harmless child."""
     if waits_first:
         yield from fuse.wait()
     return (yield from worker().with_id("child"))
@@ -47,7 +47,7 @@ def parent(waits_first: bool = False) -> Durable[int]:
 
 @workflow(name="blamed.spawning")
 def spawning() -> Durable[int]:
-    """Starts a child beside it."""
+    """Spawns a child and waits for its result."""
     yield from fuse.wait()
     return (yield from (yield from spawn(worker(), id="child")).result())
 
@@ -61,7 +61,7 @@ def lighter(to: str) -> Durable[str]:
 
 @workflow(name="blamed.ticker")
 def ticker() -> Durable[None]:
-    """Waits for the event that kills it, and wakes up every second meanwhile."""
+    """Waits for the event that kills the process, and wakes up every second meanwhile."""
     yield from race(ticks=loop(_tick, 0, keep=0), heard=fuse.wait())
 
 
@@ -72,14 +72,14 @@ def _tick(number: int) -> Durable[Continue[int]]:
 
 @workflow(name="blamed.listener")
 def listener() -> Durable[None]:
-    """Takes one event after the other."""
+    """Takes events in a row."""
     while True:
         yield from fuse.wait()
 
 
 @workflow(name="blamed.rounds")
 def rounds() -> Durable[None]:
-    """Takes one event after the other, each in a round of its own."""
+    """Takes one event per round."""
     yield from fuse.wait()
     raise rounds.continue_as()
 
@@ -88,7 +88,7 @@ FLOWS: tuple[WorkflowDef[Any, Any], ...] = (bomb, lighter, parent, spawning, tic
 
 
 class Killer:
-    """Ends the process when the body of a workflow runs, or, with `fed`, when it learns something."""
+    """Ends the process when the body of a workflow runs or, with `fed`, when it is fed an entry."""
 
     def __init__(self, *ids: str, fed: bool = False) -> None:
         self.ids = ids
@@ -100,17 +100,17 @@ class Killer:
             raise SimCrash
 
     def leave(self) -> None:
-        """It came back."""
+        """The body has returned."""
 
 
 def _start_and_recover(engine: DirectEngine) -> None:
-    """What a service does whose start was not answered."""
+    """What a service does when its start got no answer."""
     engine.start(worker())
     engine.recover()
 
 
 def _send_and_recover(engine: DirectEngine) -> None:
-    """What a service does whose event was not answered."""
+    """What a service does when its event got no answer."""
     engine.send(fuse, 1, to="w")
     engine.recover()
 
@@ -124,7 +124,7 @@ def _waiting(engine: DirectEngine) -> list[str]:
 
 
 def test_body_that_dies_of_an_event_is_parked_at_the_third_crash() -> None:
-    """The event is sent again after each crash; the third crash parks the workflow, and the event stays sendable."""
+    """The event is sent again after each crash. The third crash parks the workflow, and the event can still be sent."""
     engine = DirectEngine(*FLOWS)
     engine.start(bomb())
     for crashes in (1, 2, 3):
@@ -149,7 +149,7 @@ def _die_of(engine: DirectEngine, payload: int) -> None:
 
 @pytest.mark.parametrize("max_crashes", [1, 2, 3, 5])
 def test_progress_beside_the_step_that_kills_clears_nothing(max_crashes: int) -> None:
-    """A workflow wakes up every second and dies of its event: what it survives in between is another step."""
+    """Surviving other steps does not clear the count: a workflow wakes up every second and still dies of its event."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_crashes=max_crashes))
     engine.start(ticker())
     for crashes in range(1, max_crashes + 1):
@@ -160,8 +160,8 @@ def test_progress_beside_the_step_that_kills_clears_nothing(max_crashes: int) ->
 
 
 @pytest.mark.parametrize("flow", [listener, rounds], ids=["positions", "rounds"])
-def test_answer_that_kills_is_known_wherever_it_comes(flow: WorkflowDef[[], None]) -> None:
-    """Every life brings a harmless event first, so that the deadly one comes to another position each time."""
+def test_event_that_kills_is_recognised_at_any_position(flow: WorkflowDef[[], None]) -> None:
+    """A deadly event is recognised although a harmless event moves it to another position after each restart."""
     engine = DirectEngine(*FLOWS)
     engine.start(flow())
     for crashes in (1, 2, 3):
@@ -172,8 +172,8 @@ def test_answer_that_kills_is_known_wherever_it_comes(flow: WorkflowDef[[], None
     assert engine.record().park_reason is ParkReason.CRASHED
 
 
-def test_deaths_of_other_answers_in_other_places_do_not_add_up() -> None:
-    """A busy workflow is there at many kills from outside, each in another step that it survives in the next life."""
+def test_crashes_in_different_steps_do_not_add_up() -> None:
+    """A busy workflow runs at many kills from outside, each in another step, which it survives after the restart."""
     engine = DirectEngine(*FLOWS)
     engine.start(listener())
     for number in range(10):
@@ -184,7 +184,7 @@ def test_deaths_of_other_answers_in_other_places_do_not_add_up() -> None:
 
 @pytest.mark.parametrize("how", ["same answer", "code missing", "other places"])
 def test_what_clears_the_count(how: str) -> None:
-    """The same answer in the same place, and nothing else: neither parking nor another step."""
+    """Only surviving the same event in the same place clears the count. Parking and other steps do not."""
     engine = DirectEngine(*FLOWS)
     engine.start(ticker())
     _die_of(engine, 1)
@@ -201,8 +201,8 @@ def test_what_clears_the_count(how: str) -> None:
     assert engine.record().crashes == (0 if how == "same answer" else 2)
 
 
-def test_good_life_in_between_is_not_in_a_row() -> None:
-    """Kills while a body runs, each followed by a life with an orderly stop, park nobody."""
+def test_clean_stop_between_crashes_clears_the_count() -> None:
+    """Crashes while a body runs, each followed by a clean stop, park nobody."""
     engine = DirectEngine(*FLOWS)
     engine.start(ticker())
     for _ in range(5):
@@ -212,8 +212,8 @@ def test_good_life_in_between_is_not_in_a_row() -> None:
         assert engine.record().crashes == 0
 
 
-def test_orderly_life_without_code_ends_no_row() -> None:
-    """A script that opens the store without the workflow's code, and leaves, does not save the one that kills."""
+def test_clean_stop_without_code_keeps_the_count() -> None:
+    """A script that opens the store without the code, and stops cleanly, does not clear the culprit's count."""
     engine = DirectEngine(*FLOWS)
     engine.start(ticker())
     for crashes in (1, 2, 3):
@@ -225,7 +225,7 @@ def test_orderly_life_without_code_ends_no_row() -> None:
 
 
 def test_rebuilding_that_is_survived_clears_the_count() -> None:
-    """Kills while a long history is replayed, each followed by a life in which that succeeds, park nobody."""
+    """Crashes during the replay of a long history, each followed by a replay that succeeds, park nobody."""
     engine = DirectEngine(*FLOWS)
     engine.start(ticker())
     for _ in range(5):
@@ -240,8 +240,8 @@ def test_rebuilding_that_is_survived_clears_the_count() -> None:
         assert engine.record().crashes == 0
 
 
-def test_kill_while_it_is_rebuilt_hides_no_culprit() -> None:
-    """Somebody kills the process while the culprit is loaded; the next life survives that, and not its event."""
+def test_kill_during_a_replay_does_not_hide_the_culprit() -> None:
+    """The process is killed while the culprit is loaded. Surviving the next load does not clear its earlier crash."""
     engine = DirectEngine(*FLOWS)
     engine.start(ticker())
     _die_of(engine, 1)
@@ -254,8 +254,8 @@ def test_kill_while_it_is_rebuilt_hides_no_culprit() -> None:
     assert engine.record().crashes == 1
 
 
-def test_orderly_stop_leaves_alone_who_is_parked_or_has_ended() -> None:
-    """A workflow that was parked for its crashes stays parked, and one that has ended stays as it is."""
+def test_clean_stop_leaves_parked_and_ended_workflows_alone() -> None:
+    """After a clean stop, a workflow parked for its crashes stays parked, and an ended one stays as it is."""
     engine = DirectEngine(*FLOWS)
     for id in ("ended", "parked"):
         engine.start(bomb(), id)
@@ -272,7 +272,7 @@ def test_orderly_stop_leaves_alone_who_is_parked_or_has_ended() -> None:
 
 
 def test_very_many_bodies_that_died() -> None:
-    """Of more bodies than there is room for, the last ones are known; the first ones start over."""
+    """If more bodies died than the table holds, the last ones are remembered and the first ones start over."""
     engine = DirectEngine(*FLOWS)
     for number in range(40):
         engine.start(bomb(), f"w{number}")
@@ -285,7 +285,7 @@ def test_very_many_bodies_that_died() -> None:
 
 
 def test_parent_that_dies_when_its_child_ends_takes_the_blame() -> None:
-    """The child that did nothing but end is not blamed."""
+    """The parent that dies of its child's end is blamed, not the child."""
     engine = DirectEngine(*FLOWS)
     engine.start(parent())
     for _ in range(3):
@@ -296,8 +296,8 @@ def test_parent_that_dies_when_its_child_ends_takes_the_blame() -> None:
     assert (engine.record("w").park_reason, engine.record("child").park_reason) == (ParkReason.CRASHED, None)
 
 
-def test_target_that_dies_of_an_event_takes_the_blame_and_not_its_sender() -> None:
-    """The sender is told to send after each crash; when its target is parked, the event is kept for it."""
+def test_target_that_dies_of_an_event_takes_the_blame() -> None:
+    """The target is blamed, not the sender, who repeats the event. Once it is parked, its event is kept for it."""
     engine = DirectEngine(*FLOWS)
     engine.start(lighter("target"), "w")
     engine.start(bomb(), "target")
@@ -313,7 +313,7 @@ def test_target_that_dies_of_an_event_takes_the_blame_and_not_its_sender() -> No
 
 
 def test_body_that_dies_when_it_is_rebuilt_is_parked() -> None:
-    """A workflow that kills whoever loads it is parked at the third crash; the others run."""
+    """A workflow that kills the process whenever it is loaded is parked at the third crash, and the others run."""
     engine = DirectEngine(*FLOWS)
     engine.start(worker(), "a")
     engine.start(worker(), "w")
@@ -328,7 +328,7 @@ def test_body_that_dies_when_it_is_rebuilt_is_parked() -> None:
 
 
 def test_step_that_is_survived_clears_the_count() -> None:
-    """A body that was only there when somebody else killed the process is acquitted by its next step."""
+    """A body that merely ran when the process was killed is acquitted by its next step."""
     engine = DirectEngine(*FLOWS)
     engine.start(bomb())
     engine.state.mark[0] = engine.record().key
@@ -338,8 +338,8 @@ def test_step_that_is_survived_clears_the_count() -> None:
     assert (engine.result(), engine.record().crashes) == (7, 0)
 
 
-def test_life_without_code_does_not_clear_the_count() -> None:
-    """Nobody could look at a body whose code was missing, so that says nothing about whether it kills."""
+def test_run_without_the_code_does_not_clear_the_count() -> None:
+    """An engine without the code cannot tell whether the body kills, so it does not clear the count."""
     engine = DirectEngine(*FLOWS)
     engine.start(bomb())
     engine.state.mark[0] = engine.record().key
@@ -351,7 +351,7 @@ def test_life_without_code_does_not_clear_the_count() -> None:
 
 
 def test_start_that_kills_before_it_is_stored_is_parked() -> None:
-    """The caller repeats the start after each crash. From the second on the workflow is stored before it runs."""
+    """The caller repeats the start after each crash. From the second on, the workflow is stored before it runs."""
     engine = DirectEngine(*FLOWS)
     for _ in range(4):
         engine.state.watch = Killer("w")
@@ -366,7 +366,7 @@ def test_start_that_kills_before_it_is_stored_is_parked() -> None:
 
 @pytest.mark.parametrize("start", [parent, spawning], ids=["awaited", "spawned"])
 def test_child_that_kills_before_it_is_stored_is_parked(start: WorkflowDef[..., int]) -> None:
-    """The parent comes to the start of its child again and again; in the end the child is parked, and only that."""
+    """The parent repeats the start of its child after each crash. In the end the child is parked, and nobody else."""
     engine = DirectEngine(*FLOWS)
     engine.start(start(True) if start is parent else start())
     for _ in range(4):
@@ -379,7 +379,7 @@ def test_child_that_kills_before_it_is_stored_is_parked(start: WorkflowDef[..., 
 
 @pytest.mark.parametrize("how", ["ended", "never stored", "set aside"])
 def test_mark_of_a_body_that_cannot_be_blamed(how: str) -> None:
-    """A body that has ended since, was never stored, or is parked for crashing already changes nothing."""
+    """A body that ended since, was never stored, or is already parked for crashing is not blamed again."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_crashes=1))
     engine.start(nothing(4) if how == "ended" else waiter())
     key = engine.record().key + (1_000 if how == "never stored" else 0)
@@ -392,7 +392,7 @@ def test_mark_of_a_body_that_cannot_be_blamed(how: str) -> None:
 
 
 def test_mark_after_a_clean_stop_counts_nothing() -> None:
-    """Only an unclean stop is anybody's fault."""
+    """Only a crash is blamed on anybody, not a clean stop."""
     engine = DirectEngine(*FLOWS)
     engine.start(waiter())
     engine.state.mark[0] = engine.record().key

@@ -1,4 +1,4 @@
-"""Who is blamed when a type kills the process while it reads a value: the workflow that asked for that type."""
+"""Who is blamed when a type kills the process while a value is read: the workflow that asked for that type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _armed: list[bool] = []
 
 @attrs.frozen
 class Message:
-    """Ends the process when it is made, if that is armed."""
+    """Ends the process when it is created, if armed."""
 
     number: int
 
@@ -42,13 +42,13 @@ def hears() -> Durable[int]:
 
 @workflow(name="types.asks")
 def asks() -> Durable[int]:
-    """Asks for a message."""
+    """Asks for a message in a pause."""
     return (yield from pause(returns=Message)).number
 
 
 @workflow(name="types.takes")
 def takes(first: Message) -> Durable[int]:
-    """Has a message among its arguments."""
+    """Takes a message as an argument."""
     return (yield from work(first.number))
 
 
@@ -84,7 +84,7 @@ def _answer() -> Operation[Any]:
 def test_value_that_kills_while_it_is_read_parks_its_workflow(
     call: WorkflowDef[[], int], operation: Callable[[], Operation[Any]]
 ) -> None:
-    """The sender repeats after each crash; the third crash parks the workflow whose type it is, and nobody else."""
+    """The sender repeats after each crash. The third crash parks the workflow that reads the value, and nobody else."""
     engine = DirectEngine(*FLOWS)
     engine.start(waiter(), "bystander")
     engine.start(call())

@@ -1,4 +1,4 @@
-"""The way from the coordinator's thread into the host's loop."""
+"""The bridge from the coordinator's thread into the host's loop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def open_files() -> int:
 
 
 async def post_from_thread(bridge: LoopBridge, *calls: Any) -> None:
-    """Post some calls, one after the other, from a thread; come back when the last one was made."""
+    """Post some calls in order from a thread. Returns when the last one was made."""
     made = anyio.Event()
 
     def work() -> None:
@@ -40,7 +40,7 @@ async def post_from_thread(bridge: LoopBridge, *calls: Any) -> None:
 
 @pytest.mark.anyio
 async def test_posts_arrive_in_order() -> None:
-    """What a thread posts is called in the loop, in the same order."""
+    """Calls posted by a thread run in the loop, in the same order."""
     bridge = LoopBridge()
     heard: list[tuple[int, int]] = []
     calls = [lambda _, number=number: heard.append((number, threading.get_ident())) for number in range(100)]
@@ -50,21 +50,21 @@ async def test_posts_arrive_in_order() -> None:
 
 
 def test_call_that_fails_keeps_no_other_waiting() -> None:
-    """An error goes to the loop, and the next call is made all the same."""
-    told: list[str] = []
+    """An error goes to the loop's handler, and the next call is made anyway."""
+    reported: list[str] = []
 
     async def main() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(repr(context["exception"])))
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(repr(context["exception"])))
         bridge = LoopBridge()
         await post_from_thread(bridge, {}.__getitem__)
         bridge.close()
 
     asyncio.run(main())
-    assert told == ["KeyError(None)"]
+    assert reported == ["KeyError(None)"]
 
 
-def test_loop_that_is_gone() -> None:
-    """Nobody hears what is posted into a loop that is closed, and whoever posts is told."""
+def test_post_into_a_closed_loop_is_refused() -> None:
+    """A post into a closed loop is dropped, and the poster is told."""
 
     async def main() -> LoopBridge:
         return LoopBridge()
@@ -73,8 +73,8 @@ def test_loop_that_is_gone() -> None:
     assert not bridge.post(print, None)
 
 
-def test_loop_that_watches_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has its own call, and that is used."""
+def test_loop_without_file_watching_uses_its_own_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a loop that cannot watch files, the bridge uses the loop's own thread-safe call."""
 
     def add_reader(*_: object) -> None:
         raise NotImplementedError
@@ -91,8 +91,8 @@ def test_loop_that_watches_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @linux
-def test_files_are_given_back(tmp_path: Path) -> None:
-    """Engines that were open, could not be opened, or were left behind by their loop keep no file open."""
+def test_files_are_closed(tmp_path: Path) -> None:
+    """Engines that were open, failed to open, or were abandoned by their loop leave no file open."""
 
     async def main() -> None:
         async with WorkflowEngine(tmp_path / "a.db"):

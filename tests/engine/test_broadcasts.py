@@ -1,4 +1,4 @@
-"""Events that everybody gets: `consume_on_read=False`."""
+"""Events that every waiter gets: `consume_on_read=False`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOM = pytest.mark.parametrize("room", [1, 1000], ids=["evicted", "loaded"])
 
 @workflow(name="broadcasts.rounds")
 def reading_rounds(left: int, so_far: int = 0) -> Durable[int]:
-    """Reads one broadcast in each round."""
+    """Reads one broadcast per round."""
     if left == 0:
         return so_far
     raise reading_rounds.continue_as(left - 1, so_far * 10 + (yield from news.wait()))
@@ -23,7 +23,7 @@ def reading_rounds(left: int, so_far: int = 0) -> Durable[int]:
 
 @ROOM
 def test_every_waiter_gets_it_once(room: int) -> None:
-    """A broadcast reaches everybody who waits, and a waiter that waits on does not get the same one again."""
+    """A broadcast reaches every waiter, and no workflow gets it twice."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
     for id in "abc":
         engine.start(reader(2), id)
@@ -35,7 +35,7 @@ def test_every_waiter_gets_it_once(room: int) -> None:
 
 @ROOM
 def test_later_waiters_get_it_too(room: int) -> None:
-    """A broadcast stays: one that comes later gets all that are there, in order and once each."""
+    """A broadcast is kept: a later waiter gets all that are stored, in order and once each."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
     for number in (1, 2, 3):
         assert engine.send(news, number) == Queued()
@@ -49,7 +49,7 @@ def test_later_waiters_get_it_too(room: int) -> None:
 
 
 def test_continue_as_does_not_read_it_again() -> None:
-    """What one round has read the next round does not get again."""
+    """A round does not get a broadcast that an earlier round has read."""
     engine = DirectEngine(reading_rounds)
     engine.start(reading_rounds(3))
     engine.send(news, 1)
@@ -63,7 +63,7 @@ def test_continue_as_does_not_read_it_again() -> None:
 
 
 def test_two_waits_of_one_workflow() -> None:
-    """A workflow gets a broadcast once, also if two of its waits could take it."""
+    """A workflow gets a broadcast once, even if two of its waits could take it."""
 
     @workflow(name="broadcasts.pair")
     def pair() -> Durable[tuple[int, int]]:
@@ -78,7 +78,7 @@ def test_two_waits_of_one_workflow() -> None:
 
 
 def test_keys_have_their_own_cursors() -> None:
-    """What was read under one key does not hide what was sent under another."""
+    """Reading a broadcast under one key does not hide those under another."""
 
     @workflow(name="broadcasts.keys")
     def keys() -> Durable[list[int]]:
@@ -95,7 +95,7 @@ def test_keys_have_their_own_cursors() -> None:
 
 
 def test_expired_broadcast_is_not_read() -> None:
-    """A broadcast that has expired is not given to later waiters, and goes when one of them finds it."""
+    """An expired broadcast is not given to later waiters. The first that finds it deletes it."""
     short = Event[int]("news", consume_on_read=False, expire_after=10)
     engine = DirectEngine(*EVERY)
     engine.send(short, 1)
@@ -106,7 +106,7 @@ def test_expired_broadcast_is_not_read() -> None:
 
 
 def test_full_queue_refuses_before_anybody_gets_it() -> None:
-    """A broadcast that there is no room for is refused, and no waiter has got it."""
+    """If there is no room for a broadcast, it is refused and no waiter gets it."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_pending_events=1))
     engine.start(reader(2))
     engine.send(news, 1, key="nobody waits for this key")
@@ -115,7 +115,7 @@ def test_full_queue_refuses_before_anybody_gets_it() -> None:
 
 
 def test_broadcast_that_ends_its_readers() -> None:
-    """A broadcast that ends some workflows and lets others go on to other things does both in one commit."""
+    """A broadcast that ends some workflows and moves others on to other waits does both in one commit."""
 
     @workflow(name="broadcasts.goes_on")
     def goes_on() -> Durable[int]:
@@ -134,7 +134,7 @@ def test_broadcast_that_ends_its_readers() -> None:
 
 
 def test_targeted_broadcast_is_taken_once() -> None:
-    """An event that is sent to one workflow is taken out of its mailbox, whatever its kind."""
+    """An event sent to one workflow is removed from its mailbox when it is taken, even if it is a broadcast."""
 
     @workflow(name="broadcasts.late")
     def late() -> Durable[int]:
@@ -152,7 +152,7 @@ def test_targeted_broadcast_is_taken_once() -> None:
 
 
 def test_fork_in_the_batch_of_a_broadcast() -> None:
-    """A fork from behind a broadcast that was taken a moment ago does not take it again."""
+    """A fork of a workflow that has just taken a broadcast does not take it again."""
     engine = DirectEngine(*EVERY)
     engine.start(reader(2))
     engine.send(news, 1)

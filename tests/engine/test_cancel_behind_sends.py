@@ -1,4 +1,4 @@
-"""A child that its parent tells to stop first hears what it was sent, however long that takes."""
+"""A child that its parent cancels first takes the events that its parent sent before, however long that takes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def slow() -> int:
 
 @workflow(name="behind.kid")
 def kid(name: str) -> Durable[None]:
-    """Counts what it hears, and says how much that was when it is cancelled."""
+    """Counts the events that it takes, and publishes the count when it is cancelled."""
     heard = 0
     try:
         while True:
@@ -34,7 +34,7 @@ def kid(name: str) -> Durable[None]:
 
 @workflow(name="behind.parent")
 def parent(name: str) -> Durable[bool]:
-    """Sends much, and tells its child to stop right behind."""
+    """Sends many events, then cancels its child."""
     child = yield from spawn(kid(name), "kid")
     for number in range(COUNT):
         if name == "ping":
@@ -46,7 +46,7 @@ def parent(name: str) -> Durable[bool]:
 
 @workflow(name="behind.late")
 def late() -> Durable[None]:
-    """Begins to listen only when an activity has ended, and answers what it hears."""
+    """Listens only after an activity has ended, and answers each event."""
     yield from slow()
     while True:
         number = yield from ping.wait()
@@ -55,7 +55,7 @@ def late() -> Durable[None]:
 
 @workflow(name="behind.restless")
 def restless() -> Durable[None]:
-    """Never stops by itself: each event that it takes makes it send the next."""
+    """Never rests: each event that it takes makes it send the next."""
     while True:
         number = yield from ping.wait()
         yield from ping.send(number + 1, to="kid")
@@ -63,12 +63,12 @@ def restless() -> Durable[None]:
 
 @workflow(name="behind.patient")
 def patient(name: str) -> Durable[bool]:
-    """Waits for a word before it spawns its child and sends much, and for another before it tells it to stop."""
+    """Waits for an event, spawns a child and sends many events, then waits for another event and cancels the child."""
     yield from go_on.wait()
     child = yield from spawn(restless() if name == "restless" else late(), "kid")
     for number in range(3 if name == "restless" else COUNT):
         yield from ping.send(number, to=child.id)
-    # It takes none of these.
+    # The child never takes this one.
     yield from answer.send(0, to=child.id)
     yield from go_on.wait()
     return (yield from child.cancel())
@@ -76,7 +76,7 @@ def patient(name: str) -> Durable[bool]:
 
 @workflow(name="behind.busy")
 def busy() -> Durable[list[int]]:
-    """Takes events beside an activity."""
+    """Takes events next to an activity."""
 
     def take() -> Durable[int]:
         for _ in range(COUNT):
@@ -92,7 +92,7 @@ FLOWS = (kid, parent, late, restless, patient, busy)
 @pytest.mark.parametrize("steps", [1, 2, 3, 10, 50, 1000])
 @pytest.mark.parametrize("name", ["ping", "news"])
 def test_all_is_heard_before_the_end(name: str, steps: int) -> None:
-    """However few steps a decision may take."""
+    """The child takes every event before it is cancelled, however few steps a decision may take."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
     engine.start(parent(name))
     engine.settle()
@@ -107,7 +107,7 @@ def _heard(engine: DirectEngine) -> int:
 
 
 def _interrupted(fillers: int = 0) -> DirectEngine:
-    """A parent that tells its child to stop while the child has not come to what it was sent."""
+    """A parent that cancels its child while the child has not yet taken its events."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=10), checks=False)
     engine.start(patient("late"))
     for number in range(fillers):
@@ -122,7 +122,7 @@ def _interrupted(fillers: int = 0) -> DirectEngine:
 
 @pytest.mark.parametrize("more", [0, COUNT])
 def test_child_that_is_behind_catches_up_first(more: int) -> None:
-    """The cancellation waits until the child has taken what it was sent before, whatever others send meanwhile."""
+    """The cancel waits until the child has taken the earlier events, whatever others send meanwhile."""
     engine = _interrupted()
     engine.batch(*(event_of(ping, number, to="kid") for number in range(more)))
     engine.settle()
@@ -133,7 +133,7 @@ def test_child_that_is_behind_catches_up_first(more: int) -> None:
 @pytest.mark.parametrize("fillers", [0, 60])
 @pytest.mark.parametrize("clean", [True, False])
 def test_all_is_heard_though_the_process_dies_in_between(clean: bool, fillers: int) -> None:
-    """Also if the recovery comes to the parent long before it comes to the child."""
+    """The child takes every event even if the recovery reaches the parent long before the child."""
     engine = _interrupted(fillers)
     engine.restart(*FLOWS, clean=clean)
     engine.advance(60)
@@ -143,7 +143,7 @@ def test_all_is_heard_though_the_process_dies_in_between(clean: bool, fillers: i
 
 @pytest.mark.parametrize("steps", [10, 11, 12, 13])
 def test_other_events_do_not_hold_it_up(steps: int) -> None:
-    """A child that never comes to rest is cancelled all the same, whatever it is sent later or does not care for."""
+    """A child that never rests is cancelled anyway, whatever it is sent later or does not wait for."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
     engine.start(patient("restless"))
     engine.batch(event_of(go_on, None, to="w"), event_of(go_on, None, to="w"))
@@ -152,7 +152,7 @@ def test_other_events_do_not_hold_it_up(steps: int) -> None:
 
 
 def test_workflow_with_waits_to_look_at_counts_as_running() -> None:
-    """An activity that ends in between does not put the workflow to sleep: after a crash nobody would wake it."""
+    """An activity that ends meanwhile does not put the workflow to sleep: after a crash nobody would wake it."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=10), checks=False)
     engine.batch(*(event_of(ping, number, to="w", allow_unstarted=True) for number in range(COUNT)))
     engine.start(busy())

@@ -1,4 +1,4 @@
-"""A cancellation that is kept because the body cannot be rebuilt: when it is raised, and what it withdraws."""
+"""A cancel that is kept because the body cannot be rebuilt: when it is raised, and what it withdraws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARKED, CANCELLED = WorkflowStatus.PARKED, WorkflowStatus.CANCELLED
 
 
 def _order(then: str = "waits") -> WorkflowDef[..., Any]:
-    """A step with an undo, and then a wait, or with other code an end."""
+    """A workflow with a step that has an undo. Then it waits or, with other code, ends."""
 
     @workflow(name="kept.order")
     def order() -> Durable[str]:
@@ -37,7 +37,7 @@ def _order(then: str = "waits") -> WorkflowDef[..., Any]:
 
 
 def _kept(then: str = "waits") -> DirectEngine:
-    """One that has done its step, was cancelled without its code, and has this code now."""
+    """A workflow that did its step, was cancelled without its code, and now has this code."""
     engine = DirectEngine(_order(), *EVERY)
     engine.start(_order()())
     engine.finish(engine.activities[0], 1)
@@ -50,7 +50,7 @@ def _kept(then: str = "waits") -> DirectEngine:
 
 @pytest.mark.parametrize("then", ["waits", "returns", "fails"])
 def test_kept_cancel_undoes_whatever_the_new_code_does(then: str) -> None:
-    """Rebuilt by code that waits, returns or fails, a cancelled workflow undoes its step and ends cancelled."""
+    """Whether the new code waits, returns or fails, a cancelled workflow undoes its step and ends as cancelled."""
     engine = _kept(then)
     (undo,) = engine.activities
     assert undo.definition is clean
@@ -62,8 +62,8 @@ def test_kept_cancel_undoes_whatever_the_new_code_does(then: str) -> None:
 
 
 @pytest.mark.parametrize("then", ["returns", "continues", "fails"])
-def test_kept_cancel_of_one_that_owes_nothing(then: str) -> None:
-    """With nothing to undo, code that has come to its end meanwhile ends cancelled at once."""
+def test_kept_cancel_of_a_workflow_without_undos(then: str) -> None:
+    """Without undos, a cancelled workflow whose new code ends at once ends as cancelled."""
 
     @workflow(name="kept.bare")
     def waits() -> Durable[None]:
@@ -86,7 +86,7 @@ def test_kept_cancel_of_one_that_owes_nothing(then: str) -> None:
 
 
 def test_kept_cancel_takes_awaited_children_along() -> None:
-    """The child that a parked parent waits for is cancelled when the parent hears of its cancellation."""
+    """When a parked parent receives its cancel, the child that it awaits is cancelled too."""
 
     @workflow(name="kept.parent")
     def parent() -> Durable[object]:
@@ -103,7 +103,7 @@ def test_kept_cancel_takes_awaited_children_along() -> None:
 
 
 def test_kept_cancel_that_is_survived_clears_the_count_of_crashes() -> None:
-    """A body that ran when the process died, and takes the same cancellation later, is not what killed it."""
+    """A body that later survives the cancel during which the process died is not to blame."""
     engine = DirectEngine(_order(), *EVERY)
     engine.start(_order()())
     engine.finish(engine.activities[0], 1)
@@ -113,13 +113,13 @@ def test_kept_cancel_that_is_survived_clears_the_count_of_crashes() -> None:
     engine.restart(*EVERY, clean=False)
     assert engine.cancel(reason="why") is True
     assert (engine.record().cancel_pending, engine.record().crashes) == (True, 1)
-    # No orderly stop, which would clear the count as well.
+    # An unclean stop, because a clean one would clear the count as well.
     engine.restart(_order(), *EVERY, clean=False)
     assert (engine.record().cancel_pending, engine.record().crashes) == (False, 0)
 
 
-def test_crashed_workflow_hears_of_its_cancel_when_it_is_retried() -> None:
-    """A cancel of a workflow that took the process down is kept, and raised by the retry."""
+def test_crashed_workflow_receives_its_cancel_when_it_is_retried() -> None:
+    """A cancel of a workflow that crashed the process is kept, and the retry raises it."""
     engine = DirectEngine(_order(), *EVERY, config=EngineConfig(max_crashes=1))
     engine.start(_order()())
     engine.finish(engine.activities[0], 1)
@@ -139,7 +139,7 @@ def test_crashed_workflow_hears_of_its_cancel_when_it_is_retried() -> None:
 
 
 def test_cancel_of_a_parked_workflow_whose_code_is_back() -> None:
-    """A parked workflow whose code was loaded meanwhile hears of a cancel at once, and once."""
+    """A parked workflow whose code has been loaded receives a cancel at once, and once."""
     engine = _kept()
     engine.restart(*EVERY)
     engine.start(_order()(), "loads the code")
@@ -148,7 +148,7 @@ def test_cancel_of_a_parked_workflow_whose_code_is_back() -> None:
 
 
 def test_parked_workflow_is_terminated_at_once() -> None:
-    """Terminate ends a parked workflow for good: its mail becomes dead letters and nothing can be sent to it."""
+    """Terminating a parked workflow is final: its mail becomes dead letters, and nothing can be sent to it."""
     engine = DirectEngine(*EVERY)
     engine.start(waiter())
     engine.restart(recover=False)

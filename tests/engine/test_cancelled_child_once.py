@@ -1,4 +1,4 @@
-"""A child that is cancelled because nobody waits for it cleans up in peace when its parent then ends."""
+"""A cancelled child finishes its cleanup even if its parent then ends."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def parent(how: str) -> Durable[None]:
 
 @pytest.mark.parametrize("how", ["awaited", "spawned"])
 def test_the_end_of_a_parent_does_not_cancel_its_child_again(how: str) -> None:
-    """The cleanup of a child that is being cancelled is not interrupted by the end of its parent."""
+    """The end of a parent does not interrupt the cleanup of a child that is already being cancelled."""
     engine = DirectEngine(parent, *EVERY)
     engine.start(parent(how))
     engine.advance(5)
     assert engine.status() is WorkflowStatus.SUCCEEDED
     child = "w/0" if how == "spawned" else "w/0.0.0"
-    (cleanup,) = [one for one in engine.activities if one.definition is clean]
+    (cleanup,) = [effect for effect in engine.activities if effect.definition is clean]
     assert cleanup.workflow_id == child
     assert [entry.kind.value for entry in engine.history(child)] == ["cancel"]
     engine.finish(cleanup)

@@ -1,4 +1,4 @@
-"""Workflows that are told to end."""
+"""Workflows that are cancelled or terminated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOM = pytest.mark.parametrize("room", [1, 1000], ids=["evicted", "loaded"])
 
 @workflow(name="cancelling.gathering")
 def gathering() -> Durable[str]:
-    """Branches that clean up one by one."""
+    """Branches that take different times to clean up."""
 
     def branch(number: int) -> Durable[None]:
         try:
@@ -31,13 +31,13 @@ def gathering() -> Durable[str]:
 
 @pytest.mark.parametrize("op", [CancelWorkflow("w"), TerminateWorkflow("w")])
 def test_unknown_id(op: CancelWorkflow) -> None:
-    """Ending a workflow that does not exist is refused."""
+    """Ending an unknown workflow is refused."""
     assert refusal(DirectEngine(*EVERY).batch(op)[0]) == (WorkflowNotFound, "w")
 
 
 @pytest.mark.parametrize("op", [CancelWorkflow("w"), TerminateWorkflow("w")])
 def test_ended_workflow(op: CancelWorkflow) -> None:
-    """Ending a workflow that has ended says so and changes nothing."""
+    """Ending an ended workflow returns False and changes nothing."""
     engine = DirectEngine(*EVERY)
     engine.start(nothing(3))
     before = engine.record()
@@ -47,7 +47,7 @@ def test_ended_workflow(op: CancelWorkflow) -> None:
 
 @ROOM
 def test_cancel_withdraws_waits_and_timers(room: int) -> None:
-    """A cancelled workflow that does not clean up leaves no wait, no timer and no event row behind."""
+    """A cancelled workflow without cleanup leaves no wait, timer or event row."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
     engine.start(both())
     engine.start(sleeper(), "s")
@@ -62,7 +62,7 @@ def test_cancel_withdraws_waits_and_timers(room: int) -> None:
 
 @ROOM
 def test_branches_clean_up_on_their_own(room: int) -> None:
-    """Every branch of a cancelled workflow cleans up in its own time; then the workflow ends cancelled."""
+    """Each branch of a cancelled workflow cleans up in its own time; then the workflow ends as cancelled."""
     engine = DirectEngine(gathering, *EVERY, config=EngineConfig(max_loaded_workflows=room))
     engine.start(gathering())
     engine.start(waiter(), "elsewhere")
@@ -85,7 +85,7 @@ def test_failing_cleanup_still_ends_cancelled() -> None:
 
 
 def test_terminate_skips_the_cleanup() -> None:
-    """Terminate ends a workflow at once; its cleanup does not run, also when it had begun."""
+    """Terminate ends a workflow at once. Its cleanup does not run, even if it had begun."""
     engine = DirectEngine(*EVERY)
     engine.start(tidy(), "a")
     engine.start(tidy(), "b")
@@ -99,7 +99,7 @@ def test_terminate_skips_the_cleanup() -> None:
 
 @ROOM
 def test_terminate_drops_waits(room: int) -> None:
-    """A terminated workflow waits for nothing any more, whether its body was in memory or not."""
+    """A terminated workflow has no waits, whether its body was in memory or not."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
     engine.start(both())
     engine.start(worker(), "elsewhere")
@@ -108,7 +108,7 @@ def test_terminate_drops_waits(room: int) -> None:
 
 
 def test_overdue_delayed_start_is_cancelled() -> None:
-    """A delayed workflow that is cancelled after its time, but before it ran, ends cancelled."""
+    """A delayed workflow that is cancelled after its start time, but before it ran, ends as cancelled."""
     engine = DirectEngine(*EVERY)
     engine.start(tidy(), delay=10)
     engine.clock.advance(10)
@@ -120,7 +120,7 @@ def test_overdue_delayed_start_is_cancelled() -> None:
 
 
 def test_body_sees_the_reason() -> None:
-    """`Cancelled` carries the reason that the caller gave, on replay too."""
+    """`Cancelled` carries the caller's reason, on replay too."""
 
     @workflow(name="cancelling.reason")
     def reason() -> Durable[None]:
@@ -137,7 +137,7 @@ def test_body_sees_the_reason() -> None:
 
 
 def test_terminate_of_an_evicted_parent_cancels_its_child() -> None:
-    """Terminating a workflow cancels the child it waits for, whether its body is in memory or not."""
+    """Terminating a workflow cancels the child it awaits, whether the parent's body is in memory or not."""
     for room in (1000, 1):
         engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
         engine.start(racer())

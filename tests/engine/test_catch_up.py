@@ -1,4 +1,4 @@
-"""Ticks that were missed: which of them are caught up, in what order, and that their number harms nobody."""
+"""Missed ticks: which are caught up, in what order, and that even very many harm nobody."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.engine.flows import EVERY, go, nothing, sleeper, waiter
 
 MINUTE, HOUR = 60, 3600
 ALLOW, QUEUE = Overlap.ALLOW, Overlap.QUEUE
-# Whether the engine was down, or the clock was set forward under it.
+# The engine was down, or the clock was set forward while it ran.
 LATE = pytest.mark.parametrize("how", ["clean stop", "crash", "clock"])
 
 
 def be_late(engine: DirectEngine, how: str, duration: timedelta | float) -> None:
-    """Let time pass without the engine, and go on."""
+    """Let time pass without the engine, then let it continue."""
     engine.clock.advance(duration)
     if how == "clock":
         engine.settle()
@@ -31,16 +31,16 @@ def be_late(engine: DirectEngine, how: str, duration: timedelta | float) -> None
 
 
 def missed(engine: DirectEngine) -> tuple[str, str] | None:
-    """The ticks that were left out: from which, up to which."""
-    found = row(engine.backend)
-    if found.missed_from is None or found.missed_until is None:
+    """The missed ticks that were left out: the first and the last."""
+    record = row(engine.backend)
+    if record.missed_from is None or record.missed_until is None:
         return None
-    return f"{to_datetime(found.missed_from):%H:%M}", f"{to_datetime(found.missed_until):%H:%M}"
+    return f"{to_datetime(record.missed_from):%H:%M}", f"{to_datetime(record.missed_until):%H:%M}"
 
 
 @LATE
 def test_skip(how: str) -> None:
-    """None of the missed ticks starts a run; the next one that is in time does, and what was left out is told."""
+    """SKIP starts no run for missed ticks, and records which were left out. The next tick starts its run."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing(), cron="0 * * * *", catch_up=CatchUp.SKIP))
     be_late(engine, how, 3.5 * HOUR)
@@ -51,7 +51,7 @@ def test_skip(how: str) -> None:
 
 @LATE
 def test_last(how: str) -> None:
-    """Of the missed ticks the last one starts a run."""
+    """LAST starts a run for the last missed tick only."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing(), cron="0 * * * *", catch_up=CatchUp.LAST))
     be_late(engine, how, 3.5 * HOUR)
@@ -62,7 +62,7 @@ def test_last(how: str) -> None:
 
 @LATE
 def test_all(how: str) -> None:
-    """Each of the missed ticks starts a run, in order."""
+    """ALL starts a run for each missed tick, in order."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing(), cron="0 * * * *", overlap=ALLOW, catch_up=CatchUp.ALL))
     be_late(engine, how, 3.5 * HOUR)
@@ -71,7 +71,7 @@ def test_all(how: str) -> None:
 
 @pytest.mark.parametrize("catch_up", CatchUp)
 def test_single_tick(catch_up: CatchUp) -> None:
-    """One missed tick is left out, or caught up, and it is told whether it was."""
+    """A single missed tick is left out or caught up, and the schedule records which."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing(), cron="0 13 * * *", catch_up=catch_up))
     be_late(engine, "crash", 2 * HOUR)
@@ -84,8 +84,8 @@ def test_single_tick(catch_up: CatchUp) -> None:
 
 @pytest.mark.parametrize("catch_up", CatchUp)
 @pytest.mark.parametrize("late", [0, 59, 60])
-def test_little_late_is_not_missed(catch_up: CatchUp, late: int) -> None:
-    """A tick that is late by no more than the grace, as after a quick restart, starts its run under every policy."""
+def test_tick_within_the_grace_is_not_missed(catch_up: CatchUp, late: int) -> None:
+    """A tick that is late by no more than the grace period starts its run under every policy."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing(), cron="0 13 * * *", catch_up=catch_up))
     be_late(engine, "crash", HOUR + late)
@@ -93,7 +93,7 @@ def test_little_late_is_not_missed(catch_up: CatchUp, late: int) -> None:
 
 
 def test_grace_can_be_set() -> None:
-    """How late is too late is an option of the engine."""
+    """The grace period is an option of the engine."""
     engine = DirectEngine(*EVERY, config=EngineConfig(schedule_grace=timedelta(hours=2)))
     engine.do(schedule_of(nothing(), cron="0 * * * *", overlap=ALLOW))
     be_late(engine, "crash", 3.5 * HOUR)
@@ -102,7 +102,7 @@ def test_grace_can_be_set() -> None:
 
 @pytest.mark.parametrize("catch_up", [CatchUp.LAST, CatchUp.ALL])
 def test_window(catch_up: CatchUp) -> None:
-    """What lies further back than the window is not caught up."""
+    """Ticks older than the window are not caught up."""
     engine = DirectEngine(*EVERY, config=EngineConfig(catch_up_window=timedelta(hours=2)))
     engine.do(schedule_of(nothing(), cron="0 * * * *", overlap=ALLOW, catch_up=catch_up))
     be_late(engine, "clock", 5.5 * HOUR)
@@ -129,7 +129,7 @@ def test_window_that_is_shorter_than_the_grace() -> None:
 
 
 def test_years_of_missed_minutes_are_decided_in_bounded_batches() -> None:
-    """A schedule of minutes that was down for years starts a week's runs, few in each commit, and others go on."""
+    """A schedule that missed years of minutes catches up its window, a few runs per commit."""
     engine = DirectEngine(*EVERY, config=EngineConfig(catch_up_window=timedelta(hours=2)), checks=False)
     engine.do(schedule_of(nothing(), overlap=ALLOW, catch_up=CatchUp.ALL))
     engine.clock.advance(timedelta(days=5 * 365))
@@ -144,8 +144,8 @@ def test_years_of_missed_minutes_are_decided_in_bounded_batches() -> None:
 
 
 @pytest.mark.parametrize("catch_up", [CatchUp.SKIP, CatchUp.LAST])
-def test_years_of_missed_minutes_cost_nothing(catch_up: CatchUp) -> None:
-    """Where they are not caught up they are not gone through either: the plan is asked a few dozen times."""
+def test_years_of_missed_minutes_are_skipped_without_visiting_each(catch_up: CatchUp) -> None:
+    """Years of minutes that are not caught up are skipped without visiting each one."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing(), catch_up=catch_up))
     engine.advance(timedelta(days=10 * 365).total_seconds())
@@ -154,7 +154,7 @@ def test_years_of_missed_minutes_cost_nothing(catch_up: CatchUp) -> None:
 
 
 def test_all_in_line() -> None:
-    """With QUEUE and ALL no tick is left out: they run one after the other, each when the last one has ended."""
+    """With QUEUE and ALL no tick is left out: each runs when the one before has ended."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(waiter(), cron="0 * * * *", overlap=QUEUE, catch_up=CatchUp.ALL))
     be_late(engine, "crash", 4.5 * HOUR)
@@ -172,7 +172,7 @@ def test_all_in_line() -> None:
 
 
 def test_line_is_woken_by_a_run_that_was_triggered() -> None:
-    """A run that was started by hand between the end of the last one and the queued tick is waited for as well."""
+    """The queued tick also waits for a run that was started by hand."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(waiter(), overlap=QUEUE, catch_up=CatchUp.ALL))
     for _ in range(3):
@@ -187,7 +187,7 @@ def test_line_is_woken_by_a_run_that_was_triggered() -> None:
 
 
 def test_all_with_overlap_skip() -> None:
-    """Where runs must not overlap, missed ticks that come while one is unfinished are skipped like any other."""
+    """If runs must not overlap, missed ticks are skipped while a run is unfinished."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(sleeper(60), cron="0 * * * *", catch_up=CatchUp.ALL))
     be_late(engine, "crash", 4.5 * HOUR)
@@ -195,7 +195,7 @@ def test_all_with_overlap_skip() -> None:
 
 
 def test_clock_set_forward_and_back() -> None:
-    """A schedule that has followed the clock into the future waits there until the clock comes again."""
+    """A schedule that followed the clock into the future waits until the clock gets there again."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing(), cron="0 * * * *", catch_up=CatchUp.LAST))
     be_late(engine, "clock", 3.5 * HOUR)

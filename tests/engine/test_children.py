@@ -1,4 +1,4 @@
-"""Workflows that workflows start."""
+"""Workflows that are started by workflows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.engine.flows import (
 
 @workflow(name="children.guardian")
 def guardian() -> Durable[str]:
-    """Waits for a child; when cancelled it takes its time."""
+    """Waits for a child. When cancelled, takes a minute to clean up."""
     try:
         yield from waiter()
     finally:
@@ -40,7 +40,7 @@ def guardian() -> Durable[str]:
 
 @pytest.mark.parametrize("restart", [None, True, False])
 def test_result_of_a_child(restart: bool | None) -> None:
-    """A parent gets its child's result, also when everything restarts in between; the child is started once."""
+    """A parent gets its child's result, even after a restart, and the child is started once."""
     engine = DirectEngine(*EVERY)
     engine.start(parent_of_waiter())
     child = engine.record("w/0")
@@ -53,7 +53,7 @@ def test_result_of_a_child(restart: bool | None) -> None:
 
 
 def test_child_end_and_parent_wake_up_are_one_commit() -> None:
-    """In the commit in which a child ends its parent has learnt of it."""
+    """A child's end and its parent's wake-up are in the same commit."""
     engine = DirectEngine(*EVERY)
     engine.start(parent(60))
     engine.clock.advance(60)
@@ -74,7 +74,7 @@ def test_failure_of_a_child() -> None:
 
 @pytest.mark.parametrize("terminate", [True, False])
 def test_cancellation_of_a_child(terminate: bool) -> None:
-    """A cancelled or terminated child raises ChildWorkflowCancelled with the reason in its parent, which goes on."""
+    """A cancelled or terminated child raises ChildWorkflowCancelled with the reason in its parent, which continues."""
     engine = DirectEngine(*EVERY)
     engine.start(parent_of_waiter())
     engine.do(TerminateWorkflow("w/0", "why")) if terminate else engine.cancel("w/0", "why")
@@ -84,7 +84,7 @@ def test_cancellation_of_a_child(terminate: bool) -> None:
 
 
 def test_explicit_id() -> None:
-    """A child may have an id of its own, by which it is found."""
+    """A child that is given an id can be reached by it."""
     engine = DirectEngine(*EVERY)
     engine.start(parent_of_waiter("my child"))
     engine.send(go, 5, to="my child")
@@ -92,7 +92,7 @@ def test_explicit_id() -> None:
 
 
 def test_explicit_id_that_is_taken() -> None:
-    """A child whose id belongs to somebody else is not started: the parent gets WorkflowAlreadyExists."""
+    """A child whose id is taken is not started: its parent gets WorkflowAlreadyExists."""
     engine = DirectEngine(*EVERY)
     engine.start(waiter(), "taken")
     engine.start(parent_of_waiter("taken"))
@@ -101,7 +101,7 @@ def test_explicit_id_that_is_taken() -> None:
 
 
 def test_same_id_in_two_branches() -> None:
-    """Two branches cannot have children with one id: the second is refused, the first is cancelled as its sibling."""
+    """Two branches cannot start children with one id: the second is refused, and the first is cancelled with it."""
 
     @workflow(name="children.twins")
     def twins() -> Durable[Any]:
@@ -119,7 +119,7 @@ def test_same_id_in_two_branches() -> None:
 
 
 def test_depth_limit() -> None:
-    """Children may start children down to the limit; one deeper is refused, and the error passes up the chain."""
+    """Children may nest down to the limit. One level deeper is refused, and the error travels up the chain."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_child_depth=5))
     engine.start(deep(5), "fits")
     assert engine.result("fits") == 5
@@ -129,7 +129,7 @@ def test_depth_limit() -> None:
 
 
 def test_deep_chain_grows_no_stack() -> None:
-    """A hundred generations of children end in one decision without recursion."""
+    """A hundred generations of children end in one decision, without recursion."""
     engine = DirectEngine(*EVERY, checks=False)
     engine.start(deep(100))
     assert engine.result() == 100
@@ -137,7 +137,7 @@ def test_deep_chain_grows_no_stack() -> None:
 
 
 def test_bad_call_of_a_child() -> None:
-    """A child whose arguments are too large, or whose name is another's, is not started; the parent gets the error."""
+    """A child with too large arguments or a name that is taken is not started; the parent gets the error."""
 
     @workflow(name="engine.waiter")
     def impostor() -> Durable[None]:
@@ -168,7 +168,7 @@ def test_bad_call_of_a_child() -> None:
 
 @pytest.mark.parametrize("room", [1, 1000])
 def test_losing_child_is_cancelled(room: int) -> None:
-    """A child whose branch has lost is cancelled in the same commit, with a reason that names its parent."""
+    """A child whose branch loses is cancelled in the same commit, with a reason that names its parent."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
     engine.start(racer())
     engine.send(other, 1, to="w")
@@ -179,7 +179,7 @@ def test_losing_child_is_cancelled(room: int) -> None:
 
 
 def test_terminated_parent_cancels_its_child() -> None:
-    """The child that a workflow waits for is cancelled when the workflow is terminated."""
+    """Terminating a workflow cancels the child that it awaits."""
     engine = DirectEngine(*EVERY)
     engine.start(parent_of_waiter())
     engine.do(TerminateWorkflow("w"))
@@ -188,7 +188,7 @@ def test_terminated_parent_cancels_its_child() -> None:
 
 
 def test_cancelled_parent_that_cleans_up_cancels_its_child() -> None:
-    """The child of a workflow that is cancelled is cancelled too, while the parent still cleans up."""
+    """Cancelling a workflow cancels its child while the parent still cleans up."""
     engine = DirectEngine(*EVERY, guardian)
     engine.start(guardian())
     engine.cancel()
@@ -198,7 +198,7 @@ def test_cancelled_parent_that_cleans_up_cancels_its_child() -> None:
 
 
 def test_child_that_continues_gives_its_final_result() -> None:
-    """A parent waits through all rounds of its child and gets the result of the last."""
+    """A parent waits through all rounds of its child, and gets the result of the last."""
 
     @workflow(name="children.of_rounds")
     def of_rounds() -> Durable[int]:
@@ -215,7 +215,7 @@ def test_child_that_continues_gives_its_final_result() -> None:
 
 
 def test_children_of_rounds_have_ids_of_their_own() -> None:
-    """A parent that continues starts a new child in each round, although the positions are the same."""
+    """A parent that continues as a new round starts a new child, even at the same position."""
 
     @workflow(name="children.in_rounds")
     def in_rounds(left: int) -> Durable[int]:
@@ -231,7 +231,7 @@ def test_children_of_rounds_have_ids_of_their_own() -> None:
 
 
 def test_child_of_an_earlier_round_wakes_nobody() -> None:
-    """The end of a child whose parent has gone on to another round does not reach a wait of the new round."""
+    """The end of a child from an earlier round does not wake a wait of the current round."""
 
     @workflow(name="children.mixed")
     def mixed(round: int = 0) -> Durable[str]:
@@ -254,7 +254,7 @@ def test_child_of_an_earlier_round_wakes_nobody() -> None:
 
 
 def test_parent_that_ended_before_its_child() -> None:
-    """A child that ends after its parent ends without waking anybody."""
+    """A child that ends after its parent wakes nobody."""
 
     @workflow(name="children.stubborn")
     def stubborn_child() -> Durable[str]:

@@ -1,4 +1,4 @@
-"""How long a failing commit is repeated: for the whole of `commit_patience`, and the log says so."""
+"""A failing commit is repeated for the whole of `commit_patience`, and the log says so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.engine.stepped import SteppedEngine
 
 
 def broken(patience: float) -> SteppedEngine:
-    """A coordinator whose store takes no commit."""
+    """A coordinator whose store fails every commit."""
     stepped = SteppedEngine(EngineConfig(commit_patience=patience))
     stepped.backend.plan = dict.fromkeys(range(1, 1000), Fault.FAIL_BEFORE)
     return stepped
@@ -21,7 +21,7 @@ def broken(patience: float) -> SteppedEngine:
 
 @pytest.mark.parametrize("patience", [0.005, 0.2, 2.0, 30.0])
 def test_patience_is_used_to_its_end(patience: float) -> None:
-    """The engine gives up after exactly the time that was configured, not before the last pause that fits."""
+    """The engine gives up after exactly the configured time."""
     stepped = broken(patience)
     began = stepped.clock.monotonic()
     with pytest.raises(StorageUnavailable):
@@ -30,7 +30,7 @@ def test_patience_is_used_to_its_end(patience: float) -> None:
 
 
 def test_patience_ends_with_a_try() -> None:
-    """A store that recovers in the last moment of the patience still takes the commit."""
+    """A store that recovers at the very end of the patience still takes the commit."""
     stepped = broken(2.0)
     with pytest.raises(StorageUnavailable):
         stepped.ask(call_of(waiter(), "w"))
@@ -44,14 +44,14 @@ def test_patience_ends_with_a_try() -> None:
 
 @pytest.mark.parametrize(("patience", "text"), [(0.2, "up to 0.2 s"), (0.005, "up to 0.005 s"), (30.0, "up to 30 s")])
 def test_log_names_the_patience(caplog: pytest.LogCaptureFixture, patience: float, text: str) -> None:
-    """The warning names the configured time, also when it is less than a second."""
+    """The warning names the configured time, even if it is less than a second."""
     with pytest.raises(StorageUnavailable):
         broken(patience).ask(call_of(waiter(), "w"))
     assert text in caplog.text
 
 
 def test_no_patience_is_one_try(caplog: pytest.LogCaptureFixture) -> None:
-    """With a patience of 0 the first failure stops the engine, and no log promises another try."""
+    """With a patience of 0, the first failure stops the engine, and the log promises no further try."""
     stepped = broken(0.0)
     with pytest.raises(StorageUnavailable):
         stepped.ask(call_of(waiter(), "w"))

@@ -1,4 +1,4 @@
-"""Workflows that go on as another round."""
+"""Workflows that continue as a new round."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_history_is_cleared() -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_restart_between_two_rounds(clean: bool) -> None:
-    """A restart between the commit of a round and its first step goes on with that round."""
+    """After a restart between the commit of a round and its first step, the workflow continues with that round."""
     engine = DirectEngine(*EVERY)
     engine.start(rounds(2))
     engine.send(go, 5, to="w")
@@ -39,7 +39,7 @@ def test_restart_between_two_rounds(clean: bool) -> None:
 
 
 def test_mailbox_survives() -> None:
-    """What was sent to a workflow and not taken yet is taken by its later rounds."""
+    """Events that a round did not take stay in the mailbox for later rounds."""
     engine = DirectEngine(*EVERY)
     engine.start(work_rounds(1), "busy")
     engine.send(go, 1, to="busy", key="never")
@@ -55,7 +55,7 @@ def test_mailbox_survives() -> None:
 
 
 def test_mail_between_two_rounds() -> None:
-    """An event that comes between two rounds waits in the mailbox for the next one."""
+    """An event that arrives between two rounds waits in the mailbox for the next one."""
     engine = DirectEngine(*EVERY)
     engine.start(rounds(3))
     engine.send(go, 1, to="w")
@@ -80,7 +80,7 @@ def test_a_thousand_rounds_take_constant_space() -> None:
 
 
 def test_rounds_that_wait_for_nothing() -> None:
-    """A workflow that continues at once again and again ends, and another one gets its turn meanwhile."""
+    """A workflow that continues again and again without waiting ends, and other workflows get their turn meanwhile."""
     engine = DirectEngine(*EVERY, checks=False)
     engine.start(spinner(1000))
     engine.start(worker(), "other")
@@ -91,7 +91,7 @@ def test_rounds_that_wait_for_nothing() -> None:
 
 
 def test_continue_as_another_workflow() -> None:
-    """A workflow may continue as another one; that one's name is stored, and the first start is still known."""
+    """A workflow may continue as another workflow: the new name is stored, and the original start still finds it."""
 
     @workflow(name="continue.first")
     def first() -> Durable[str]:
@@ -109,7 +109,7 @@ def test_continue_as_another_workflow() -> None:
 
 
 def test_new_round_has_a_new_now() -> None:
-    """A round's time begins when the last round ended."""
+    """A round's time begins when the round before ended."""
 
     @workflow(name="continue.clock")
     def clock(left: int = 1) -> Durable[str]:
@@ -126,7 +126,7 @@ def test_new_round_has_a_new_now() -> None:
 
 @pytest.mark.parametrize("which", ["type", "count", "size", "name"])
 def test_bad_arguments_fail_the_workflow(which: str) -> None:
-    """Arguments that do not fit, are too large or belong to another function end the workflow failed, not stuck."""
+    """Arguments that do not fit, are too large or belong to another function make the workflow fail, not hang."""
 
     @workflow(name="engine.sleeper")
     def impostor() -> Durable[None]:
@@ -152,7 +152,7 @@ def test_bad_arguments_fail_the_workflow(which: str) -> None:
 
 @pytest.mark.parametrize("end", [CancelWorkflow("w"), TerminateWorkflow("w")])
 def test_cancel_between_two_rounds(end: CancelWorkflow) -> None:
-    """A workflow that is ended between two rounds ends cancelled, and its next round never goes on."""
+    """A workflow that is ended between two rounds ends as cancelled, and its next round never runs."""
     engine = DirectEngine(*EVERY)
     engine.start(rounds(2))
     engine.send(go, 5, to="w")
@@ -161,8 +161,8 @@ def test_cancel_between_two_rounds(end: CancelWorkflow) -> None:
     assert engine.status() is WorkflowStatus.CANCELLED
 
 
-def test_cancel_of_one_that_always_continues() -> None:
-    """A workflow that continues whenever it is looked at can be cancelled all the same."""
+def test_cancel_of_a_workflow_that_always_continues() -> None:
+    """A workflow that continues again and again can still be cancelled."""
     engine = DirectEngine(*EVERY)
     engine.start(spinner(1000))
     assert engine.cancel() is True
@@ -170,8 +170,8 @@ def test_cancel_of_one_that_always_continues() -> None:
     assert engine.status() is WorkflowStatus.CANCELLED
 
 
-def test_cancel_of_one_whose_next_round_ends() -> None:
-    """A cancel that finds the next round at its end comes too late, and is told so."""
+def test_cancel_of_a_workflow_whose_next_round_ends() -> None:
+    """A cancel that finds the next round at its end comes too late, and returns False."""
     engine = DirectEngine(*EVERY)
     engine.start(spinner(1))
     assert engine.cancel() is False
@@ -214,7 +214,7 @@ def continues_with_loser(left: int = 1) -> Durable[Any]:
 
 @pytest.mark.parametrize("call", [ends_with_loser, continues_with_loser])
 def test_losing_child_of_the_last_race_is_cancelled(call: Any) -> None:
-    """A child that loses a race is cancelled also when its parent ends or continues right after the race."""
+    """A child that loses a race is cancelled even if its parent ends or continues right after the race."""
     engine = DirectEngine(*EVERY, ends_with_loser, continues_with_loser)
     engine.start(call())
     engine.send(other, 1)
@@ -231,7 +231,7 @@ def two_events(left: int = 1) -> Durable[Any]:
 
 
 def test_losing_wait_does_not_survive_continue_as() -> None:
-    """The wait that lost a race is gone when the workflow continues: waits do not survive."""
+    """A wait that lost a race is gone when the workflow continues as a new round."""
     engine = DirectEngine(*EVERY, two_events, checks=False)
     engine.start(two_events())
     engine.send(go, 1, to="w")

@@ -1,4 +1,4 @@
-"""The coordinator's order: decide, commit, release; and what it does when the store fails."""
+"""The coordinator decides, commits, then releases; and what it does when the store fails."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_nothing_leaves_before_the_commit() -> None:
 
 
 def test_stop_of_an_activity_leaves_after_the_commit() -> None:
-    """An activity is stopped only when the end of its workflow is committed."""
+    """An activity is stopped only after the end of its workflow is committed."""
     stepped = SteppedEngine()
     stepped.ask(call_of(worker(), "w"))
     stepped.log.clear()
@@ -51,16 +51,16 @@ def test_stop_of_an_activity_leaves_after_the_commit() -> None:
 
 
 def test_question_commits_nothing() -> None:
-    """A batch that changes nothing is answered without a commit, and keeps the batch number."""
+    """A batch that changes nothing is answered without a commit, and the batch number stays."""
     stepped = SteppedEngine()
-    (found,) = stepped.ask(FindWorkflow("nobody"))
-    assert found.reply is None
+    (envelope,) = stepped.ask(FindWorkflow("nobody"))
+    assert envelope.reply is None
     assert stepped.log == ["release", "wake caller"]
     stepped.ask(call_of(waiter(), "w"))
     assert stepped.log[2] == "commit 1"
 
 
-def test_batch_without_anything_releases_nothing() -> None:
+def test_empty_batch_releases_nothing() -> None:
     """A batch without operations neither commits nor releases."""
     stepped = SteppedEngine()
     stepped.ask()
@@ -68,21 +68,21 @@ def test_batch_without_anything_releases_nothing() -> None:
 
 
 def test_starts_of_one_batch_ask_the_store_once() -> None:
-    """Whether ids are taken is asked for all starts of a batch at once; the first of two equal ones begins it."""
+    """The store is asked once which ids of a batch are taken. Of two equal starts, the first creates the workflow."""
     stepped = SteppedEngine()
     stepped.ask(call_of(waiter(), "old"))
     before = stepped.backend.calls
-    fresh, again, known, other = stepped.ask(
+    fresh, again, stored, different = stepped.ask(
         call_of(waiter(), "new"), call_of(waiter(), "new"), call_of(waiter(), "old"), call_of(worker(), "new")
     )
     assert stepped.backend.calls - before == 2, "the ids and the commit"
     assert fresh.reply.key == again.reply.key
-    assert known.reply.id == "old"
-    assert type(other.error).__name__ == "WorkflowAlreadyExists"
+    assert stored.reply.id == "old"
+    assert type(different.error).__name__ == "WorkflowAlreadyExists"
 
 
-def test_refusal_is_the_callers_alone() -> None:
-    """An operation that is refused does not keep the others of its batch from being done."""
+def test_refused_operation_does_not_affect_its_batch() -> None:
+    """A refused operation does not affect the others in its batch."""
     stepped = SteppedEngine()
     refused, done = stepped.ask(RemoveLetter(1), call_of(waiter(), "w"))
     assert type(refused.error).__name__ == "DeadLetterNotFound"
@@ -91,7 +91,7 @@ def test_refusal_is_the_callers_alone() -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.FAIL_BEFORE, Fault.FAIL_AFTER])
-def test_failed_commit_is_tried_again_unreleased(fault: Fault) -> None:
+def test_failed_commit_is_repeated_before_the_release(fault: Fault) -> None:
     """A commit that fails once, whether it happened or not, ends in one commit and one release."""
     stepped = SteppedEngine()
     stepped.backend.plan = {1: fault}
@@ -103,12 +103,12 @@ def test_failed_commit_is_tried_again_unreleased(fault: Fault) -> None:
     assert stepped.backend.last_batch() == 2
 
 
-def test_unknown_outcome_is_asked_for_again() -> None:
-    """While even the batch number cannot be read nothing is committed a second time."""
+def test_unknown_outcome_is_resolved_before_the_next_try() -> None:
+    """While the batch number cannot be read, nothing is committed a second time."""
     stepped = SteppedEngine()
     stepped.backend.plan = {1: Fault.FAIL_AFTER}
     calls = stepped.backend.calls
-    # The look-up of the id, the count of unstarted mail, the commit itself, then the question for the number.
+    # The look-up of the id, the count of unstarted mail, the commit itself, then the read of the batch number.
     stepped.backend.fail_calls = set(range(calls + 4, calls + 7))
     stepped.ask(call_of(worker(), "w"))
     assert stepped.backend.commits == 1
@@ -116,7 +116,7 @@ def test_unknown_outcome_is_asked_for_again() -> None:
 
 
 def test_patience_ends() -> None:
-    """A store that stays broken stops the engine: callers of the batch, watchers and those queued are told."""
+    """A store that stays broken stops the engine. Callers of the batch, watchers and queued callers get the error."""
     stepped = SteppedEngine(EngineConfig(commit_patience=2.0))
     stepped.ask(call_of(waiter(), "w"))
     watcher, caller = stepped.letter(AwaitEnd("w")), stepped.letter(event_of(go, 1))
@@ -124,7 +124,7 @@ def test_patience_ends() -> None:
     stepped.backend.plan = dict.fromkeys(range(2, 1000), Fault.FAIL_BEFORE)
     behind = stepped.letter(FindWorkflow("w"))
     stepped.run(caller, behind=(behind,))
-    assert [type(one.error) for one in (watcher, caller, behind)] == [StorageUnavailable] * 3
+    assert [type(envelope.error) for envelope in (watcher, caller, behind)] == [StorageUnavailable] * 3
     assert caller.reply == Delivered(("w",))
     assert isinstance(stepped.released[-1].end, StorageUnavailable)
     assert not stepped.store.clean
@@ -132,7 +132,7 @@ def test_patience_ends() -> None:
 
 
 def test_superseded_engine_stops() -> None:
-    """An engine whose store was taken over commits nothing more and says why it stopped."""
+    """An engine whose store was taken over commits nothing more, and says why it stopped."""
     stepped = SteppedEngine()
     MemoryBackend(stepped.store).open("another")
     caller = stepped.letter(call_of(waiter(), "w"))
@@ -142,7 +142,7 @@ def test_superseded_engine_stops() -> None:
 
 
 def test_bug_of_ours_stops_the_engine(caplog: pytest.LogCaptureFixture) -> None:
-    """A broken invariant is no answer to anybody: the engine stops, and nothing of the batch is stored."""
+    """A broken invariant stops the engine, and nothing of the batch is stored."""
     stepped = SteppedEngine()
     stepped.ask(call_of(waiter(), "w"))
     stepped.coordinator.state.batch.workflows_new[1] = stepped.store.workflows[1]
@@ -156,7 +156,7 @@ def test_bug_of_ours_stops_the_engine(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_invariant_in_a_decision_is_not_an_answer() -> None:
-    """A broken invariant inside a decision leaves `process`, although it happened for one caller only."""
+    """A broken invariant inside a decision leaves `process`; it is not the answer to one caller."""
     stepped = SteppedEngine()
     (started,) = stepped.ask(call_of(worker(), "w"))
     ended = started.reply.with_status(WorkflowStatus.CANCELLED)
@@ -166,7 +166,7 @@ def test_invariant_in_a_decision_is_not_an_answer() -> None:
 
 
 def test_failed_read_stops_the_engine() -> None:
-    """A read that fails in the middle of a decision is not answered to one caller: memory is thrown away."""
+    """A failed read in the middle of a decision is not the answer to one caller: it stops the engine."""
     stepped = SteppedEngine()
     stepped.backend.fail_calls = {stepped.backend.calls + 1}
     with pytest.raises(StorageUnavailable):
@@ -174,7 +174,7 @@ def test_failed_read_stops_the_engine() -> None:
 
 
 def test_crash_releases_nothing() -> None:
-    """A process that ends before its commit has told nobody anything."""
+    """A process that ends before its commit has released nothing."""
     stepped = SteppedEngine()
     stepped.backend.plan = {1: Fault.CRASH_BEFORE}
     with pytest.raises(SimCrash):
@@ -183,24 +183,24 @@ def test_crash_releases_nothing() -> None:
 
 
 def test_watcher_is_answered_with_the_end() -> None:
-    """Those who wait for an end get the record when it is committed, also when both are in one batch."""
+    """Callers that wait for an end get the record when it is committed, even if both are in one batch."""
     stepped = SteppedEngine()
     stepped.ask(call_of(waiter(), "w"))
     first, second, _, third = stepped.ask(AwaitEnd("w"), AwaitEnd("w"), event_of(go, 5), AwaitEnd("w"))
-    assert {one.reply.status for one in (first, second, third)} == {WorkflowStatus.SUCCEEDED}
+    assert {envelope.reply.status for envelope in (first, second, third)} == {WorkflowStatus.SUCCEEDED}
     (late,) = stepped.ask(AwaitEnd("w"))
     assert late.reply.result == "5"
 
 
-def test_watcher_of_nobody_is_refused() -> None:
-    """Waiting for the end of a workflow that does not exist is an error and not an endless wait."""
+def test_wait_for_the_end_of_an_unknown_workflow_is_refused() -> None:
+    """Waiting for the end of an unknown workflow is an error, not an endless wait."""
     stepped = SteppedEngine()
     (watcher,) = stepped.ask(AwaitEnd("w"))
     assert isinstance(watcher.error, WorkflowNotFound)
 
 
 def test_watcher_that_gave_up_is_forgotten() -> None:
-    """A caller that no longer waits is not woken once somebody else has asked for the same end."""
+    """A caller that gave up is not woken once another caller waits for the same end."""
     stepped = SteppedEngine()
     stepped.ask(call_of(waiter(), "w"))
     (gone,) = stepped.ask(AwaitEnd("w"))
@@ -212,7 +212,7 @@ def test_watcher_that_gave_up_is_forgotten() -> None:
 
 
 def test_rounds_are_a_commit_each() -> None:
-    """A workflow that continues at once again and again holds up nobody: each round is a batch of its own."""
+    """A workflow that continues again and again holds up nobody: each round is its own batch."""
     stepped = SteppedEngine()
     stepped.run(stepped.letter(call_of(spinner(5), "a")), stepped.letter(call_of(waiter(), "b")))
     assert stepped.log[:2] == ["commit 1", "release"]
@@ -221,17 +221,17 @@ def test_rounds_are_a_commit_each() -> None:
 
 
 def test_due_timers_come_with_the_next_batch() -> None:
-    """A timer that is due fires with the next batch, before the calls that are queued."""
+    """A due timer fires with the next batch, before the queued calls."""
     stepped = SteppedEngine()
     stepped.ask(call_of(sleeper(60), "w"))
     stepped.clock.advance(60)
-    found = stepped.letter(FindWorkflow("w"))
-    stepped.run(found)
-    assert found.reply.status is WorkflowStatus.SUCCEEDED
+    lookup = stepped.letter(FindWorkflow("w"))
+    stepped.run(lookup)
+    assert lookup.reply.status is WorkflowStatus.SUCCEEDED
 
 
 def test_due_timers_do_not_hold_up_the_operations_of_the_engine() -> None:
-    """However many are due, and however small a batch is: what they wait for may be one of these operations."""
+    """The engine's own operations run even if more timers are due than fit into a batch."""
     stepped = SteppedEngine(EngineConfig(max_batch=1))
     stepped.settle()
     for number in range(9):
@@ -254,7 +254,7 @@ def test_operations_nobody_waits_for_are_not_answered() -> None:
 
 
 def test_rounds_go_on_without_a_call() -> None:
-    """What follows from a commit is done in the next batch, without anybody having to call."""
+    """The follow-up of a commit is decided in the next batch, without any call."""
     stepped = SteppedEngine()
     stepped.coordinator.submit(stepped.letter(call_of(spinner(5), "w")))
     stepped.coordinator.submit(Envelope(AwaitEnd("w"), stepped.coordinator.stop))
@@ -264,7 +264,7 @@ def test_rounds_go_on_without_a_call() -> None:
 
 
 def test_suspects_are_tried_by_the_coordinator() -> None:
-    """After an unclean stop whoever runs an activity is on trial; a second stop at once is counted."""
+    """After a crash, a workflow that runs an activity is on trial. A second crash at once is counted."""
     stepped = SteppedEngine()
     stepped.ask(call_of(worker(), "w"))
     for crashes in (1, 2):
@@ -274,7 +274,7 @@ def test_suspects_are_tried_by_the_coordinator() -> None:
 
 
 def test_recovery_comes_before_timers_and_calls() -> None:
-    """Until every running workflow was looked over no timer fires and no call is taken."""
+    """Until every running workflow has been recovered, no timer fires and no call is decided."""
     stepped = SteppedEngine()
     stepped.ask(call_of(sleeper(3), "s"), *(call_of(worker(), f"w{number}") for number in range(60)))
     stepped = SteppedEngine(store=stepped.store)
@@ -292,7 +292,7 @@ def test_recovery_comes_before_timers_and_calls() -> None:
 
 
 def test_stop_does_not_wait_for_the_recovery() -> None:
-    """An engine that is told to stop while it recovers leaves the rest to the next one."""
+    """An engine that is stopped while it recovers leaves the rest to the next one."""
     stepped = SteppedEngine()
     stepped.ask(*(call_of(worker(), f"w{number}") for number in range(120)))
     stepped = SteppedEngine(store=stepped.store)
@@ -303,7 +303,7 @@ def test_stop_does_not_wait_for_the_recovery() -> None:
 
 
 def test_store_that_cannot_be_closed(caplog: pytest.LogCaptureFixture) -> None:
-    """A store that fails even to close is logged, and everybody is told all the same."""
+    """An error while the store closes is logged, and all callers are still answered."""
     stepped = SteppedEngine()
 
     class Sticky(MemoryBackend):
@@ -318,8 +318,8 @@ def test_store_that_cannot_be_closed(caplog: pytest.LogCaptureFixture) -> None:
     assert stepped.released[-1].is_last
 
 
-def test_work_off_takes_what_is_there_and_does_not_wait() -> None:
-    """Without a thread: one batch of what is queued, then of what follows from it, then nothing."""
+def test_work_off_processes_the_queue_and_does_not_wait() -> None:
+    """Without a thread, `work_off` processes one batch of queued operations, then their follow-ups, then nothing."""
     stepped = SteppedEngine()
     stepped.settle()
     assert not stepped.coordinator.has_work()
@@ -332,7 +332,7 @@ def test_work_off_takes_what_is_there_and_does_not_wait() -> None:
 
 
 def test_list_shows_what_was_decided_before_it() -> None:
-    """A list that comes in one batch with a timer that is due, or with a start, shows what came of it."""
+    """A list that shares a batch with a due timer or a start shows their effect."""
     stepped = SteppedEngine()
     stepped.settle()
     ended = CountWorkflows(Workflows(statuses=(WorkflowStatus.SUCCEEDED,), limit=9))
@@ -346,15 +346,15 @@ def test_list_shows_what_was_decided_before_it() -> None:
     assert (letters[0].reply, letters[2].reply) == (1, 2)
 
 
-def test_list_that_is_refused_hurts_nobody_else() -> None:
-    """A list after a workflow that does not exist is refused by itself."""
-    refused, found = SteppedEngine().ask(ListWorkflows(EVERY, after="nobody"), CountWorkflows(EVERY))
+def test_list_that_is_refused_does_not_affect_its_batch() -> None:
+    """A list that starts after an unknown workflow is refused, and the other list in its batch is answered."""
+    refused, count = SteppedEngine().ask(ListWorkflows(EVERY, after="nobody"), CountWorkflows(EVERY))
     assert isinstance(refused.error, WorkflowNotFound)
-    assert found.reply == 0
+    assert count.reply == 0
 
 
-def test_timer_that_is_due_is_work() -> None:
-    """How long the coordinator may nap follows from the next timer, which is work when its time has come."""
+def test_due_timer_is_work() -> None:
+    """The coordinator may nap until the next timer, and a due timer is work."""
     stepped = SteppedEngine()
     stepped.settle()
     assert stepped.coordinator.nap() == 5.0

@@ -1,4 +1,4 @@
-"""A row that cannot be read costs its own workflow, and never those around it."""
+"""An unreadable row affects its own workflow only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.engine.flows import EVERY, go, parent_of_waiter, racer, sleeper, wait
 
 
 class Damaged(MemoryBackend):
-    """A store in which one row cannot be read."""
+    """A store with one unreadable row."""
 
     bad_id = ""
 
@@ -48,7 +48,7 @@ class Damaged(MemoryBackend):
 
 @workflow(name="damaged-rows.spawner")
 def spawner() -> Durable[int]:
-    """Spawns a child that ends with it, and asks for its result."""
+    """Spawns a child that ends with it, and waits for its result."""
     handle = yield from spawn(waiter(), on_parent_close=OnParentClose.CANCEL)
     return (yield from handle.result())
 
@@ -58,13 +58,13 @@ def _engine(backend: MemoryBackend) -> DirectEngine:
 
 
 def _damage(engine: DirectEngine, backend: Damaged, id: str) -> None:
-    """Spoil a row, and forget what memory knows of it."""
+    """Damage a row, and unload everything that memory holds of it."""
     engine.restart(*EVERY, recover=False)
     backend.bad_id = id
 
 
-def test_event_passes_by_a_damaged_waiter() -> None:
-    """An untargeted event goes to the next one when the row of the one that has waited longest is damaged."""
+def test_event_skips_a_damaged_waiter() -> None:
+    """If the row of the longest waiter is damaged, an untargeted event goes to the next one."""
     backend = Damaged()
     engine = _engine(backend)
     engine.start(waiter(), "bad")
@@ -75,7 +75,7 @@ def test_event_passes_by_a_damaged_waiter() -> None:
 
 
 def test_parent_of_a_damaged_child_is_parked() -> None:
-    """A workflow whose child cannot be read waits for it to be mended, with that as the reason, and goes on then."""
+    """A parent whose child is unreadable is parked for that reason, and continues once the row is repaired."""
     backend = Damaged()
     engine = _engine(backend)
     engine.start(parent_of_waiter())
@@ -91,7 +91,7 @@ def test_parent_of_a_damaged_child_is_parked() -> None:
 
 @pytest.mark.parametrize("end", [ops.CancelWorkflow("w"), ops.TerminateWorkflow("w")])
 def test_parent_ends_although_its_child_is_damaged(end: ops.Operation[bool]) -> None:
-    """A child that cannot be read is not cancelled, and its parent ends all the same."""
+    """An unreadable child is not cancelled, but its parent still ends."""
     backend = Damaged()
     engine = _engine(backend)
     engine.start(parent_of_waiter())
@@ -102,7 +102,7 @@ def test_parent_ends_although_its_child_is_damaged(end: ops.Operation[bool]) -> 
 
 
 def test_purge_keeps_the_child_of_a_damaged_parent() -> None:
-    """A purge passes by the child of a parent that cannot be read, and takes the others."""
+    """A purge skips the child of an unreadable parent, and deletes the other workflows."""
     backend = Damaged()
     engine = _engine(backend)
     engine.start(parent_of_waiter())
@@ -115,18 +115,18 @@ def test_purge_keeps_the_child_of_a_damaged_parent() -> None:
     assert backend.workflow("other") is None
 
 
-def _no_place(store: MemoryStore) -> None:
+def _spoil_place(store: MemoryStore) -> None:
     (child,) = (record for record in store.workflows.values() if record.id == "w/0")
     store.workflows[child.key] = attrs.evolve(child, parent_place="nowhere:0")
 
 
-def _no_answer(store: MemoryStore) -> None:
+def _spoil_answer(store: MemoryStore) -> None:
     store.sent["first"] = attrs.evolve(store.sent["first"], reply='["w/0"')
 
 
-@pytest.mark.parametrize("damage", [_no_place, _no_answer])
-def test_damaged_texts_of_our_own_stop_nobody(damage: Callable[[MemoryStore], None]) -> None:
-    """The place of a parent and the answer to an event id are read with care: one is no place, the other refused."""
+@pytest.mark.parametrize("damage", [_spoil_place, _spoil_answer])
+def test_damaged_place_or_answer_stops_nobody(damage: Callable[[MemoryStore], None]) -> None:
+    """A damaged place in the parent is ignored, and a damaged answer to an event id is refused."""
     store = MemoryStore()
     engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store), checks=False)
     engine.start(parent_of_waiter())
@@ -134,7 +134,7 @@ def test_damaged_texts_of_our_own_stop_nobody(damage: Callable[[MemoryStore], No
     engine.restart(*EVERY, recover=False)
     damage(store)
     (reply,) = engine.batch(event_of(go, 1, key="k", event_id="first", to="w/0"))
-    if damage is _no_answer:
+    if damage is _spoil_answer:
         assert refusal(reply)[0] is CodecError
     engine.send(go, 7, to="w/0")
     assert engine.status("w/0") is WorkflowStatus.SUCCEEDED
@@ -142,7 +142,7 @@ def test_damaged_texts_of_our_own_stop_nobody(damage: Callable[[MemoryStore], No
 
 @pytest.mark.parametrize("ends", [ops.CancelWorkflow("w"), None])
 def test_parent_of_a_damaged_spawned_child(ends: ops.Operation[bool] | None) -> None:
-    """A workflow that asks for a spawned child which cannot be read is parked until it can, or ends without it."""
+    """A workflow that waits for an unreadable spawned child is parked until it is readable, or ends without it."""
     backend = Damaged()
     engine = DirectEngine(*EVERY, spawner, make=lambda: backend, checks=False)
     engine.start(spawner())
@@ -161,7 +161,7 @@ def test_parent_of_a_damaged_spawned_child(ends: ops.Operation[bool] | None) -> 
 
 
 def test_start_under_the_id_of_damaged_arguments() -> None:
-    """The call that started a workflow still finds it when its stored arguments are damaged; any other is refused."""
+    """A start finds its workflow even if the stored arguments are damaged. A different call is refused."""
     store = MemoryStore()
     engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store), checks=False)
     key = engine.start(sleeper(60)).key
@@ -173,7 +173,7 @@ def test_start_under_the_id_of_damaged_arguments() -> None:
 
 
 def test_answer_to_a_body_that_cannot_be_rebuilt() -> None:
-    """An answer to a workflow with a damaged row parks the workflow and is not recorded."""
+    """The result of an activity of a workflow with a damaged row parks the workflow, and is not recorded."""
     store = MemoryStore()
     config = EngineConfig(max_loaded_workflows=1)
     engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store), config=config)
@@ -188,14 +188,14 @@ def test_answer_to_a_body_that_cannot_be_rebuilt() -> None:
 
 
 class Broken(FaultyBackend):
-    """A store in which our code finds a broken invariant."""
+    """A store whose history hits a broken invariant of ours."""
 
     def history(self, key: int) -> list[HistoryEntry]:
         raise InvariantViolated("a bug")
 
 
 def test_bug_of_ours_while_a_body_is_rebuilt() -> None:
-    """A broken invariant is not treated as bad data of one workflow: it is raised."""
+    """A broken invariant is raised, not treated as one workflow's bad data."""
     store = MemoryStore()
     engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store))
     engine.start(sleeper())
@@ -207,7 +207,7 @@ def test_bug_of_ours_while_a_body_is_rebuilt() -> None:
 
 
 def test_ended_workflow_cannot_change() -> None:
-    """A record that has ended cannot be changed: that would be our bug."""
+    """Changing an ended record is a bug of ours, and raises."""
     engine = DirectEngine(*EVERY)
     engine.start(sleeper())
     engine.do(TerminateWorkflow("w"))
@@ -217,7 +217,7 @@ def test_ended_workflow_cannot_change() -> None:
 
 
 def test_failed_read_does_not_park() -> None:
-    """A read that fails while a workflow is loaded stops the engine; it does not park a healthy workflow."""
+    """A read that fails while a workflow is loaded stops the engine. It does not park a healthy workflow."""
     store = MemoryStore()
     faulty = FaultyBackend(MemoryBackend(store))
     engine = DirectEngine(*EVERY, make=lambda: faulty, checks=False)
@@ -230,7 +230,7 @@ def test_failed_read_does_not_park() -> None:
 
 
 def test_unreadable_child_error_parks_the_parent() -> None:
-    """A child whose stored error cannot be read parks its parent, which would otherwise hang without a reason."""
+    """A child whose stored error is unreadable parks its parent, which would otherwise hang without a reason."""
     store = MemoryStore()
     engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store), checks=False)
     engine.start(racer())
@@ -244,7 +244,7 @@ def test_unreadable_child_error_parks_the_parent() -> None:
 
 
 def test_child_ends_although_its_parents_row_is_damaged() -> None:
-    """A parent that cannot be read is not woken, and its child ends all the same."""
+    """An unreadable parent is not woken, but its child still ends."""
     backend = Damaged()
     engine = DirectEngine(*EVERY, make=lambda: backend, checks=False)
     parent = engine.start(parent_of_waiter())

@@ -1,4 +1,4 @@
-"""What becomes of events that their workflow never took."""
+"""Events that their workflow never took."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _with_letters(*numbers: int) -> DirectEngine:
 @pytest.mark.parametrize("end", ["complete", "fail", "cancel", "terminate"])
 @pytest.mark.parametrize("room", [1, 1000])
 def test_letters_keep_what_was_not_taken(end: str, room: int) -> None:
-    """However a workflow ends, its undelivered events become dead letters with name, key, payload and times."""
+    """However a workflow ends, its untaken events become dead letters with name, key, payload and times."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
     engine.start(worker())
     (effect,) = engine.activities
@@ -42,14 +42,14 @@ def test_letters_keep_what_was_not_taken(end: str, room: int) -> None:
         engine.do(TerminateWorkflow("w"))
     else:
         engine.do(TerminateWorkflow("w")) if end == "terminate" else engine.cancel()
-    found = [(one.name, one.event_key, one.payload, one.workflow_id) for one in engine.letters()]
-    assert found == [("go", "", 1, "w"), ("other", "k", 2, "w")]
+    buried = [(letter.name, letter.event_key, letter.payload, letter.workflow_id) for letter in engine.letters()]
+    assert buried == [("go", "", 1, "w"), ("other", "k", 2, "w")]
     assert engine.letters()[0].sent_at_us == sent
     assert engine.letters()[0].died_at_us == engine.record().finished_at
 
 
 def test_mail_of_a_workflow_that_ends_at_once() -> None:
-    """Mail that was kept for an id whose workflow ends in its first step is not lost."""
+    """Mail that was kept for an id is not lost if its workflow ends in its first step."""
     engine = DirectEngine(*EVERY)
     engine.send(go, 1, to="w", allow_unstarted=True)
     engine.start(nothing())
@@ -57,7 +57,7 @@ def test_mail_of_a_workflow_that_ends_at_once() -> None:
 
 
 def test_discard() -> None:
-    """With DISCARD undelivered events go with their workflow."""
+    """With DISCARD, untaken events are deleted with their workflow."""
     engine = DirectEngine(*EVERY, config=EngineConfig(dead_letter_policy=DeadLetterPolicy.DISCARD))
     engine.start(sleeper())
     engine.send(go, 1, to="w")
@@ -67,7 +67,7 @@ def test_discard() -> None:
 
 @pytest.mark.parametrize("waiting", [True, False])
 def test_move_to_broadcast(waiting: bool) -> None:
-    """With MOVE_TO_BROADCAST undelivered events become untargeted: one who waits gets them, or the next to come."""
+    """With MOVE_TO_BROADCAST, untaken events lose their target and go to a waiter, or to the next one to wait."""
     engine = DirectEngine(*EVERY, config=EngineConfig(dead_letter_policy=DeadLetterPolicy.MOVE_TO_BROADCAST))
     engine.start(sleeper())
     for number in (1, 2):
@@ -92,7 +92,7 @@ def test_list_pages() -> None:
 
 @pytest.mark.parametrize("to", ["taker", None])
 def test_replay_wakes_a_waiter(to: str | None) -> None:
-    """A replayed letter is delivered to one who waits, and is a letter no more."""
+    """A replayed letter is delivered to a waiter, and the letter is deleted."""
     engine = _with_letters(5)
     engine.start(waiter(), "taker")
     assert engine.do(ReplayLetter(engine.letters()[0].id, to)) == Delivered(("taker",))
@@ -110,7 +110,7 @@ def test_replay_without_a_waiter_is_queued() -> None:
 
 @pytest.mark.parametrize("together", [True, False])
 def test_replay_or_remove_twice(together: bool) -> None:
-    """A letter can be replayed or removed once; the second attempt is told that it is gone."""
+    """A letter can be replayed or removed once. The second attempt is refused because the letter is gone."""
     for first, second in ((ReplayLetter, RemoveLetter), (RemoveLetter, ReplayLetter)):
         engine = _with_letters(5)
         id = engine.letters()[0].id
@@ -121,7 +121,7 @@ def test_replay_or_remove_twice(together: bool) -> None:
 
 
 def test_failed_replay_keeps_the_letter() -> None:
-    """A letter whose new target is unknown, or that there is no room for, stays a letter."""
+    """A letter whose new target is unknown, or for which there is no room, stays a letter."""
     engine = _with_letters(5)
     id = engine.letters()[0].id
     assert refusal(engine.batch(ReplayLetter(id, "nobody"))[0])[0] is WorkflowNotFound
@@ -150,8 +150,8 @@ def test_letter_born_and_replayed_in_one_batch() -> None:
     assert engine.batch(event_of(go, 1)) == [Queued()]
 
 
-def test_mail_that_the_last_wait_takes_is_no_letter() -> None:
-    """A mailbox event that ends its workflow is consumed; it is no dead letter, and hides nobody else's mail."""
+def test_mail_that_the_last_wait_takes_does_not_become_a_letter() -> None:
+    """A mailbox event that ends its workflow is taken, not buried, and other mailboxes stay intact."""
     engine = DirectEngine(*EVERY)
     for id in "ab":
         engine.start(late_waiter(), id)
@@ -162,7 +162,7 @@ def test_mail_that_the_last_wait_takes_is_no_letter() -> None:
 
 
 def test_mail_that_the_last_wait_takes_is_not_sent_on() -> None:
-    """Under MOVE_TO_BROADCAST an event that was taken does not wake a second workflow."""
+    """Under MOVE_TO_BROADCAST, an event that was taken does not wake a second workflow."""
     engine = DirectEngine(*EVERY, config=EngineConfig(dead_letter_policy=DeadLetterPolicy.MOVE_TO_BROADCAST))
     engine.start(late_waiter(), "a")
     engine.start(waiter(), "b")
@@ -175,7 +175,7 @@ def test_mail_that_the_last_wait_takes_is_not_sent_on() -> None:
     (60, WorkflowStatus.SUSPENDED), (61, WorkflowStatus.SUCCEEDED),
 ])  # fmt: skip
 def test_mail_that_has_expired_is_not_sent_on(expire_after: int, status: WorkflowStatus) -> None:
-    """Under MOVE_TO_BROADCAST an event whose time is over when its workflow ends goes without a trace."""
+    """Under MOVE_TO_BROADCAST, an event that has expired when its workflow ends is dropped."""
     engine = DirectEngine(*EVERY, config=EngineConfig(dead_letter_policy=DeadLetterPolicy.MOVE_TO_BROADCAST))
     engine.start(waiter(), "taker")
     engine.start(sleeper(60))
@@ -185,7 +185,7 @@ def test_mail_that_has_expired_is_not_sent_on(expire_after: int, status: Workflo
 
 
 def test_mailbox_with_several_names_is_buried_whole() -> None:
-    """A mailbox with several names loses nothing when its workflow ends."""
+    """A mailbox with several event names loses nothing when its workflow ends."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_pending_events=2))
     engine.start(sleeper())
     engine.send(go, 1, to="w")
@@ -195,7 +195,7 @@ def test_mailbox_with_several_names_is_buried_whole() -> None:
 
 
 def test_lower_limit_loses_no_mail() -> None:
-    """Mail that becomes untargeted is never refused for lack of room: it was accepted before."""
+    """Mail that loses its target is not refused for lack of room, because it was accepted before."""
     policy = DeadLetterPolicy.MOVE_TO_BROADCAST
     engine = DirectEngine(*EVERY, config=EngineConfig(dead_letter_policy=policy))
     engine.start(sleeper())

@@ -1,4 +1,4 @@
-"""Descriptions and terminations of workflows that cannot be read or must not be rebuilt, and of great families."""
+"""Describing and terminating workflows that are unreadable, must not be rebuilt, or have many children."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tests.engine.flows import EVERY, clean, go, parent_of_waiter, waiter, work
 
 @workflow(name="looking.pays")
 def pays() -> Durable[None]:
-    """A step with an undo, and a wait."""
+    """Does a step with an undo, then waits."""
     yield from work(1).undo(lambda _: clean())
     yield from gather(go.wait(), work(2))
 
 
 @workflow(name="looking.large")
 def large() -> Durable[None]:
-    """More children than a description names."""
+    """Starts more children than a description names."""
     yield from gather(*(waiter() for _ in range(120)))
 
 
-def test_unreadable_history_is_a_problem_and_no_end(tmp_path: Path) -> None:
-    """A damaged entry is told by a description; a terminate says that nobody knows what was owed."""
+def test_unreadable_history_is_reported(tmp_path: Path) -> None:
+    """A description reports a damaged entry, and a terminate reports that the owed undos are unknown."""
     path = tmp_path / "store.db"
     engine = DirectEngine(pays, *EVERY, make=lambda: SqliteBackend(path))
     engine.start(pays())
@@ -40,9 +40,9 @@ def test_unreadable_history_is_a_problem_and_no_end(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE history SET kind = 'no such kind'")
     engine.checks = False
-    found = engine.do(DescribeWorkflow("w"))
-    assert "no such kind" in (found.problem or "")
-    assert found.summary.status is WorkflowStatus.RUNNING
+    description = engine.do(DescribeWorkflow("w"))
+    assert "no such kind" in (description.problem or "")
+    assert description.summary.status is WorkflowStatus.RUNNING
     assert engine.do(TerminateWorkflow("w")) is True
     (undo,) = engine.do(DescribeWorkflow("w")).failed_undos
     assert "no such kind" in undo.message
@@ -50,7 +50,7 @@ def test_unreadable_history_is_a_problem_and_no_end(tmp_path: Path) -> None:
 
 
 def test_retention_takes_an_ended_workflow_whose_row_is_damaged(tmp_path: Path) -> None:
-    """A damaged row goes by its age if the run had ended and its end can be read."""
+    """Retention deletes a damaged row if the run has ended and its end time is readable."""
     path = tmp_path / "store.db"
     config = EngineConfig(retention=60)
     engine = DirectEngine(*EVERY, make=lambda: SqliteBackend(path), config=config, checks=False)
@@ -68,7 +68,7 @@ def test_retention_takes_an_ended_workflow_whose_row_is_damaged(tmp_path: Path) 
 
 
 def test_terminate_of_a_crashed_workflow_does_not_rebuild_it() -> None:
-    """What took the process down is not tried out to see what it owes; that is said."""
+    """Terminate does not rebuild a workflow that crashed the process, and reports that its undos are unknown."""
     engine = DirectEngine(pays, *EVERY, config=EngineConfig(max_crashes=1))
     engine.start(pays())
     engine.finish(engine.activities[0], 1)
@@ -81,7 +81,7 @@ def test_terminate_of_a_crashed_workflow_does_not_rebuild_it() -> None:
 
 
 def test_kept_cancel_is_progress() -> None:
-    """A suspect that hears of its cancellation has shown that it does not take the process down."""
+    """A suspect that survives its kept cancel is acquitted."""
     engine = DirectEngine(pays, *EVERY, config=EngineConfig(max_crashes=2))
     engine.start(pays())
     engine.finish(engine.activities[0], 1)
@@ -95,8 +95,8 @@ def test_kept_cancel_is_progress() -> None:
 
 
 @pytest.mark.parametrize("how", ["in one batch", "afterwards"])
-def test_a_great_family_is_cut(how: str) -> None:
-    """A description names a hundred children, also of those that begin in the same batch."""
+def test_description_names_a_hundred_children(how: str) -> None:
+    """A description names the newest hundred children, even if they start in the same batch."""
     engine = DirectEngine(large, *EVERY)
     operations = [call_of(large(), "w"), DescribeWorkflow("w")]
     replies = engine.two(operations[0], operations[1], together=how == "in one batch")
@@ -105,12 +105,12 @@ def test_a_great_family_is_cut(how: str) -> None:
 
 
 def test_nothing_to_list_is_an_empty_page() -> None:
-    """A page without workflows is empty."""
+    """A list without workflows is empty."""
     assert DirectEngine(*EVERY).do(ListWorkflows(Workflows(limit=9))) == []
 
 
 def test_retry_of_a_crashed_workflow_with_a_kept_cancel() -> None:
-    """The retry tells the body of the cancellation before it does anything else."""
+    """A retry raises the kept cancel before the body does anything else."""
     engine = DirectEngine(pays, *EVERY, config=EngineConfig(max_crashes=1))
     engine.start(pays())
     engine.finish(engine.activities[0], 1)

@@ -27,12 +27,12 @@ async def endless() -> None:
 
 
 def run(number: int) -> RunActivity:
-    """An activity of a workflow of its own."""
+    """An activity of a separate workflow."""
     return RunActivity(number, f"order-{number}", 0, "0", 1, endless, (), {})
 
 
 async def drain(count: int, seconds: float, meanwhile: Callable[[ActivityPool], Any] | None = None) -> None:
-    """Drain a pool in which so many activities run."""
+    """Drain a pool in which this many activities run."""
     async with anyio.create_task_group() as tasks:
         pool = ActivityPool(
             tasks, lambda answer: None, Codec(), EngineConfig(), waiter=LoopBridge().waiter, is_cancelled=bool
@@ -48,15 +48,15 @@ async def drain(count: int, seconds: float, meanwhile: Callable[[ActivityPool], 
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """What was said at INFO."""
+    """The lines that were logged at INFO."""
     caplog.set_level(logging.INFO, "durable")
-    return lambda: [f"{one.levelname} {one.name} {one.getMessage()}" for one in caplog.records]
+    return lambda: [f"{entry.levelname} {entry.name} {entry.getMessage()}" for entry in caplog.records]
 
 
 async def test_drain_says_at_once_what_it_waits_for(
     lines: Callable[[], list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The activities and their workflows are named before any time has passed: a few in the line, all in its field."""
+    """The log names the running activities before any time has passed: a few in the text, all workflows in a field."""
 
     async def hurry(pool: ActivityPool) -> None:
         while not lines():
@@ -73,7 +73,7 @@ async def test_drain_says_at_once_what_it_waits_for(
 
 
 def test_drain_says_again_every_five_seconds(lines: Callable[[], list[str]]) -> None:
-    """Each line says how long it may still take. The clock is trio's, which jumps when everybody waits."""
+    """Every five seconds a line says how long the drain may still take. Trio's clock jumps when every task waits."""
     trio.run(drain, 1, 12.0, clock=trio.testing.MockClock(autojump_threshold=0))
     assert [line.partition("waiting ")[2] for line in lines()] == [
         f"up to {left} s for 1 activity: drain.endless of workflow order-1" for left in (12, 7, 2)
@@ -81,7 +81,7 @@ def test_drain_says_again_every_five_seconds(lines: Callable[[], list[str]]) -> 
 
 
 async def test_drain_that_waits_for_nobody_says_nothing(lines: Callable[[], list[str]]) -> None:
-    """Nothing is said when nothing runs, or when nothing gets any time."""
+    """Nothing is logged if nothing runs or the drain has no time."""
     await drain(0, 3600)
     await drain(1, 0)
     assert lines() == []

@@ -1,4 +1,4 @@
-"""A race of an event and a timer that is due at once: what is pending wins, and old histories mean what they meant."""
+"""A race of an event and a due timer: a pending event wins, and old histories keep their winner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _step() -> Durable[int]:
 
 @workflow(name="due.branches")
 def branches(kind: str) -> Durable[Any]:
-    """An event and a timer that is due, in many forms; then an hour."""
+    """Races an event against a due timer, in many forms, then sleeps for an hour."""
     if kind == "event first":
         won = yield from race(event=go.wait(), timer=sleep(0))
     elif kind == "timer first":
@@ -57,7 +57,7 @@ KINDS = [
 @pytest.mark.parametrize("to", ["w", None])
 @pytest.mark.parametrize("kind", KINDS)
 def test_pending_event_beats_a_timer_that_is_due(kind: str, to: str | None) -> None:
-    """An event that lies there wins over a timer that is due at once, and a body that is rebuilt remembers it."""
+    """A pending event wins over a timer that is due at once, and a rebuilt body remembers it."""
     engine = DirectEngine(branches)
     for number in range(2):
         engine.send(go, number, to=to, allow_unstarted=True)
@@ -69,8 +69,8 @@ def test_pending_event_beats_a_timer_that_is_due(kind: str, to: str | None) -> N
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_due_timer_wins_where_nothing_is_pending(kind: str) -> None:
-    """Without an event the timer wins at the same instant, branches behind it never begin, and a rebuild agrees."""
+def test_due_timer_wins_if_nothing_is_pending(kind: str) -> None:
+    """Without a pending event the due timer wins, later branches never begin, and a rebuild agrees."""
     engine = DirectEngine(branches)
     engine.start(branches(kind))
     engine.settle()
@@ -82,7 +82,7 @@ def test_due_timer_wins_where_nothing_is_pending(kind: str) -> None:
 
 
 def test_due_timer_alone_records_nothing() -> None:
-    """A timer that is due and races no event goes on at once, without an entry."""
+    """A due timer that races no event resolves at once, without an entry."""
 
     @workflow(name="due.alone")
     def alone() -> Durable[Any]:
@@ -99,7 +99,7 @@ def test_due_timer_alone_records_nothing() -> None:
 
 
 def _history_of(definition: WorkflowDef[Any, Any], *entries: HistoryEntry) -> DirectEngine:
-    """A workflow as an older durable has stored it: the timer won, and nothing was recorded of the race."""
+    """A workflow as an older durable stored it: the timer won, and the race was not recorded."""
     engine = DirectEngine(definition)
     record = engine.start(definition("event first"), delay=10)
     batch = engine.state.batch
@@ -116,7 +116,7 @@ def _history_of(definition: WorkflowDef[Any, Any], *entries: HistoryEntry) -> Di
 
 @pytest.mark.parametrize("is_over", [True, False])
 def test_old_history_keeps_its_winner(is_over: bool) -> None:
-    """Where an older durable let the timer win over a pending event it has still won, whatever is recorded since."""
+    """If an older durable let the timer win over a pending event, it still wins, whatever was recorded since."""
     entry = HistoryEntry(1, "1", EntryKind.TIMER, "timer", EntryStatus.OK, "null", 0)
     engine = _history_of(branches, *([entry] if is_over else []))
     engine.send(go, 7, to="w")
@@ -125,7 +125,7 @@ def test_old_history_keeps_its_winner(is_over: bool) -> None:
 
 
 def test_cancel_of_a_race_with_a_due_timer() -> None:
-    """A workflow that is cancelled before its due timer has fired ends, though branches never began."""
+    """A workflow that is cancelled before its due timer fires ends, although some branches never began."""
     engine = DirectEngine(branches, *EVERY)
     engine.start(branches("with work"))
     engine.cancel()
@@ -133,7 +133,7 @@ def test_cancel_of_a_race_with_a_due_timer() -> None:
 
 
 def test_event_behind_a_timer_is_taken_once_only() -> None:
-    """An event that comes in the same instant, after the race was looked at, is left for the next wait."""
+    """An event that arrives in the same instant, after the race was decided, is left for the next wait."""
 
     @workflow(name="due.twice")
     def twice() -> Durable[list[Any]]:

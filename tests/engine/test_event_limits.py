@@ -1,4 +1,4 @@
-"""What bounds events: expiry, retention, room, and the sender's own ids."""
+"""What limits events: expiry, retention, room, and event ids."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DAY = 86400
 @pytest.mark.parametrize("to", ["w", None])
 @pytest.mark.parametrize("restart", [True, False])
 def test_expired_event_is_not_delivered(to: str | None, restart: bool) -> None:
-    """An event older than its expiry is not given to a wait that begins, neither live nor after a restart."""
+    """An expired event is not given to a new wait, neither live nor after a restart."""
     engine = DirectEngine(*EVERY)
     engine.start(late_waiter())
     engine.send(short, 1, to=to)
@@ -42,7 +42,7 @@ def test_expired_event_is_not_delivered(to: str | None, restart: bool) -> None:
 
 @pytest.mark.parametrize("to", ["w", None])
 def test_event_is_delivered_until_it_expires(to: str | None) -> None:
-    """Just before its expiry an event is delivered."""
+    """An event is delivered until just before its expiry."""
     engine = DirectEngine(*EVERY)
     engine.start(steady())
     engine.send(short, 7, to=to)
@@ -53,7 +53,7 @@ def test_event_is_delivered_until_it_expires(to: str | None) -> None:
 
 
 def test_expired_event_does_not_hide_the_next() -> None:
-    """A wait that passes over an expired event takes the one behind it."""
+    """A wait skips an expired event and takes the next one."""
     engine = DirectEngine(*EVERY)
     engine.send(short, 1)
     engine.send(go, 2)
@@ -64,7 +64,7 @@ def test_expired_event_does_not_hide_the_next() -> None:
 
 
 def test_sweep_removes_what_is_too_old() -> None:
-    """The sweep removes untargeted events past their retention and expired ones; it leaves mailboxes alone."""
+    """The sweep removes expired events and untargeted ones past their retention. It leaves mailboxes alone."""
     engine = DirectEngine(*EVERY)
     engine.start(sleeper(100 * DAY))
     engine.send(go, 1)
@@ -80,7 +80,7 @@ def test_sweep_removes_what_is_too_old() -> None:
 
 
 def test_sweep_is_bounded() -> None:
-    """A sweep removes no more than it is told to; what is left goes in batches of their own."""
+    """A sweep removes no more than its limit; the rest is removed in later batches."""
     engine = DirectEngine(*EVERY)
     for number in range(5):
         engine.send(go, number)
@@ -102,8 +102,8 @@ def test_sweep_and_taker_in_one_batch() -> None:
     assert engine.pending("go") == 0
 
 
-def test_retention_of_senders_ids() -> None:
-    """A sender's event id is remembered for the retention; after that the same id is a new event."""
+def test_retention_of_event_ids() -> None:
+    """An event id is remembered for the retention. After that, the same id is a new event."""
     engine = DirectEngine(*EVERY, config=EngineConfig(event_retention=100))
     engine.send(go, 1, event_id="x")
     engine.clock.advance(100)
@@ -115,7 +115,7 @@ def test_retention_of_senders_ids() -> None:
 
 
 def test_room_per_name() -> None:
-    """Beyond the limit the sender is refused and nothing is dropped; other names have room, as has a taken place."""
+    """An event over the limit is refused. Other names still have room, and taking an event makes room again."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_pending_events=2))
     engine.send(go, 1)
     engine.send(go, 2, key="k")
@@ -126,7 +126,7 @@ def test_room_per_name() -> None:
 
 
 def test_full_queue_still_delivers() -> None:
-    """An event that somebody waits for needs no room."""
+    """An event that a workflow waits for needs no room."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_pending_events=1))
     engine.send(go, 1, key="elsewhere")
     engine.start(waiter())
@@ -136,7 +136,7 @@ def test_full_queue_still_delivers() -> None:
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("to", ["w", None])
 def test_same_event_id_gets_the_first_answer(together: bool, to: str | None) -> None:
-    """The same event sent twice under one id is one event, and both senders get the same answer."""
+    """An event that is sent twice with one id is one event, and both senders get the same answer."""
     engine = DirectEngine(*EVERY)
     engine.start(waiter(), "w")
     engine.start(waiter(), "v")
@@ -148,14 +148,14 @@ def test_same_event_id_gets_the_first_answer(together: bool, to: str | None) -> 
 
 
 def test_same_event_id_of_a_queued_event() -> None:
-    """A queued event sent again under its id is still queued once."""
+    """A queued event that is sent again with its id is queued once."""
     engine = DirectEngine(*EVERY)
     assert [engine.send(go, 1, event_id="x"), engine.send(go, 1, event_id="x")] == [Queued(), Queued()]
     assert engine.pending("go") == 1
 
 
 def test_same_event_id_of_a_broadcast() -> None:
-    """The first answer of a broadcast names all who got it, in order."""
+    """The first answer of a broadcast names all receivers, in order."""
     engine = DirectEngine(*EVERY)
     engine.start(reader(), "a")
     engine.start(reader(), "b")
@@ -173,7 +173,7 @@ def test_same_event_id_of_a_broadcast() -> None:
     ],
 )
 def test_same_event_id_for_another_event(other_send: SendEvent) -> None:
-    """Another payload, name, key or target under a used id is refused, and nothing is stored."""
+    """A used id with another payload, name, key or target is refused, and nothing is stored."""
     engine = DirectEngine(*EVERY)
     engine.start(sleeper())
     engine.send(go, 1, event_id="x")
@@ -182,7 +182,7 @@ def test_same_event_id_for_another_event(other_send: SendEvent) -> None:
 
 
 def test_refused_event_does_not_use_up_its_id() -> None:
-    """An event id whose event was refused can be used again."""
+    """The id of a refused event can be used again."""
     engine = DirectEngine(*EVERY)
     engine.start(waiter())
     engine.cancel()
@@ -194,8 +194,10 @@ def test_refused_event_does_not_use_up_its_id() -> None:
 @pytest.mark.parametrize("is_broadcast", [True, False])
 @pytest.mark.parametrize("to", ["w", None])
 @pytest.mark.parametrize("by_body", [True, False])
-def test_event_without_any_time_is_for_those_who_wait_now(by_body: bool, to: str | None, is_broadcast: bool) -> None:
-    """With `expire_after=0` a current waiter gets it; nobody who begins to wait at that instant or later does."""
+def test_event_that_expires_at_once_reaches_current_waiters_only(
+    by_body: bool, to: str | None, is_broadcast: bool
+) -> None:
+    """With `expire_after=0`, only current waiters get the event; a wait that begins at that instant does not."""
     flash = Event[int]("event-limits.flash", consume_on_read=not is_broadcast, expire_after=0)
 
     @workflow(name="event-limits.flash_waiter")
@@ -218,7 +220,7 @@ def test_event_without_any_time_is_for_those_who_wait_now(by_body: bool, to: str
 
 
 def test_sweep_leaves_adopted_mail_alone() -> None:
-    """A sweep in the batch in which old mail is adopted neither takes it away nor miscounts what is pending."""
+    """A sweep in the batch in which old mail is adopted does not remove it, and pending events are counted right."""
     engine = DirectEngine(*EVERY)
     engine.send(go, 1, to="w", allow_unstarted=True)
     engine.send(go, 2, to="later", allow_unstarted=True)
@@ -230,7 +232,7 @@ def test_sweep_leaves_adopted_mail_alone() -> None:
 
 
 def test_newline_in_an_id_is_part_of_the_first_answer() -> None:
-    """The first answer of an event id comes back the same, also for an id with a line break."""
+    """The first answer of an event id is returned unchanged, even for a workflow id with a line break."""
     engine = DirectEngine(*EVERY)
     engine.start(waiter(), "a\nb")
     first = engine.send(go, 1, to="a\nb", event_id="x")

@@ -1,4 +1,4 @@
-"""The types of events and results: what a mismatch costs the sender, the waiter, the event and the parent."""
+"""The types of events and results: what a mismatch means for the sender, the waiter, the event and the parent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Opaque:
 
 
 def test_type_of_a_waiter_that_is_not_in_memory_is_unknown() -> None:
-    """An event of another type is accepted while its waiter is not in memory, and becomes a dead letter once it is."""
+    """An event of the wrong type is accepted while its waiter is not in memory, and becomes a dead letter on load."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=1))
     engine.start(waiter())
     engine.start(sleeper(), "elsewhere")
@@ -37,7 +37,7 @@ def test_type_of_a_waiter_that_is_not_in_memory_is_unknown() -> None:
 
 
 def test_refused_types_are_shown_in_words() -> None:
-    """A type that is not a class, and a class in a module, are shown in full."""
+    """The refusal shows the full name of a type, whether it is a class or not."""
     engine = DirectEngine(*EVERY)
     engine.start(waiter())
     replies = engine.batch(
@@ -63,7 +63,7 @@ def test_wait_for_a_type_that_cannot_be_stored_parks() -> None:
 
 
 def test_moved_mail_that_cannot_be_read_is_a_letter() -> None:
-    """Mail that lost its target and that no waiter can read becomes a dead letter."""
+    """An event that lost its target and that no waiter can read becomes a dead letter."""
     engine = DirectEngine(*EVERY, config=EngineConfig(dead_letter_policy=DeadLetterPolicy.MOVE_TO_BROADCAST))
     engine.start(waiter(), "taker")
     engine.start(sleeper())
@@ -87,7 +87,7 @@ def _typed(kind: type) -> WorkflowDef[..., object]:
 
 
 def test_result_of_a_child_that_cannot_be_read_parks_its_parent() -> None:
-    """A parent whose code no longer fits the result of its child is parked until it does."""
+    """A parent whose code cannot read the result of its child is parked until it can."""
     texts, numbers = _typed(str), _typed(int)
     children = [texts]
 
@@ -109,7 +109,7 @@ def test_result_of_a_child_that_cannot_be_read_parks_its_parent() -> None:
 
 
 def test_wait_whose_own_type_cannot_be_stored_blames_no_sender() -> None:
-    """The sender made no mistake: the event is kept, and the workflow is parked with the reason."""
+    """If the waiter's type cannot be stored, the sender's event is kept, and the workflow is parked with the reason."""
 
     @workflow(name="event-types.unstorable_too")
     def unstorable() -> Durable[Any]:
@@ -130,8 +130,8 @@ def _waits_for(event: Event[Any]) -> WorkflowDef[..., Any]:
     return changing
 
 
-def test_broadcast_that_one_cannot_read_is_not_lost() -> None:
-    """A broadcast that a waiter cannot read is a dead letter for it, and stays for those who can read it."""
+def test_broadcast_that_a_waiter_cannot_read_is_not_lost() -> None:
+    """A broadcast that a waiter cannot read becomes a dead letter for it, and stays for waiters that can."""
     texts = Event[str]("news", consume_on_read=False)
     numbers = Event[int]("news", consume_on_read=False)
     engine = DirectEngine(_waits_for(numbers))

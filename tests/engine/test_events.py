@@ -1,4 +1,4 @@
-"""Events that one waiter takes: mailboxes, the untargeted queue, keys, modes, and what happens to payloads."""
+"""Events that one waiter takes: mailboxes, the untargeted queue, keys, delivery modes and payloads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROOM = pytest.mark.parametrize("room", [1, 1000], ids=["evicted", "loaded"])
 
 @workflow(name="events.slow_collector")
 def slow_collector(count: int) -> Durable[list[int]]:
-    """An activity, then some events, then a timer."""
+    """Does an activity, takes some events, then sleeps."""
     yield from work(1)
     taken = []
     for _ in range(count):
@@ -43,7 +43,7 @@ def slow_collector(count: int) -> Durable[list[int]]:
 
 
 def test_unknown_target_is_refused() -> None:
-    """An event to an id that nobody has is refused and not stored; one to an ended workflow names its status."""
+    """An event to an unknown id is refused and not stored. An event to an ended workflow is refused with its status."""
     engine = DirectEngine(*EVERY)
     engine.start(nothing())
     assert refusal(engine.batch(SendEvent(name="go", payload="1", to="x"))[0]) == (WorkflowNotFound, "x")
@@ -53,7 +53,7 @@ def test_unknown_target_is_refused() -> None:
 
 @ROOM
 def test_mailbox_is_first_in_first_out(room: int) -> None:
-    """Events to one workflow are taken in the order in which they were sent, and stay its own."""
+    """Events to a workflow are taken in the order in which they were sent, by that workflow only."""
     engine = DirectEngine(slow_collector, *EVERY, config=EngineConfig(max_loaded_workflows=room))
     engine.start(slow_collector(3))
     for number in (1, 2, 3):
@@ -67,7 +67,7 @@ def test_mailbox_is_first_in_first_out(room: int) -> None:
 
 @ROOM
 def test_mailbox_comes_before_the_queue(room: int) -> None:
-    """A wait takes what was sent to its workflow before what was sent to anybody."""
+    """A wait takes events sent to its workflow before untargeted ones."""
     engine = DirectEngine(slow_collector, *EVERY, config=EngineConfig(max_loaded_workflows=room))
     engine.start(slow_collector(3))
     engine.send(go, 1)
@@ -90,7 +90,7 @@ def test_queue_is_first_in_first_out() -> None:
 
 
 def test_longest_wait_gets_the_event() -> None:
-    """An untargeted event goes to exactly one waiter, the one that has waited longest."""
+    """An untargeted event goes to exactly one waiter: the longest wait."""
     engine = DirectEngine(*EVERY)
     for id in "abc":
         engine.start(waiter(), id)
@@ -101,7 +101,7 @@ def test_longest_wait_gets_the_event() -> None:
 
 
 def test_order_of_waits_within_one_batch() -> None:
-    """Waits that began in the same batch as the event are served after those that were stored before."""
+    """Waits that began in the batch of the event are served after those stored before."""
     engine = DirectEngine(*EVERY)
     engine.start(waiter(), "stored")
     replies = engine.batch(call_of(waiter(), "fresh"), event_of(go, 1), event_of(go, 2))
@@ -127,7 +127,7 @@ def test_more_events_than_one_page() -> None:
 
 
 def test_keys_are_apart() -> None:
-    """An event with a key reaches only waits with that key; one without reaches only those without."""
+    """An event with a key reaches only waits with that key, and an event without one only waits without."""
     engine = DirectEngine(*EVERY)
     engine.start(collector(1, "k"), "keyed")
     engine.start(collector(1), "plain")
@@ -139,7 +139,7 @@ def test_keys_are_apart() -> None:
 
 
 def test_two_waits_of_one_workflow() -> None:
-    """Of two waits of one workflow for one event the older one gets the first event."""
+    """Of two waits of one workflow for the same event, the older gets the first event."""
 
     @workflow(name="events.pair")
     def pair() -> Durable[tuple[int, int]]:
@@ -153,7 +153,7 @@ def test_two_waits_of_one_workflow() -> None:
 
 
 def test_two_names_in_any_order() -> None:
-    """Waits for several events are served in whatever order the events come."""
+    """Waits for several events are served in whatever order the events arrive."""
     engine = DirectEngine(*EVERY)
     engine.start(both())
     engine.send(other, 2, to="w")
@@ -162,7 +162,7 @@ def test_two_names_in_any_order() -> None:
 
 
 def test_mail_for_an_id_that_is_not_started() -> None:
-    """With allow_unstarted an event is kept for an id; the workflow that gets the id finds it in its mailbox."""
+    """With allow_unstarted, an event is kept for an id, and the workflow that gets the id finds it in its mailbox."""
     engine = DirectEngine(slow_collector, *EVERY)
     for number in (1, 2):
         assert engine.send(go, number, to="w", allow_unstarted=True) == Queued()
@@ -179,7 +179,7 @@ def test_mail_for_an_id_that_is_not_started() -> None:
 
 
 def test_mail_for_an_id_started_in_the_same_batch() -> None:
-    """Mail for an id and the start of that id in one batch find each other."""
+    """Mail for an id meets the start of that id in the same batch."""
     engine = DirectEngine(slow_collector)
     engine.batch(event_of(go, 1, to="w", allow_unstarted=True), call_of(slow_collector(1), "w"))
     engine.finish(engine.activities[0], 1)
@@ -193,7 +193,7 @@ def test_mail_for_an_id_started_in_the_same_batch() -> None:
 )
 @pytest.mark.parametrize("restart", [True, False])
 def test_delivery_modes(mode: DeliveryMode, taken: int, restart: bool) -> None:
-    """A wait sees events sent at any time, after its workflow was created, or after it began, as its mode says."""
+    """A wait sees all events, those since its workflow's creation, or those since it began, as its mode says."""
     event = Event[int]("modal")
     definition = waits_for("modal", mode)
     engine = DirectEngine(definition)
@@ -246,7 +246,7 @@ def _typed(kind: Any) -> WorkflowDef[[], Any]:
 @pytest.mark.parametrize("to", ["w", None])
 @pytest.mark.parametrize("sent_first", [True, False])
 def test_unreadable_payload_becomes_a_letter(to: str | None, sent_first: bool) -> None:
-    """A payload that the waiter's type cannot read becomes a dead letter; code that can read it gets it replayed."""
+    """A payload that its waiter cannot read becomes a dead letter. Newer code that can read it gets it by a replay."""
     engine = DirectEngine(_typed(int))
     send = SendEvent(name="typed", payload='"text"', to=to, allow_unstarted=True)
     if sent_first:
@@ -266,7 +266,7 @@ def test_unreadable_payload_becomes_a_letter(to: str | None, sent_first: bool) -
 
 
 def test_unreadable_payload_goes_to_the_next_waiter() -> None:
-    """An untargeted event that the first waiter cannot read is taken by the next one that can."""
+    """An untargeted event that the first waiter cannot read goes to the next waiter that can."""
     engine = DirectEngine(_typed(int), steady, waiter)
 
     @workflow(name="events.texts")
@@ -281,7 +281,7 @@ def test_unreadable_payload_goes_to_the_next_waiter() -> None:
 
 
 def test_event_is_removed_in_the_batch_in_which_it_was_sent() -> None:
-    """An event that the store has not seen yet can be removed, once."""
+    """An event that is not stored yet can be removed, once."""
     engine = DirectEngine(*EVERY)
     serial = engine.state.serial + 1
     replies = engine.batch(event_of(go, 1), RemoveEvent(serial), RemoveEvent(serial))
@@ -289,8 +289,8 @@ def test_event_is_removed_in_the_batch_in_which_it_was_sent() -> None:
     assert engine.pending("go") == 0
 
 
-def test_taken_event_behind_one_that_waits_is_passed_over() -> None:
-    """What this batch has taken is not given out again, also where an older event of the queue stays."""
+def test_event_taken_in_this_batch_is_not_offered_again() -> None:
+    """An event that this batch has taken is not offered again, even if an older one stays in the queue."""
     engine = DirectEngine(*EVERY)
     for payload in (1, 2):
         engine.send(go, payload)

@@ -1,4 +1,4 @@
-"""Bodies are thrown away and rebuilt; nobody can tell."""
+"""Bodies are evicted and rebuilt, and nobody can tell."""
 
 from __future__ import annotations
 
@@ -84,25 +84,33 @@ def _script(engine: DirectEngine) -> None:
 
 
 def _outcome(engine: DirectEngine) -> list[Any]:
-    """All that can be seen from outside."""
+    """Everything that is visible from outside."""
     return [
-        (one.id, one.status, one.result, one.error and one.error[:60], one.wake_at, one.finished_at, one.cancel_reason)
-        for one in engine.backend.find(Workflows(limit=ALL))
+        (
+            record.id,
+            record.status,
+            record.result,
+            record.error and record.error[:60],
+            record.wake_at,
+            record.finished_at,
+            record.cancel_reason,
+        )
+        for record in engine.backend.find(Workflows(limit=ALL))
     ] + [(letter.name, letter.payload_json, letter.workflow_id) for letter in engine.letters()]
 
 
 def _histories(engine: DirectEngine) -> list[Any]:
-    return [engine.history(one.id) for one in engine.backend.find(Workflows(limit=ALL))]
+    return [engine.history(record.id) for record in engine.backend.find(Workflows(limit=ALL))]
 
 
 def test_eviction_changes_nothing() -> None:
-    """The same script has the same outcome and the same histories with room for one body as with room for all."""
+    """The same script has the same outcome and histories with room for one body as with room for all."""
     engines = [DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room)) for room in (1, 3, 1000)]
     for engine in engines:
         _script(engine)
     assert _outcome(engines[0]) == _outcome(engines[1]) == _outcome(engines[2])
-    assert [(len(one), one and one[-1].outcome[:40]) for one in _histories(engines[0])] == [
-        (len(one), one and one[-1].outcome[:40]) for one in _histories(engines[2])
+    assert [(len(history), history and history[-1].outcome[:40]) for history in _histories(engines[0])] == [
+        (len(history), history and history[-1].outcome[:40]) for history in _histories(engines[2])
     ]
 
 
@@ -119,7 +127,7 @@ def test_sqlite_and_memory_agree(tmp_path: pathlib.Path, room: int) -> None:
 
 
 def test_room_is_kept() -> None:
-    """After each commit no more bodies are in memory than there is room for: those used last."""
+    """After each commit, no more bodies are in memory than there is room for: those used last."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=2))
     for id in "abc":
         engine.start(worker(), id)
@@ -130,7 +138,7 @@ def test_room_is_kept() -> None:
 
 
 def test_used_bodies_stay() -> None:
-    """The body that was not used for longest is the one that goes."""
+    """The body that has been unused for longest is evicted."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=2))
     engine.start(collector(5), "a")
     engine.start(collector(5), "b")
@@ -140,7 +148,7 @@ def test_used_bodies_stay() -> None:
 
 
 def test_many_ids_are_forgotten() -> None:
-    """Ids of workflows that are no longer in memory are forgotten too, and found in the store."""
+    """Ids of evicted workflows are forgotten too, and read from the store again."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=1), checks=False)
     for number in range(1010):
         engine.start(worker(), f"w{number}")
@@ -149,7 +157,7 @@ def test_many_ids_are_forgotten() -> None:
 
 
 def test_ended_workflows_are_forgotten() -> None:
-    """Records of workflows that have ended do not pile up in memory either, and are found in the store."""
+    """Records of ended workflows do not pile up in memory, and are read from the store."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=2))
     for number in range(3):
         engine.start(worker(), f"w{number}")
@@ -158,7 +166,7 @@ def test_ended_workflows_are_forgotten() -> None:
 
 
 def test_many_event_names_are_forgotten() -> None:
-    """Counts of pending events are read from the store again when too many names were seen."""
+    """Counts of pending events are read from the store again if too many names were seen."""
     engine = DirectEngine(*EVERY, checks=False)
     engine.send(go, 1)
     for number in range(10_001):
@@ -168,7 +176,7 @@ def test_many_event_names_are_forgotten() -> None:
 
 
 def test_many_types_of_events_are_forgotten() -> None:
-    """When too many names were seen, a wrong sender is no longer refused; its event becomes a dead letter instead."""
+    """If too many names were seen, an event of the wrong type is accepted, and becomes a dead letter instead."""
     engine = DirectEngine(*EVERY, checks=False)
     engine.start(waiter())
     wrong = SendEvent(name="go", payload='"text"', payload_type=str)
@@ -183,7 +191,7 @@ def test_many_types_of_events_are_forgotten() -> None:
 
 
 def test_finally_of_an_evicted_body_runs_no_operation() -> None:
-    """Throwing a body away does not run the operations in its `finally`; they run when it really ends."""
+    """Evicting a body does not run the operations in its `finally`. They run when the body really ends."""
 
     @workflow(name="eviction.finally")
     def careful() -> Durable[str]:

@@ -1,4 +1,4 @@
-"""`runs.fork`: a new workflow that knows what another had learnt before a position, and goes on for itself."""
+"""`runs.fork`: a new workflow that copies another's history up to a position, and continues on its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from durable.runner.definitions import WorkflowDef
 from tests.engine.asking import ids, resume
 from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, Refused, go, news, reader, rounds, waiter, work
-from tests.engine.mending import check_restart, fork, refused, repair, retry, stored, told
+from tests.engine.mending import check_restart, fork, outline, refused, repair, retry, stored
 from tests.engine.test_retry import fail_all
 
 SUSPENDED, RUNNING, FAILED = WorkflowStatus.SUSPENDED, WorkflowStatus.RUNNING, WorkflowStatus.FAILED
@@ -33,15 +33,15 @@ ask = Event[int]("fork-ask")
 
 @workflow(name="fork.steps")
 def steps(first: int = 1) -> Durable[list[int]]:
-    """Three activities in a row."""
-    one = yield from work(first)
-    two = yield from work(2)
-    return [one, two, (yield from work(3))]
+    """Does three activities in a row."""
+    first_result = yield from work(first)
+    second_result = yield from work(2)
+    return [first_result, second_result, (yield from work(3))]
 
 
 @workflow(name="fork.draws")
 def draws() -> Durable[list[str]]:
-    """Draws before, between and behind its steps."""
+    """Draws random values before, between and after its steps."""
     drawn = [str(uuid())]
     yield from work(1)
     drawn += [str(uuid()), str(random("dice").random())]
@@ -55,22 +55,22 @@ FLOWS: tuple[WorkflowDef[Any, Any], ...] = (*EVERY, steps, draws)
 
 
 def finish_all(engine: DirectEngine, value: int = 0) -> None:
-    """Whatever runs returns, until nothing runs any more."""
+    """Let every activity return until none is left."""
     while engine.activities:
         engine.finish(engine.activities[0], value)
 
 
 def done(engine: DirectEngine, *values: int) -> None:
-    """The steps of `w` return one after the other."""
+    """The steps of `w` return in order."""
     for value in values:
         key = engine.record().key
-        engine.finish(next(one for one in engine.activities if one.key == key), value)
+        engine.finish(next(effect for effect in engine.activities if effect.key == key), value)
 
 
 @pytest.mark.parametrize(("position", "left"), [("0", [0, 0, 0]), ("1", [10, 0, 0]), ("2", [10, 20, 0])])
 @pytest.mark.parametrize("state", ["running", "succeeded", "failed", "cancelled", "parked"])
 def test_goes_on_from_there(position: str, left: list[int], state: str) -> None:
-    """Whatever became of the first, the fork knows what was recorded before the position, and the first stands."""
+    """Whatever happened to the source, the fork knows the entries before the position, and the source is unchanged."""
     engine = DirectEngine(*FLOWS)
     engine.start(steps())
     done(engine, 10, 20)
@@ -89,16 +89,16 @@ def test_goes_on_from_there(position: str, left: list[int], state: str) -> None:
     before = stored(engine)["w"]
     fork(engine, position)
     assert stored(engine)["w"] == before
-    assert [one.position for one in engine.activities if one.workflow_id == "f"] == [position]
+    assert [effect.position for effect in engine.activities if effect.workflow_id == "f"] == [position]
     if state != "parked":
         check_restart(engine, *FLOWS)
     finish_all(engine)
     assert engine.result("f") == left
-    assert told(engine, "f")[: int(position) + 1] == [*told(engine)[: int(position)], f"forked {position} ok"]
+    assert outline(engine, "f")[: int(position) + 1] == [*outline(engine)[: int(position)], f"forked {position} ok"]
 
 
 def test_what_was_started_with_it_is_kept() -> None:
-    """Name, version, arguments and tags are those of the first; it has no parent, and its age is its own."""
+    """Name, version, arguments and tags are those of the source. The fork has no parent and its own creation time."""
 
     @workflow(name="fork.parent")
     def parent() -> Durable[list[int]]:
@@ -113,7 +113,7 @@ def test_what_was_started_with_it_is_kept() -> None:
     assert (forked.name, forked.version, forked.input) == (source.name, source.version, source.input)
     assert (forked.parent_key, forked.parent_place, forked.depth) == (None, None, 0)
     assert (forked.created_at, forked.start_at) == (engine.clock.now(), source.start_at)
-    assert [one.args for one in engine.activities if one.workflow_id == "f"] == [(7,)]
+    assert [effect.args for effect in engine.activities if effect.workflow_id == "f"] == [(7,)]
     finish_all(engine)
     assert engine.status() is WorkflowStatus.SUCCEEDED
     fork(engine, "0", id="w", new_id="g")
@@ -122,7 +122,7 @@ def test_what_was_started_with_it_is_kept() -> None:
 
 
 def test_refusals() -> None:
-    """No such workflow, a taken id, a place without a record, a workflow that has learnt nothing, code that is gone."""
+    """A fork needs an existing workflow, a free id, a position with an entry, and the code."""
     engine = DirectEngine(*FLOWS)
     engine.start(steps())
     assert "nothing is recorded yet" in str(refused(engine, lambda: fork(engine, "0")))
@@ -137,7 +137,7 @@ def test_refusals() -> None:
 
 
 def test_refusal_names_the_last_of_many_positions() -> None:
-    """A long history is not read out in full."""
+    """The refusal names only the last positions of a long history."""
 
     @workflow(name="fork.many")
     def many() -> Durable[None]:
@@ -152,8 +152,8 @@ def test_refusal_names_the_last_of_many_positions() -> None:
     )
 
 
-def test_from_behind_a_cancellation_is_refused() -> None:
-    """A fork would begin by cleaning up."""
+def test_from_a_position_after_a_cancel_is_refused() -> None:
+    """A fork of a position after a cancel is refused: it would begin with the cleanup."""
 
     @workflow(name="fork.tidy")
     def tidy() -> Durable[None]:
@@ -169,11 +169,11 @@ def test_from_behind_a_cancellation_is_refused() -> None:
     assert "it was already being cancelled there; choose an earlier" in str(refused(engine, lambda: fork(engine, "1")))
 
 
-# --- what is drawn ----------------------------------------------------------------------------------------------------
+# --- random values ----------------------------------------------------------------------------------------------------
 
 
-def test_draws_of_the_copied_part_are_the_first_ones_and_later_ones_its_own() -> None:
-    """What was drawn before the last copied step is the same; behind it nothing is drawn twice."""
+def test_draws_of_the_copied_part_are_kept_and_later_ones_differ() -> None:
+    """Random values drawn before the last copied step are the same; later ones are new."""
     engine = DirectEngine(*FLOWS)
     engine.start(draws())
     finish_all(engine)
@@ -184,13 +184,13 @@ def test_draws_of_the_copied_part_are_the_first_ones_and_later_ones_its_own() ->
     first = engine.result()
     shared = {"f0": 0, "f1": 1, "f2": 3}
     for id, count in shared.items():
-        found = engine.result(id)
-        assert found[:count] == first[:count]
-        assert not {*found[count:]} & {*first}
+        drawn = engine.result(id)
+        assert drawn[:count] == first[:count]
+        assert not {*drawn[count:]} & {*first}
 
 
-def test_fork_of_a_fork_draws_like_whom_it_copied() -> None:
-    """Each part of a history follows from the id of the one who has lived it, also where both were cut at one place."""
+def test_fork_of_a_fork_keeps_the_draws_that_it_copied() -> None:
+    """Each part of a history draws from the id of the workflow that ran it, even if both forks cut at one position."""
     engine = DirectEngine(*FLOWS)
     engine.start(draws())
     finish_all(engine)
@@ -200,13 +200,13 @@ def test_fork_of_a_fork_draws_like_whom_it_copied() -> None:
         fork(engine, position, id="f", new_id=f"g{position}")
         check_restart(engine, *FLOWS)
         finish_all(engine)
-        found = engine.result(f"g{position}")
-        assert found[:count] == engine.result("f")[:count]
-        assert not {*found[count:]} & {*engine.result("f"), *engine.result()}
+        drawn = engine.result(f"g{position}")
+        assert drawn[:count] == engine.result("f")[:count]
+        assert not {*drawn[count:]} & {*engine.result("f"), *engine.result()}
 
 
 def test_draws_behind_a_patch_are_its_own() -> None:
-    """A note that is only looked up does not make the copied part any longer."""
+    """A patch entry, which is only looked up, does not extend the copied part."""
 
     @workflow(name="fork.patched")
     def drawing() -> Durable[list[str]]:
@@ -234,7 +234,7 @@ def test_draws_behind_a_patch_are_its_own() -> None:
 
 
 def test_inside_a_gather() -> None:
-    """Branches that had ended before the position are copied, the others begin where they were."""
+    """Branches that had ended before the position are copied, and the others begin where they were."""
 
     def branch(number: int) -> Durable[int]:
         first = yield from work(number)
@@ -247,18 +247,18 @@ def test_inside_a_gather() -> None:
     engine = DirectEngine(branches)
     engine.start(branches())
     for position in ("0.1.0", "0.0.0", "0.0.1", "0.1.1"):
-        engine.finish(next(one for one in engine.activities if one.position == position), 1)
+        engine.finish(next(effect for effect in engine.activities if effect.position == position), 1)
     fork(engine, "0.0.1")
     check_restart(engine, branches)
-    assert {one.position for one in engine.activities} == {"0.0.1", "0.1.1"}
+    assert {effect.position for effect in engine.activities} == {"0.0.1", "0.1.1"}
     finish_all(engine, 5)
     assert engine.result("f") == [6, 6]
     fork(engine, "0", new_id="whole")
-    assert [one.position for one in engine.activities] == ["0.0.0", "0.1.0"]
+    assert [effect.position for effect in engine.activities] == ["0.0.0", "0.1.0"]
 
 
 def test_children_pauses_and_mail_are_its_own() -> None:
-    """It starts children of its own, puts its own question, and takes what is sent to its id."""
+    """A fork starts its own children, asks its own question, and takes the events sent to its id."""
 
     @workflow(name="fork.all")
     def everything() -> Durable[list[Any]]:
@@ -283,7 +283,7 @@ def test_children_pauses_and_mail_are_its_own() -> None:
 
 @pytest.mark.parametrize("position", ["0", "1", "2"])
 def test_broadcasts(position: str) -> None:
-    """A broadcast that stands in the copied part is not taken again; one that was cut off is."""
+    """A broadcast in the copied part is not taken again; one after it is."""
     engine = DirectEngine(*FLOWS)
     engine.start(reader(4))
     for number in (1, 1, 2):
@@ -295,7 +295,7 @@ def test_broadcasts(position: str) -> None:
 
 
 def test_broadcast_that_was_not_cut_off() -> None:
-    """Where only other things come behind the position the fork stands where the first stood."""
+    """If only other entries come after the position, the fork has read the same broadcasts as the source."""
 
     @workflow(name="fork.hears")
     def hears() -> Durable[list[int]]:
@@ -314,8 +314,8 @@ def test_broadcast_that_was_not_cut_off() -> None:
     assert engine.result("f") == engine.result() == [1, 2]
 
 
-def test_of_what_has_just_begun_anew() -> None:
-    """A step that was retried, or forked from, and has come to nothing yet can be forked from."""
+def test_of_a_step_that_was_just_retried() -> None:
+    """A step that was retried or forked, and has no result yet, can be forked."""
     engine = DirectEngine(*FLOWS)
     engine.start(steps())
     done(engine, 1)
@@ -328,8 +328,8 @@ def test_of_what_has_just_begun_anew() -> None:
     assert [engine.result(id) for id in ("w", "f", "g")] == [[1, 5, 5]] * 3
 
 
-def test_round_of_a_workflow_that_goes_on_and_on() -> None:
-    """It is in the round of the first, and its children and draws are those of this round."""
+def test_round_of_a_workflow_that_continues() -> None:
+    """A fork is in the round of its source, and has its own children and draws in that round."""
     engine = DirectEngine(*FLOWS)
     engine.start(rounds(2))
     engine.send(go, 1, to="w")
@@ -360,11 +360,11 @@ def test_round_of_a_workflow_that_goes_on_and_on() -> None:
     assert engine.result("f") != engine.result()
 
 
-# --- with what operators have done ---------------------------------------------------------------------------------
+# --- after other repairs -----------------------------------------------------------------------------------------
 
 
-def test_of_what_was_repaired_and_retried() -> None:
-    """It is copied as it stands now: results that were replaced, without what is void."""
+def test_of_a_repaired_and_retried_workflow() -> None:
+    """A fork copies the history as it stands now: with replaced results, and without void entries."""
     engine = DirectEngine(*FLOWS)
     engine.start(steps())
     done(engine, 1)
@@ -375,16 +375,16 @@ def test_of_what_was_repaired_and_retried() -> None:
     assert engine.result() == [100, 2, 3]
     fork(engine, "2")
     check_restart(engine, *FLOWS)
-    assert "repaired 0 ok" not in told(engine, "f")
-    assert "activity 1 error" not in told(engine, "f")
+    assert "repaired 0 ok" not in outline(engine, "f")
+    assert "activity 1 error" not in outline(engine, "f")
     finish_all(engine)
     assert engine.result("f") == [100, 2, 0]
     fork(engine, "1", new_id="g")
-    assert told(engine, "g") == ["activity 0 ok", "retried 1 ok", "forked 1 ok"]
+    assert outline(engine, "g") == ["activity 0 ok", "retried 1 ok", "forked 1 ok"]
 
 
 def test_then_repaired_and_retried() -> None:
-    """A fork can be repaired, fails and is retried like any other."""
+    """A fork can be repaired, can fail, and can be retried like any workflow."""
     engine = DirectEngine(*FLOWS)
     engine.start(steps())
     done(engine, 1, 2, 3)

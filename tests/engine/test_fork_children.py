@@ -1,4 +1,4 @@
-"""Forks of workflows with children: what the copied part has spawned is shared, everything else is their own."""
+"""Forks of workflows with children: children spawned in the copied part are shared, later ones are the fork's own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ask = Event[int]("fork-ask")
 
 @workflow(name="fork.spawning")
 def spawning() -> Durable[int]:
-    """Spawns, works, and asks for the result."""
+    """Spawns a child, does an activity, and waits for the child's result."""
     handle = yield from spawn(waiter(), on_parent_close=OnParentClose.CANCEL)
     step = yield from work(1)
     return step + (yield from handle.result())
@@ -22,7 +22,7 @@ def spawning() -> Durable[int]:
 
 @workflow(name="fork.stopping")
 def stopping() -> Durable[bool | str]:
-    """Spawns, works, and tells the child to end."""
+    """Spawns a child, does an activity, and cancels the child."""
     handle: ChildHandle[int] = yield from spawn(waiter())
     yield from work(1)
     try:
@@ -36,7 +36,7 @@ FLOWS = (*EVERY, spawning, stopping)
 
 @pytest.mark.parametrize("child_first", [True, False])
 def test_result_of_a_child_that_was_spawned_before(child_first: bool) -> None:
-    """A fork hears the end of the child that the copied part has spawned, like the first, over restarts."""
+    """A fork gets the result of a child spawned in the copied part, like its source, across restarts."""
     engine = DirectEngine(*FLOWS)
     engine.start(spawning())
     engine.finish(engine.activities[0], 1)
@@ -52,7 +52,7 @@ def test_result_of_a_child_that_was_spawned_before(child_first: bool) -> None:
 
 
 def test_child_that_was_spawned_before_is_not_its_own() -> None:
-    """It ends with the first and not with the fork, which can neither cancel it nor have it begin anew."""
+    """A shared child ends with the source, not with the fork, which can neither cancel nor restart it."""
     engine = DirectEngine(*FLOWS)
     engine.start(spawning())
     engine.finish(engine.activities[0], 1)
@@ -68,7 +68,7 @@ def test_child_that_was_spawned_before_is_not_its_own() -> None:
 
 
 def test_cancel_of_a_child_that_was_spawned_before() -> None:
-    """A fork does not stop what others wait for."""
+    """A fork cannot cancel a child that its source spawned."""
     engine = DirectEngine(*FLOWS)
     engine.start(stopping())
     engine.finish(engine.activities[0], 1)
@@ -78,8 +78,8 @@ def test_cancel_of_a_child_that_was_spawned_before() -> None:
     assert engine.result("f") == "w/0"
 
 
-def test_spawned_anew_from_before() -> None:
-    """From the step that spawns on it has a child of its own."""
+def test_fork_before_the_spawn_has_its_own_child() -> None:
+    """A fork from the step that spawns has its own child."""
     engine = DirectEngine(*FLOWS)
     engine.start(spawning())
     engine.finish(engine.activities[0], 1)
@@ -91,7 +91,7 @@ def test_spawned_anew_from_before() -> None:
 
 
 def test_purged_child() -> None:
-    """If the child is gone the fork is told so."""
+    """If a shared child was purged, the fork fails with WorkflowNotFound."""
     engine = DirectEngine(*FLOWS)
     engine.start(spawning())
     engine.finish(engine.activities[0], 1)

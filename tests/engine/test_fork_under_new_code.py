@@ -1,4 +1,4 @@
-"""A fork does with the code of today what the copied part had not done yet."""
+"""A fork runs today's code after the copied part."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from tests.engine.test_fork import finish_all
 
 @workflow(name="fork.changed")
 def old() -> Durable[list[int]]:
-    """Two steps."""
+    """Does two steps."""
     return [(yield from work(1)), (yield from work(2))]
 
 
 @pytest.mark.parametrize(("position", "ran"), [("0", [10, 1, 20, 2]), ("1", [20, 2])])
-def test_what_is_done_anew_takes_the_new_code(position: str, ran: list[int]) -> None:
-    """Behind the copied part `patched` says yes and in it no; both stand, also when the fork is rebuilt."""
+def test_steps_after_the_copied_part_take_the_new_code(position: str, ran: list[int]) -> None:
+    """`patched` says no in the copied part and yes after it, and both answers hold when the fork is rebuilt."""
 
     @workflow(name="fork.changed")
     def new() -> Durable[list[int]]:
-        """The same, each followed or preceded by another since."""
-        found = []
+        """Does the same two steps, each with a new one before it."""
+        results = []
         if patched("before"):
-            found.append((yield from work(10)))
-        found.append((yield from work(1)))
+            results.append((yield from work(10)))
+        results.append((yield from work(1)))
         if patched("between"):
-            found.append((yield from work(20)))
-        return [*found, (yield from work(2))]
+            results.append((yield from work(20)))
+        return [*results, (yield from work(2))]
 
     engine = DirectEngine(old)
     engine.start(old())

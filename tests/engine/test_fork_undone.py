@@ -1,4 +1,4 @@
-"""Forks of runs that have undone their steps, and of runs that begin with a loop whose first rounds are trimmed."""
+"""Forks of runs that have undone steps, and of runs whose loops have trimmed their first rounds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _shop(ships: bool = True) -> WorkflowDef[..., Any]:
 
 
 def _failed(undo: str) -> DirectEngine:
-    """The third step fails, and the second is undone, or its undo fails, or still runs."""
+    """A workflow whose third step failed. The undo of its second step is done, fails, or still runs."""
     engine = DirectEngine(_shop(), *EVERY)
     engine.start(_shop()())
     for number in (0, 1):
@@ -43,25 +43,25 @@ def _failed(undo: str) -> DirectEngine:
     return engine
 
 
-@pytest.mark.parametrize(("undo", "is_mended"), [("done", False), ("runs", False), ("done", True)])
-def test_fork_behind_an_undone_step_is_refused(undo: str, is_mended: bool) -> None:
-    """A fork that would take an undone step for done is refused and told which step; from that step on it works.
+@pytest.mark.parametrize(("undo", "is_fixed"), [("done", False), ("runs", False), ("done", True)])
+def test_fork_behind_an_undone_step_is_refused(undo: str, is_fixed: bool) -> None:
+    """A fork that would keep an undone step is refused, and the error names that step. A fork from that step works.
 
-    With mended code, too, which does not come as far as the undo that is recorded.
+    This holds even for new code that never reaches the recorded undo.
     """
     engine = _failed(undo)
-    if is_mended:
+    if is_fixed:
         engine.restart(_shop(ships=False), *EVERY)
     refusal = refused(engine, lambda: fork(engine, "2"))
     assert isinstance(refusal, CannotFork)
     assert "engine.work(...) at 1 was undone later; fork it from 1" in str(refusal)
     fork(engine, "1")
-    (again,) = [one for one in engine.activities if one.workflow_id == "f"]
+    (again,) = [effect for effect in engine.activities if effect.workflow_id == "f"]
     assert (again.position, again.args) == ("1", (1,))
 
 
 def test_fork_behind_a_step_whose_undo_failed() -> None:
-    """A step whose undo has failed stays done, so a fork may go on behind it."""
+    """A step whose undo failed stays done, so a fork after it is allowed."""
     engine = _failed("fails")
     assert engine.status() is FAILED
     fork(engine, "2")
@@ -70,7 +70,7 @@ def test_fork_behind_a_step_whose_undo_failed() -> None:
 
 
 def test_fork_of_the_undo_itself() -> None:
-    """An undo can be done again: what it undoes is not taken for done."""
+    """A fork from an undo runs it again, and does not count its step as done."""
     engine = _failed("done")
     fork(engine, "u.0.0")
     (again,) = engine.activities
@@ -78,7 +78,7 @@ def test_fork_of_the_undo_itself() -> None:
 
 
 def test_fork_of_a_crashed_run_goes_by_what_is_recorded() -> None:
-    """The whole body of a run that took the process down is not rebuilt for this."""
+    """A fork of a run that crashed the process goes by the recorded entries, without rebuilding the whole body."""
     engine = DirectEngine(_shop(), *EVERY, config=EngineConfig(max_crashes=1))
     engine.start(_shop()())
     for number in (0, 1):
@@ -87,11 +87,11 @@ def test_fork_of_a_crashed_run_goes_by_what_is_recorded() -> None:
     engine.restart(_shop(), *EVERY, clean=False)
     assert engine.status() is WorkflowStatus.PARKED
     fork(engine, "1")
-    assert [one.position for one in engine.activities] == ["1"]
+    assert [effect.position for effect in engine.activities] == ["1"]
 
 
 def test_fork_behind_a_step_that_was_undone_in_part_is_refused() -> None:
-    """An undo that failed at its second step has undone something: nobody takes what it undid for done."""
+    """An undo that failed at its second step has undone something, so a fork may not count the step as done."""
 
     @workflow(name="undone.in_part")
     def in_part() -> Durable[str]:
@@ -115,7 +115,7 @@ def test_fork_behind_a_step_that_was_undone_in_part_is_refused() -> None:
 
 
 def test_refusal_to_retry_names_the_first_undone_step() -> None:
-    """The advice of a retry that is refused leads to a fork that works, also where the code is missing."""
+    """A refused retry advises a fork that works, even if the code is missing."""
     engine = _failed("done")
     refusal = refused(engine, lambda: retry(engine))
     assert isinstance(refusal, CannotRetry)
@@ -125,7 +125,7 @@ def test_refusal_to_retry_names_the_first_undone_step() -> None:
 
 
 def test_fork_behind_a_saga_that_was_undone() -> None:
-    """A saga that failed and was undone before the position is part of what is known, and no obstacle."""
+    """A saga that failed and was undone before the position does not prevent a fork."""
 
     @workflow(name="undone.saga")
     def tries() -> Durable[str]:
@@ -150,7 +150,7 @@ def test_fork_behind_a_saga_that_was_undone() -> None:
 
 @pytest.mark.parametrize("is_undone", [True, False])
 def test_fork_into_a_round_that_was_undone(is_undone: bool) -> None:
-    """A round of a loop that is over is not rebuilt; what it has undone is recorded. A failed undo undoes nothing."""
+    """A finished round of a loop is not rebuilt: its recorded undos decide. A failed undo undoes nothing."""
 
     def order() -> Durable[None]:
         yield from work(1).undo(lambda _: clean())
@@ -184,12 +184,12 @@ def test_fork_into_a_round_that_was_undone(is_undone: bool) -> None:
         )
     else:
         fork(engine, "0.0.0.0.1")
-        assert [one.position for one in engine.activities] == ["0.0.0.0.1"]
+        assert [effect.position for effect in engine.activities] == ["0.0.0.0.1"]
 
 
 @pytest.mark.parametrize("place", ["alone", "in a branch"])
 def test_fork_from_a_trimmed_loop(place: str) -> None:
-    """A fork from the position of a loop does it again from its first round, and needs none that are trimmed."""
+    """A fork from the position of a loop starts it at the first round, and needs no trimmed rounds."""
 
     @workflow(name="undone.loops")
     def loops(inside: str) -> Durable[int]:
@@ -207,7 +207,7 @@ def test_fork_from_a_trimmed_loop(place: str) -> None:
         engine.finish(engine.activities[0], number)
     assert engine.result() == 5
     fork(engine, "0")
-    assert [one.args for one in engine.activities] == [(0,)]
+    assert [effect.args for effect in engine.activities] == [(0,)]
     for number in range(6):
         engine.finish(engine.activities[0], number)
     assert engine.result("f") == 5

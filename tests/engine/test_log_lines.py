@@ -1,4 +1,4 @@
-"""Lines of the log that only a crash, new code or another engine brings about, each with its fields."""
+"""Log lines that only a crash, new code or another engine causes, each with its fields."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from tests.engine.stepped import SteppedEngine
 
 
 def lines(caplog: pytest.LogCaptureFixture, *fields: str) -> list[tuple[Any, ...]]:
-    """Each line with its level, and some of its extra fields."""
+    """Each logged line with its level and some of its extra fields."""
     return [
-        (one.levelname, one.getMessage(), *(getattr(one, field, None) for field in fields)) for one in caplog.records
+        (entry.levelname, entry.getMessage(), *(getattr(entry, field, None) for field in fields))
+        for entry in caplog.records
     ]
 
 
 @pytest.fixture(autouse=True)
 def at_info(caplog: pytest.LogCaptureFixture) -> None:
-    """What a service sees."""
+    """Log at the level that services use."""
     caplog.set_level(logging.INFO, "durable")
 
 
@@ -39,7 +40,7 @@ def at_info(caplog: pytest.LogCaptureFixture) -> None:
     ],
 )
 def test_suspects_are_named_once(caplog: pytest.LogCaptureFixture, ids: list[str], text: str) -> None:
-    """After the second crash in a row one warning names those on trial, all of them in its field."""
+    """After the second crash in a row, one warning names the workflows on trial, with all of them in a field."""
     stepped = SteppedEngine()
     stepped.ask(*(call_of(worker(), id) for id in ids))
     for _ in range(2):
@@ -50,7 +51,7 @@ def test_suspects_are_named_once(caplog: pytest.LogCaptureFixture, ids: list[str
 
 
 def test_body_that_died_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
-    """A crash in a body is one warning with the workflow's id and name, and how many crashes it has."""
+    """A crash in a body is one warning with the workflow's id, its name and its crash count."""
     stepped = SteppedEngine()
     stepped.ask(call_of(waiter(), "w"))
     stepped.store.mark[0] = 1
@@ -70,8 +71,8 @@ def test_engine_that_was_superseded_says_so_once(caplog: pytest.LogCaptureFixtur
     assert "another engine" in text
 
 
-def test_parked_workflow_is_told_with_the_position(caplog: pytest.LogCaptureFixture) -> None:
-    """A workflow that no longer fits its history is one warning, with the position where it does not."""
+def test_parked_workflow_is_logged_with_the_position(caplog: pytest.LogCaptureFixture) -> None:
+    """A workflow that no longer fits its history causes one warning, which names the diverging position."""
 
     @workflow(name="engine.late_waiter")
     def changed() -> Durable[str]:
@@ -88,8 +89,8 @@ def test_parked_workflow_is_told_with_the_position(caplog: pytest.LogCaptureFixt
     assert text.startswith("workflow w (engine.late_waiter) is parked (diverged)")
 
 
-def test_letters_that_are_swept_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Dead letters that were kept for long enough are removed, and one line says how many."""
+def test_swept_letters_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """When dead letters past their retention are removed, one line says how many."""
     engine = DirectEngine(*EVERY, config=EngineConfig(dead_letter_retention=3600))
     engine.start(waiter())
     for number in range(2):

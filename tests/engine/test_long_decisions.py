@@ -1,4 +1,4 @@
-"""A decision that grows long goes on in the next batch: nothing is lost, overtaken or done twice."""
+"""A decision that grows long continues in the next batch: nothing is lost, overtaken or done twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def taker(count: int) -> Durable[list[int]]:
 
 @workflow(name="long.hurried")
 def hurried(count: int) -> Durable[list[int]]:
-    """The same, each within no time at all."""
+    """Takes many events in a row, each with a timeout of zero."""
     yield from sleep(60)
     taken = []
     for _ in range(count):
@@ -38,7 +38,7 @@ def hurried(count: int) -> Durable[list[int]]:
 
 @workflow(name="long.parent")
 def parent(kind: str) -> Durable[int]:
-    """Many children at once, many that are spawned in a row, or many rounds of a loop."""
+    """Starts many children at once, spawns many in a row, or runs many rounds of a loop."""
     if kind == "gather":
         return sum((yield from gather(*(nothing(number) for number in range(COUNT)))))
     if kind == "spawn":
@@ -57,7 +57,7 @@ def _round(state: list[int]) -> Durable[Any]:
 
 @workflow(name="long.crowd")
 def crowd(others: list[str]) -> Durable[str]:
-    """Has more open waits than one decision may look at, and greets the others meanwhile."""
+    """Has more open waits than a decision may check, and meanwhile sends an event to each of the others."""
 
     def greet() -> Durable[None]:
         for other in others:
@@ -72,7 +72,7 @@ EVERY = (taker, hurried, parent, crowd, nothing)
 
 
 def _filled(definition: Any, to: str | None = "w") -> DirectEngine:
-    """A workflow that sleeps, and more events than one decision may take."""
+    """A sleeping workflow, and more events than one decision may take."""
     engine = DirectEngine(*EVERY, config=TEN, checks=False)
     engine.start(definition(COUNT))
     engine.batch(*(event_of(go, number, to=to) for number in range(COUNT)))
@@ -82,7 +82,7 @@ def _filled(definition: Any, to: str | None = "w") -> DirectEngine:
 @pytest.mark.parametrize("to", ["w", None])
 @pytest.mark.parametrize("definition", [taker, hurried])
 def test_pending_events_are_taken_over_several_batches(definition: Any, to: str | None) -> None:
-    """Each commit takes a bounded number of events, and all of them in order; a limit that is over does not win."""
+    """Each commit takes a limited number of events, all in order, and a timeout that is over does not win."""
     engine = _filled(definition, to)
     before = engine.commits
     engine.advance(60)
@@ -92,7 +92,7 @@ def test_pending_events_are_taken_over_several_batches(definition: Any, to: str 
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_crash_between_the_batches(clean: bool) -> None:
-    """A stop after the first of the batches loses nothing: the workflow counts as running and is taken up again."""
+    """A stop after the first of several batches loses nothing: the workflow counts as running, and continues."""
     engine = _filled(taker)
     engine.clock.advance(60)
     key = engine.record().key
@@ -107,7 +107,7 @@ def test_crash_between_the_batches(clean: bool) -> None:
 
 @pytest.mark.parametrize("to", ["w", None])
 def test_event_between_the_batches_overtakes_nobody(to: str | None) -> None:
-    """An event that comes in between waits behind those that were pending before it; another waiter gets its turn."""
+    """An event that arrives between batches waits behind those pending before it. Another waiter gets its turn."""
     engine = _filled(taker, to)
     engine.start(taker(1), "other")
     engine.clock.advance(60)
@@ -122,7 +122,7 @@ def test_event_between_the_batches_overtakes_nobody(to: str | None) -> None:
 
 
 def test_workflow_that_waits_again_is_suspended() -> None:
-    """Once all that was put off is looked at, a workflow with nothing to do is suspended, and takes events at once."""
+    """When every postponed wait has been checked, an idle workflow is suspended and takes events at once."""
     engine = DirectEngine(*EVERY, config=TEN, checks=False)
     engine.start(taker(COUNT))
     engine.batch(*(event_of(go, number, to="w") for number in range(10)))
@@ -136,7 +136,7 @@ def test_workflow_that_waits_again_is_suspended() -> None:
 
 @pytest.mark.parametrize("is_ended", [True, False])
 def test_workflow_that_ends_between_the_batches(is_ended: bool) -> None:
-    """What was put off for a workflow that is cancelled or evicted meanwhile does no harm."""
+    """Postponed waits do no harm if their workflow is cancelled or evicted meanwhile."""
     engine = _filled(taker)
     engine.clock.advance(60)
     engine.do(WakeWorkflow(engine.record().key))
@@ -152,7 +152,7 @@ def test_workflow_that_ends_between_the_batches(is_ended: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["gather", "spawn", "loop"])
 def test_children_and_rounds_over_several_batches(kind: str) -> None:
-    """A body that starts many children, or passes many rounds, does so over several commits."""
+    """A body that starts many children or runs many rounds does so over several commits."""
     engine = DirectEngine(*EVERY, config=TEN, checks=False)
     before = engine.commits
     engine.start(parent(kind))
@@ -162,8 +162,8 @@ def test_children_and_rounds_over_several_batches(kind: str) -> None:
 
 
 @pytest.mark.parametrize("loaded", [1, 2, 100])
-def test_workflow_with_waits_to_look_at_stays_in_memory(loaded: int) -> None:
-    """One that was rebuilt would have to look at all of its waits again, and would never come to an end with them."""
+def test_workflow_with_unchecked_waits_stays_in_memory(loaded: int) -> None:
+    """A workflow with unchecked waits is not evicted: a rebuilt one would check them all again, and never finish."""
     config = EngineConfig(max_steps_per_decision=10, max_loaded_workflows=loaded)
     engine = DirectEngine(*EVERY, config=config, checks=False)
     ids = ["a", "b", "c", "d"]

@@ -1,4 +1,4 @@
-"""Loops under the hands of an operator: what is retried, forked and repaired, with rounds that are trimmed."""
+"""Operators and loops: retry, fork and repair while rounds are trimmed."""
 
 from __future__ import annotations
 
@@ -28,44 +28,44 @@ def quick(number: int) -> Durable[Next]:
 
 @workflow(name="loop-repairs.both")
 def both() -> Durable[None]:
-    """Two loops side by side, of which one keeps nearly nothing."""
+    """Runs two loops side by side. One keeps almost nothing."""
     yield from gather(loop(slow, 0), loop(quick, 0, keep=0))
 
 
 @workflow(name="loop-repairs.alone")
 def alone() -> Durable[None]:
-    """A loop with a limit around it, then another one."""
+    """Runs a loop with a timeout, then another loop."""
     yield from loop(ending, 0, keep=2).within(1000)
     yield from loop(quick, 0, keep=0)
 
 
 def ending(number: int) -> Durable[Next]:
-    """Ends when it is told to."""
+    """A round that ends the loop if the activity returns 100 or more."""
     got = yield from work(number)
     return Continue(number + 1) if got < 100 else Break(got)
 
 
 def finish(engine: DirectEngine, value: int | None = None) -> None:
-    """The activity that runs returns, what it was given if nothing else."""
+    """The running activity returns this value, by default its own argument."""
     (effect,) = engine.activities
     engine.finish(effect, effect.args[0] if value is None else value)
 
 
 def ticked(engine: DirectEngine, id: str = "w") -> None:
-    """Three rounds of the quick loop."""
+    """Send the events for three rounds of the quick loop."""
     for _ in range(3):
         engine.send(tick, 1, to=id)
 
 
 def refused(engine: DirectEngine, operation: Operation[Any]) -> str:
-    """Why an operator is refused."""
+    """Why the operation is refused."""
     (reply,) = engine.batch(operation)
     assert isinstance(reply, CannotFork | CannotRepair)
     return str(reply)
 
 
-def test_fork_refuses_to_repeat_rounds_that_are_trimmed() -> None:
-    """A loop beside the position had done rounds of which nothing is left: to begin it anew would repeat them."""
+def test_fork_refuses_to_repeat_trimmed_rounds() -> None:
+    """A fork is refused if another loop has trimmed rounds since the position: starting it again would repeat them."""
     engine = DirectEngine(both)
     engine.start(both())
     for _ in range(3):
@@ -74,13 +74,13 @@ def test_fork_refuses_to_repeat_rounds_that_are_trimmed() -> None:
     for position in ("0.0.0.0.0", "0.0.0.1.1"):
         assert "the loop at 0.1.0" in refused(engine, ForkWorkflow("w", position, "f"))
     assert engine.backend.workflow("f") is None
-    # Its last state is known; from there on it can be forked.
+    # Its last state is recorded, so the loop can be forked from there.
     assert engine.do(ForkWorkflow("w", "0.0.0.2.1", "f")) is None
     assert [wait.position for wait in engine.waits("f")] == ["0.1.0.9.1"]
 
 
 def test_fork_before_anything_was_trimmed() -> None:
-    """What the other loop has done since then is of no interest: the fork does it for itself."""
+    """Later entries of the other loop do not matter: the fork runs them itself."""
     engine = DirectEngine(both)
     engine.start(both())
     finish(engine)
@@ -92,7 +92,7 @@ def test_fork_before_anything_was_trimmed() -> None:
 
 
 def test_fork_from_a_round_that_is_kept() -> None:
-    """It goes on in that round with its state, and a loop that came later has not begun."""
+    """A fork from a kept round continues in that round with its state, and a later loop has not begun."""
     engine = DirectEngine(alone)
     engine.start(alone())
     for value in (0, 1, 2, 3, 100):
@@ -104,7 +104,7 @@ def test_fork_from_a_round_that_is_kept() -> None:
 
 
 def test_round_that_failed_is_retried() -> None:
-    """The step begins anew, in its round, and the limit around the loop is put off for good."""
+    """A retry runs the failed step again in its round, and moves the deadline of the loop."""
     engine = DirectEngine(alone)
     engine.start(alone())
     finish(engine)
@@ -124,7 +124,7 @@ def test_round_that_failed_is_retried() -> None:
 
 
 def test_result_in_a_round_is_repaired() -> None:
-    """In the round that runs a result can be replaced; in one that is over, or a state, it cannot, and it says why."""
+    """A result can be replaced only in the running round. For a finished round or a state, the refusal says why."""
 
     def two_steps(number: int) -> Durable[Next]:
         got = yield from work(number)
@@ -132,17 +132,17 @@ def test_result_in_a_round_is_repaired() -> None:
         return Continue(got + 1)
 
     @workflow(name="loop-repairs.two")
-    def two() -> Durable[None]:
+    def looping() -> Durable[None]:
         yield from loop(two_steps, 0)
 
-    engine = DirectEngine(two)
-    engine.start(two())
+    engine = DirectEngine(looping)
+    engine.start(looping())
     for value in (0, None, 1):
         engine.finish(engine.activities[0], value)
     assert engine.do(RepairWorkflow("w", "0.1.1", "50", "wrong")) is None
     assert "its round is over" in refused(engine, RepairWorkflow("w", "0.0.0", "1", "wrong"))
     assert "no result that could be replaced" in refused(engine, RepairWorkflow("w", "0.1.0", "1", "wrong"))
     assert "nothing is recorded there" in refused(engine, RepairWorkflow("w", "0.1.2", "1", "wrong"))
-    engine.restart(two)
+    engine.restart(looping)
     engine.finish(engine.activities[0], None)
     assert [effect.args for effect in engine.activities] == [(51,)]

@@ -1,4 +1,4 @@
-"""Loops, decided directly: what a round costs, what is trimmed, and that restarts between steps change nothing."""
+"""Loops as decisions: what a round costs, what is trimmed, and that restarts between steps change nothing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def stepping(number: int) -> Durable[Next]:
 
 
 def looping(keep: int, name: str = "looping.flow") -> WorkflowDef[[], Any]:
-    """A loop of seven rounds, and a step."""
+    """Runs a loop of seven rounds, then a step."""
 
     @workflow(name=name)
     def flow() -> Durable[int]:
@@ -61,12 +61,12 @@ def looping(keep: int, name: str = "looping.flow") -> WorkflowDef[[], Any]:
 
 
 def places(engine: DirectEngine, id: str = "w") -> list[str]:
-    """The positions of what is recorded."""
+    """The positions of the recorded entries."""
     return [entry.position for entry in engine.history(id)]
 
 
 def step(engine: DirectEngine) -> None:
-    """The only activity that runs returns what it was given."""
+    """The only running activity returns its argument."""
     (effect,) = engine.activities
     engine.finish(effect, effect.args[0] if effect.args else None)
 
@@ -75,7 +75,7 @@ def step(engine: DirectEngine) -> None:
 
 
 def test_round_ends_and_the_next_begins_in_one_commit() -> None:
-    """What ended the round, the state of the next one and its first step are one decision."""
+    """The entry that ends a round, the next state and the next step are one decision."""
     flow = looping(10)
     engine = DirectEngine(flow)
     engine.start(flow())
@@ -91,7 +91,7 @@ def test_round_ends_and_the_next_begins_in_one_commit() -> None:
 
 @pytest.mark.parametrize("keep", [0, 2, 10])
 def test_rows_of_old_rounds_go(keep: int) -> None:
-    """The store holds the last so many finished rounds and the one that runs, also behind the end of the loop."""
+    """The store holds the running round and as many finished ones as the loop keeps, even after the loop ends."""
     flow = looping(keep)
     engine = DirectEngine(flow)
     engine.start(flow())
@@ -107,7 +107,7 @@ def test_rows_of_old_rounds_go(keep: int) -> None:
 
 
 def test_rows_go_at_once() -> None:
-    """Whoever asks in the batch in which a round is trimmed does not see it, nor does anybody after the commit."""
+    """Neither a query in the same batch nor one after the commit sees a trimmed round."""
     flow = looping(0)
     engine = DirectEngine(flow)
     engine.start(flow())
@@ -116,8 +116,8 @@ def test_rows_go_at_once() -> None:
     assert [entry.position for entry in entries] == places(engine) == ["0.1.0"]
 
 
-def test_new_code_that_keeps_less_trims_when_it_is_loaded() -> None:
-    """The rounds that are too many go with the first load, although nothing else has changed."""
+def test_code_that_keeps_fewer_rounds_trims_on_load() -> None:
+    """If new code keeps fewer rounds, the surplus is trimmed when the workflow is first loaded."""
     engine = DirectEngine(looping(10))
     engine.start(looping(10)())
     for _ in range(4):
@@ -127,7 +127,7 @@ def test_new_code_that_keeps_less_trims_when_it_is_loaded() -> None:
 
 
 def test_pending_events_pass_in_one_commit() -> None:
-    """Thousands of events that lie there already are taken in order, one a round, by one decision."""
+    """One decision takes thousands of pending events in order, one per round."""
     count = 3_000
 
     def adding(state: list[int]) -> Durable[Any]:
@@ -148,7 +148,7 @@ def test_pending_events_pass_in_one_commit() -> None:
     engine.advance(60)
     assert engine.commits == before + 1
     assert engine.result() == sum(range(count))
-    # The timer, three rounds and the last one, each with its state.
+    # The timer, the last round and three more, each with its state.
     assert len(engine.history()) == 1 + 2 * 4
     assert engine.pending(tick.name) == 0
 
@@ -158,12 +158,12 @@ def test_pending_events_pass_in_one_commit() -> None:
 
 @workflow(name="looping.child")
 def child() -> Durable[int]:
-    """Waits for ever."""
+    """Waits forever."""
     return (yield from tick.wait("child"))
 
 
 def outer(state: Seen) -> Durable[Continue[Seen] | Break[list[str]]]:
-    """A round with all that can be in one: an activity, a timer, an event, branches, draws, and a loop."""
+    """A round with everything: an activity, a timer, an event, branches, random values, and another loop."""
     seen = state["seen"]
     first = yield from work(random("outer").randrange(1000))
     woken = yield from sleep(5)
@@ -174,13 +174,13 @@ def outer(state: Seen) -> Durable[Continue[Seen] | Break[list[str]]]:
 
 
 def inner(number: int) -> Durable[Next]:
-    """A round in a round."""
+    """A round inside a round."""
     got = yield from work(10 * number + uuid().int % 10)
     return Continue(number + 1) if number < 2 else Break(got)
 
 
 def busy(keep: int) -> WorkflowDef[[], Any]:
-    """The workflow around it, with something that runs beside the loop."""
+    """A workflow with the outer loop, and a branch beside it."""
 
     @workflow(name="looping.busy")
     def flow() -> Durable[Any]:
@@ -192,7 +192,7 @@ def busy(keep: int) -> WorkflowDef[[], Any]:
 
 
 def beside() -> Durable[list[str]]:
-    """A limit that was set before the first round."""
+    """Waits with a timeout that was set before the first round."""
     try:
         yield from tick.wait("beside").within(17)
     except TimedOut:
@@ -200,8 +200,8 @@ def beside() -> Durable[list[str]]:
     return []
 
 
-def played(engine: DirectEngine, flow: WorkflowDef[[], Any], between: str) -> list[Any]:
-    """All that happens to the workflow, one thing after the other, with something in between, and how it ends."""
+def run_to_the_end(engine: DirectEngine, flow: WorkflowDef[[], Any], between: str) -> list[Any]:
+    """Run the workflow to its end, restarting as asked after each step. Returns steps, result and history."""
     engine.start(flow())
     log: list[Any] = []
     while not engine.status().is_terminal:
@@ -225,18 +225,18 @@ def played(engine: DirectEngine, flow: WorkflowDef[[], Any], between: str) -> li
 @pytest.mark.parametrize("between", ["stop", "crash"])
 @pytest.mark.parametrize("keep", [0, 2])
 def test_restart_between_any_two_steps_changes_nothing(between: str, keep: int) -> None:
-    """The same steps with the same arguments at the same time, the same result and the same history."""
+    """A workflow that restarts after every step has the same steps, times, result and history."""
     flow = busy(keep)
-    undisturbed = played(DirectEngine(flow, child), flow, "")
+    undisturbed = run_to_the_end(DirectEngine(flow, child), flow, "")
     assert len(undisturbed[-3][0]) == 4
     assert undisturbed[-2] is WorkflowStatus.CANCELLED
-    assert played(DirectEngine(flow, child), flow, between) == undisturbed
+    assert run_to_the_end(DirectEngine(flow, child), flow, between) == undisturbed
 
 
 def test_eviction_and_files_change_nothing(tmp_path: pathlib.Path) -> None:
-    """With room for no body at all, and on a file, it is the same again; and what is kept changes only the history."""
+    """Eviction and a file change nothing. The number of kept rounds changes only the history."""
     flow = busy(1)
-    undisturbed = played(DirectEngine(flow, child), flow, "")
+    undisturbed = run_to_the_end(DirectEngine(flow, child), flow, "")
     crowded = DirectEngine(
         flow,
         child,
@@ -244,13 +244,13 @@ def test_eviction_and_files_change_nothing(tmp_path: pathlib.Path) -> None:
         make=lambda: SqliteBackend(tmp_path / "store.db", synchronous="NORMAL"),
     )
     crowded.start(child(), "another")
-    assert played(crowded, flow, "") == undisturbed
+    assert run_to_the_end(crowded, flow, "") == undisturbed
     crowded.backend.close()
-    assert played(DirectEngine(busy(7), child), busy(7), "crash")[:-1] == undisturbed[:-1]
+    assert run_to_the_end(DirectEngine(busy(7), child), busy(7), "crash")[:-1] == undisturbed[:-1]
 
 
 def test_answer_for_an_earlier_round_is_dropped() -> None:
-    """An activity that comes back twice ends its own round and not the next one."""
+    """An activity that returns twice ends its own round, not the next one."""
     flow = looping(0)
     engine = DirectEngine(flow)
     engine.start(flow())
@@ -263,7 +263,7 @@ def test_answer_for_an_earlier_round_is_dropped() -> None:
 
 
 def test_children_of_trimmed_rounds_end_with_their_parent() -> None:
-    """Children that are tied to a parent are found at its end, although nothing tells of them any more."""
+    """Tied children of trimmed rounds end with their parent, although no entry mentions them."""
 
     def body(number: int) -> Durable[Next]:
         if number == 3:
@@ -291,7 +291,7 @@ def test_children_of_trimmed_rounds_end_with_their_parent() -> None:
 
 
 def test_state_that_is_too_large_is_raised_by_the_loop() -> None:
-    """It is recorded as the loop's error: the body may catch it, and a restart with more room finds the same."""
+    """A state that is too large raises in the body, which may catch it. A replay with more room raises it again."""
 
     def growing(text: str) -> Durable[Any]:
         yield from work(len(text))
@@ -319,7 +319,7 @@ def test_state_that_is_too_large_is_raised_by_the_loop() -> None:
 
 
 def test_pause_in_a_round_is_listed() -> None:
-    """A question that a round puts is open until it is answered, and the next round puts the next one."""
+    """A pause in a round is open until it is answered, and then the next round asks again."""
 
     def asking(number: int) -> Durable[Next]:
         is_sure = yield from pause(returns=bool, prompt={"round": number})
@@ -332,22 +332,22 @@ def test_pause_in_a_round_is_listed() -> None:
     engine = DirectEngine(flow)
     engine.start(flow())
     for number in range(4):
-        (one,) = pauses(engine)
-        assert one.prompt == {"round": number}
-        resume(engine, one.pause_id, number < 3)
+        (open_pause,) = pauses(engine)
+        assert open_pause.prompt == {"round": number}
+        resume(engine, open_pause.pause_id, number < 3)
         engine.restart(flow)
     assert engine.result() == 3
 
 
 def test_loop_is_cancelled_in_its_round() -> None:
-    """A cancellation after a restart is raised in the round that runs, and the workflow ends cancelled."""
-    told: list[int] = []
+    """A cancel after a restart is raised in the running round, and the workflow ends as cancelled."""
+    cancelled_in: list[int] = []
 
     def waiting(number: int) -> Durable[Next]:
         try:
             yield from tick.wait()
         except Cancelled:
-            told.append(number)
+            cancelled_in.append(number)
         return Continue(number + 1)
 
     @workflow(name="looping.waiting")
@@ -359,12 +359,12 @@ def test_loop_is_cancelled_in_its_round() -> None:
     engine.send(tick, 1, to="w")
     engine.restart(flow)
     assert engine.cancel()
-    assert (engine.status(), told) == (WorkflowStatus.CANCELLED, [1])
+    assert (engine.status(), cancelled_in) == (WorkflowStatus.CANCELLED, [1])
     assert engine.waits() == []
 
 
 def test_next_round_of_the_workflow_begins_with_an_empty_history() -> None:
-    """A workflow that continues as itself after a loop trims nothing of what it learns then."""
+    """After a workflow with a loop continues as itself, its new entries are not trimmed."""
 
     @workflow(name="looping.again")
     def again(times: int) -> Durable[int]:
@@ -383,7 +383,7 @@ def test_next_round_of_the_workflow_begins_with_an_empty_history() -> None:
 
 
 def test_workflow_is_described_in_its_round() -> None:
-    """What it waits for has the position of the round, and its line is that of the body."""
+    """A description names the position in the round and the source line of the wait."""
     flow = looping(0)
     engine = DirectEngine(flow)
     engine.start(flow())

@@ -1,4 +1,4 @@
-"""How many events may be pending: per mailbox and per untargeted name; a broadcast that was taken does not count."""
+"""How many events may be pending: per mailbox, and per untargeted name. A broadcast that was taken does not count."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TWO = EngineConfig(max_pending_events=2)
 
 @pytest.mark.parametrize("is_started", [True, False])
 def test_full_mailbox_is_one_mailbox(is_started: bool) -> None:
-    """A full mailbox refuses whatever its name, says whose it is, and leaves room for everybody else."""
+    """A full mailbox refuses events of every name, names its workflow, and leaves room for all others."""
     engine = DirectEngine(*EVERY, config=TWO)
     if is_started:
         engine.start(sleeper(), "a")
@@ -30,7 +30,7 @@ def test_full_mailbox_is_one_mailbox(is_started: bool) -> None:
 
 
 def test_full_name_is_not_a_mailbox() -> None:
-    """Untargeted events of a name fill only that name, with all its keys."""
+    """Untargeted events of a name fill only that name, across all its keys."""
     engine = DirectEngine(*EVERY, config=TWO)
     engine.start(sleeper())
     engine.send(go, 1)
@@ -43,7 +43,7 @@ def test_full_name_is_not_a_mailbox() -> None:
 
 
 def test_mailbox_has_room_again() -> None:
-    """A mailbox that was emptied takes events again, also after the mail was adopted from an id not started."""
+    """A mailbox that was emptied takes events again, even if its events were sent before the start."""
     engine = DirectEngine(*EVERY, config=TWO)
     for number in range(2):
         engine.send(go, number, to="w", allow_unstarted=True)
@@ -55,7 +55,7 @@ def test_mailbox_has_room_again() -> None:
 
 
 def test_broadcasts_that_are_taken_never_fill_a_name() -> None:
-    """A subscriber that takes every broadcast keeps room for the next, also across a restart."""
+    """A subscriber that takes every broadcast keeps room for the next, even across a restart."""
     engine = DirectEngine(*EVERY, config=TWO)
     engine.start(reader(6))
     for number in range(5):
@@ -66,7 +66,7 @@ def test_broadcasts_that_are_taken_never_fill_a_name() -> None:
 
 
 def test_broadcast_that_is_taken_later_gives_room() -> None:
-    """Broadcasts that nobody has taken yet count; once a newcomer has taken one there is room for another."""
+    """A broadcast counts until a workflow takes it; then there is room for another."""
     engine = DirectEngine(*EVERY, config=TWO)
     engine.send(news, 1)
     engine.send(news, 2)
@@ -77,7 +77,7 @@ def test_broadcast_that_is_taken_later_gives_room() -> None:
 
 
 def test_newcomers_take_broadcasts_in_order() -> None:
-    """Two newcomers in one batch both get both broadcasts, the first one first."""
+    """Two newcomers in one batch both get both broadcasts, in order."""
     engine = DirectEngine(*EVERY)
     engine.send(news, 1)
     engine.send(news, 2)
@@ -86,8 +86,8 @@ def test_newcomers_take_broadcasts_in_order() -> None:
     assert [engine.result("a"), engine.result("b")] == [[1, 2], [1, 2]]
 
 
-def test_event_of_both_kinds_is_taken_in_order() -> None:
-    """Broadcasts and events that one workflow takes may share a name; they are taken in the order of sending."""
+def test_broadcasts_and_events_of_one_name_are_taken_in_order() -> None:
+    """Broadcasts and events for one taker may share a name. They are taken in the order of sending."""
     engine = DirectEngine(*EVERY)
     once = Event[int]("news")
     engine.send(news, 1)

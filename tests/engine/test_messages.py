@@ -1,4 +1,4 @@
-"""Messages: what follows from a decision, and in which order it is handled."""
+"""Messages: what a decision leaves to handle, and in which order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _all(messages: Messages) -> list[Message]:
 
 
 def test_order_is_by_kind_and_then_by_sending() -> None:
-    """What is pending comes before timers, then children that are cancelled, then events without a target."""
+    """Pending events come first, then timers, cancelled children, and events without a target."""
     messages = Messages()
     for message in (MOVED, CANCEL, FIRE, LOOK, OTHER_LOOK):
         messages.send(message)
@@ -31,7 +31,7 @@ def test_order_is_by_kind_and_then_by_sending() -> None:
 
 
 def test_message_sent_meanwhile_comes_in_its_turn() -> None:
-    """What a handler sends is handled before all that comes after its kind."""
+    """What a handler sends is handled before later kinds."""
     messages = Messages()
     messages.send(CANCEL)
     messages.send(MOVED)
@@ -40,8 +40,8 @@ def test_message_sent_meanwhile_comes_in_its_turn() -> None:
     assert _all(messages) == [LOOK, MOVED]
 
 
-def test_one_kind_can_be_taken_out() -> None:
-    """A decision that grows long leaves what is to be looked at to the next batch, and goes on with the rest."""
+def test_messages_of_a_kind_can_be_taken_out() -> None:
+    """A long decision leaves its unchecked waits to the next batch, and handles the other messages."""
     messages = Messages()
     for message in (LOOK, CANCEL, OTHER_LOOK):
         messages.send(message)
@@ -52,7 +52,7 @@ def test_one_kind_can_be_taken_out() -> None:
 
 
 def test_nothing_waits_at_first() -> None:
-    """A decision from which nothing follows has no message."""
+    """A new queue of messages is empty."""
     messages = Messages()
     assert not messages.waiting
     with pytest.raises(LookupError):
@@ -60,7 +60,7 @@ def test_nothing_waits_at_first() -> None:
 
 
 def test_every_kind_has_a_place_and_a_handler() -> None:
-    """A new message without either would never be handled."""
+    """Every kind of message has a place in the order and a handler; otherwise it would never be handled."""
     kinds = set(typing.get_args(Message))
     assert set(ORDER) == kinds
     assert set(decisions._HANDLERS) == kinds

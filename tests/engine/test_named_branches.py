@@ -1,4 +1,4 @@
-"""Branches with names, in what is stored: steps, children, pauses, loops and undos inside them, and old runs."""
+"""Named branches in what is stored: steps, children, pauses, loops and undos inside them, and old runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _swapped(is_swapped: bool) -> WorkflowDef[..., Any]:
 
 @pytest.mark.parametrize("after", [0, 1])
 def test_swapped_keywords_change_no_winner(after: int) -> None:
-    """New code that swaps the keywords of a race goes on with what each branch has recorded."""
+    """New code that swaps the keywords of a race continues with what each branch has recorded."""
     engine = DirectEngine(_swapped(False), *EVERY)
     engine.start(_swapped(False)())
     for _ in range(after):
@@ -49,7 +49,7 @@ def test_swapped_keywords_change_no_winner(after: int) -> None:
 
 @workflow(name="named.everything")
 def everything() -> Durable[object]:
-    """Each kind of step in a named branch."""
+    """Uses each kind of step in a named branch."""
 
     def rounds(count: int) -> Durable[Continue[int] | Break[int]]:
         yield from work(count)
@@ -72,7 +72,7 @@ def everything() -> Durable[object]:
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_everything_in_named_branches_over_restarts(kind: str, tmp_path: object) -> None:
-    """Children, pauses, loops and undos in branches with odd names are found again by every restart."""
+    """Every restart finds the children, pauses, loops and undos in branches with odd names."""
     store = MemoryStore()
 
     def make() -> Backend:
@@ -84,9 +84,9 @@ def test_everything_in_named_branches_over_restarts(kind: str, tmp_path: object)
     assert engine.record("w/0.%75.0").parent_place == "0.%75.0"
     for number in range(3):
         engine.restart(everything, *EVERY)
-        running = [one for one in engine.activities if one.position.startswith("0.a%2Eb.0.")]
+        running = [effect for effect in engine.activities if effect.position.startswith("0.a%2Eb.0.")]
         engine.finish(running[0], number)
-    booked = next(one for one in engine.activities if one.position.startswith("0.x."))
+    booked = next(effect for effect in engine.activities if effect.position.startswith("0.x."))
     engine.finish(booked, 7)
     engine.restart(everything, *EVERY)
     engine.advance(5)
@@ -100,7 +100,7 @@ def test_everything_in_named_branches_over_restarts(kind: str, tmp_path: object)
 
 
 def test_old_run_goes_on_by_number() -> None:
-    """A run that was stored when positions had numbers only keeps them: its child, its pause and its key."""
+    """A run stored when positions were numbers only keeps them for its child, its pause and its forks."""
 
     @workflow(name="named.old")
     def old() -> Durable[object]:
@@ -113,7 +113,7 @@ def test_old_run_goes_on_by_number() -> None:
     store.workflows[record.key] = attrs.evolve(record, position_format=BY_NUMBER)
     engine.restart(old, *EVERY)
     engine.advance(1)
-    assert (ids(engine), [one.position for one in engine.activities]) == (["0.1.0"], ["0.2.0"])
+    assert (ids(engine), [effect.position for effect in engine.activities]) == (["0.1.0"], ["0.2.0"])
     engine.restart(old, *EVERY)
     engine.send(go, 1, to="w/0.0.0")
     assert engine.result() == "left"
@@ -123,7 +123,7 @@ def test_old_run_goes_on_by_number() -> None:
 
 
 def test_child_in_an_undo_can_be_read_back(tmp_path: object) -> None:
-    """The place of a child that an undo has started is a place like any other."""
+    """The place of a child that an undo started can be read back."""
 
     @workflow(name="named.undoes")
     def undoes() -> Durable[None]:

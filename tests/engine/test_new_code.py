@@ -1,4 +1,4 @@
-"""Workflows under way when new code comes: `patched`, `removed`, versions, and parked ones that are retried."""
+"""Running workflows under new code: `patched`, `removed`, versions, and retries of parked workflows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from durable.runner.session import WorkflowSessionRunner
 from tests.engine.asking import ids
 from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, clean, go, other, waiter, work
-from tests.engine.mending import check_restart, fork, refused, repair, retry, stored, told
+from tests.engine.mending import check_restart, fork, outline, refused, repair, retry, stored
 from tests.engine.test_fork import finish_all
 from tests.engine.test_retry import fail_all
 
@@ -37,7 +37,7 @@ SUSPENDED, RUNNING, PARKED = WorkflowStatus.SUSPENDED, WorkflowStatus.RUNNING, W
 
 
 def changing(code: str) -> WorkflowDef[..., Any]:
-    """A workflow whose second step becomes another one; later the old step is gone from the code."""
+    """A workflow whose second step is replaced; later the old step disappears from the code."""
 
     @workflow(name="new.changing")
     def body(rounds: int = 0) -> Durable[list[str]]:
@@ -59,11 +59,11 @@ def changing(code: str) -> WorkflowDef[..., Any]:
 
 
 def test_under_way_and_new() -> None:
-    """A run that has begun the step goes on with the old code, one that has not takes the new, over restarts."""
+    """A run that has begun the step keeps the old code. Other runs take the new code. Restarts change neither."""
     engine = DirectEngine(changing("old"))
     for id in ("at first", "at second"):
         engine.start(changing("old")(), id)
-    engine.finish(next(one for one in engine.activities if one.workflow_id == "at second"), 1)
+    engine.finish(next(effect for effect in engine.activities if effect.workflow_id == "at second"), 1)
     engine.restart(changing("new"))
     engine.start(changing("new")(), "new")
     check_restart(engine, changing("new"))
@@ -73,62 +73,62 @@ def test_under_way_and_new() -> None:
         check_restart(engine, changing("new"))
     assert engine.result("at first") == engine.result("new") == ["first", "better", "behind"]
     assert engine.result("at second") == ["first", "second", "behind"]
-    answers = [(one.name, one.outcome) for one in engine.history("at second") if one.kind.value == "patch"]
+    answers = [(entry.name, entry.outcome) for entry in engine.history("at second") if entry.kind.value == "patch"]
     assert answers == [("better", "false"), ("behind", "true")]
 
 
 @pytest.mark.parametrize("clean_stop", [True, False])
-def test_answer_stands_for_ever(clean_stop: bool) -> None:
-    """An answer that was given is given after every restart, also if its step was begun and nothing came of it."""
+def test_answer_is_the_same_after_every_restart(clean_stop: bool) -> None:
+    """`patched` gives its first answer after every restart, even if its step has begun and has no result."""
     engine = DirectEngine(changing("new"))
     engine.start(changing("new")())
     engine.finish(engine.activities[0], 1)
-    assert told(engine) == ["activity 0 ok", "patch  ok"]
+    assert outline(engine) == ["activity 0 ok", "patch  ok"]
     for _ in range(2):
         engine.restart(changing("new"), clean=clean_stop)
-        assert [one.definition.name for one in engine.activities] == ["engine.clean"]
-    assert told(engine) == ["activity 0 ok", "patch  ok"]
+        assert [effect.definition.name for effect in engine.activities] == ["engine.clean"]
+    assert outline(engine) == ["activity 0 ok", "patch  ok"]
     engine.restart(changing("cleaned up"), clean=True)
     engine.finish(engine.activities[0])
     assert engine.result() == ["first", "better"]
 
 
 def test_answer_is_recorded_once() -> None:
-    """However many steps come behind it and however often it is asked, there is one entry for a change."""
+    """There is one entry per change, however often it is asked."""
 
     @workflow(name="new.often")
     def often() -> Durable[list[bool]]:
-        found = []
+        answers = []
         for _ in range(3):
-            found.append(patched("often"))
+            answers.append(patched("often"))
             yield from work(1)
-        return found
+        return answers
 
     engine = DirectEngine(often)
     engine.start(often())
     finish_all(engine)
     assert engine.result() == [True] * 3
-    assert told(engine) == ["patch  ok", "activity 0 ok", "activity 1 ok", "activity 2 ok"]
+    assert outline(engine) == ["patch  ok", "activity 0 ok", "activity 1 ok", "activity 2 ok"]
 
 
 def test_answer_is_in_the_commit_of_its_step() -> None:
-    """What follows from an answer never leaves without it."""
+    """The answer is stored in the commit of the step that follows from it."""
     engine = DirectEngine(changing("new"))
     engine.start(changing("new")())
     answer = engine.answer(engine.activities[0], 1)
     engine.batch(answer)
-    assert [one.kind.value for one in engine.history()] == ["activity", "patch"]
+    assert [entry.kind.value for entry in engine.history()] == ["activity", "patch"]
     assert engine.history()[1].at_us == engine.clock.now()
 
 
 def test_delayed_start_and_next_round_take_the_new_code() -> None:
-    """What has not begun takes the code of today: a delayed start, and the next round of a workflow."""
+    """A delayed start and the next round of a workflow take the new code."""
     engine = DirectEngine(changing("old"))
     engine.start(changing("old")(), "later", delay=60)
     engine.start(changing("old")(1), "rounds")
     engine.finish(engine.activities[0], 1)
     engine.restart(changing("new"))
-    assert [one.definition.name for one in engine.activities] == ["engine.work"]
+    assert [effect.definition.name for effect in engine.activities] == ["engine.work"]
     engine.finish(engine.activities[0], 1)
     engine.advance(60)
     while engine.activities:
@@ -139,7 +139,7 @@ def test_delayed_start_and_next_round_take_the_new_code() -> None:
 
 
 def test_asked_first_of_all() -> None:
-    """A run that waits at its first step has begun; a delayed start that still waits for its time has not."""
+    """A run that waits at its first step has begun. A delayed start that is not due has not."""
 
     def version(asks: bool) -> WorkflowDef[[], str]:
         @workflow(name="new.first")
@@ -162,7 +162,7 @@ def test_asked_first_of_all() -> None:
 
 @pytest.mark.parametrize("has_begun", [True, False])
 def test_parked_run_counts_as_begun(has_begun: bool) -> None:
-    """A delayed start that was parked keeps to the old code: its first activity may have run before it was parked."""
+    """A delayed start that was parked keeps the old code, because its first activity may have run before."""
 
     def version(asks: bool) -> WorkflowDef[[], int]:
         @workflow(name="new.delayed")
@@ -183,8 +183,8 @@ def test_parked_run_counts_as_begun(has_begun: bool) -> None:
     assert engine.activities[0].args == (1,)
 
 
-def test_no_answer_of_a_trial_is_kept() -> None:
-    """Refused repairs, retries and forks look into the body, and leave no answer behind."""
+def test_refused_repairs_leave_no_answer() -> None:
+    """Refused repairs and retries run the body, but leave no answer behind."""
     engine = DirectEngine(changing("old"))
     engine.start(changing("old")())
     engine.finish(engine.activities[0], 1)
@@ -192,9 +192,9 @@ def test_no_answer_of_a_trial_is_kept() -> None:
     refused(engine, lambda: repair(engine, "0", "no number"))
     refused(engine, lambda: retry(engine))
     engine.recover()
-    assert told(engine) == ["activity 0 ok", "patch  ok"]
+    assert outline(engine) == ["activity 0 ok", "patch  ok"]
     fork(engine, "0")
-    assert told(engine, "f") == ["forked 0 ok"]
+    assert outline(engine, "f") == ["forked 0 ok"]
 
 
 # --- removed ----------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ NAMES = {"activity": "engine.work", "event": "go", "timer": "timer", "child": "e
 
 
 def shrinking(kind: str, is_old: bool) -> WorkflowDef[[], str]:
-    """A step of a kind that is gone from the new code, and a timer behind it."""
+    """A step of this kind that the new code removes, and a timer after it."""
 
     @workflow(name="new.shrinking")
     def body() -> Durable[str]:
@@ -232,7 +232,7 @@ KINDS = pytest.mark.parametrize("kind", ["activity", "event", "timer", "child", 
 
 
 def at_the_step(kind: str) -> DirectEngine:
-    """An engine whose workflow waits at the step."""
+    """An engine whose workflow waits at the removed step."""
     engine = DirectEngine(*EVERY, shrinking(kind, is_old=True))
     engine.start(shrinking(kind, is_old=True)())
     engine.advance(1)
@@ -240,16 +240,16 @@ def at_the_step(kind: str) -> DirectEngine:
 
 
 @KINDS
-def test_step_that_was_not_over_is_gone(kind: str) -> None:
-    """It is not waited for any more, nothing of it runs, and a child that was started ends with its parent."""
+def test_removed_step_that_was_not_over_is_withdrawn(kind: str) -> None:
+    """A removed step is no longer waited for, its activity is stopped, and its child ends with the parent."""
     engine = at_the_step(kind)
     code = (*EVERY, shrinking(kind, is_old=False))
     engine.restart(*code)
     engine.do(ResumeWorkflow(engine.record().key))
     check_restart(engine, *code)
     assert (engine.waits(), ids(engine), engine.status()) == ([], [], SUSPENDED)
-    assert [one for one in engine.activities if one.workflow_id == "w"] == []
-    assert told(engine) == ["timer 0 ok"]
+    assert [effect for effect in engine.activities if effect.workflow_id == "w"] == []
+    assert outline(engine) == ["timer 0 ok"]
     engine.advance(100)
     assert engine.status() is WorkflowStatus.SUCCEEDED
     if kind == "child":
@@ -257,7 +257,7 @@ def test_step_that_was_not_over_is_gone(kind: str) -> None:
 
 
 def answer_step(engine: DirectEngine, kind: str) -> None:
-    """The step is over, 20 seconds after it began."""
+    """The removed step ends 20 seconds after it began."""
     engine.clock.advance(20)
     if kind in ("activity", "group"):
         engine.fail(engine.activities[0], ValueError("not yet"))
@@ -271,8 +271,8 @@ def answer_step(engine: DirectEngine, kind: str) -> None:
 
 
 @KINDS
-def test_step_that_was_over_is_passed_over(kind: str) -> None:
-    """What is recorded of it stands and is read no more; the timer behind it fires when it would have."""
+def test_removed_step_that_was_over_is_skipped(kind: str) -> None:
+    """The entries of a removed step stay but are skipped, and the timer after it fires when it would have."""
     engine = at_the_step(kind)
     answer_step(engine, kind)
     due = engine.record().wake_at
@@ -290,7 +290,7 @@ def test_step_that_was_over_is_passed_over(kind: str) -> None:
 
 
 def test_wrong_name_parks_with_the_diff() -> None:
-    """Nothing is appended, and with the right name it goes on."""
+    """A wrong name in `removed` parks the workflow and appends nothing. With the right name it continues."""
 
     @workflow(name="new.shrinking")
     def wrong() -> Durable[None]:
@@ -313,7 +313,7 @@ def test_wrong_name_parks_with_the_diff() -> None:
 
 
 def test_step_that_failed_and_was_retried() -> None:
-    """A step that was retried and is gone now is gone, whatever is recorded of the retry: nothing waits for it."""
+    """A removed step that was retried is skipped like any other."""
     engine = at_the_step("activity")
     for _ in range(3):
         engine.fail(engine.activities[0], ValueError("no"))
@@ -328,7 +328,7 @@ def test_step_that_failed_and_was_retried() -> None:
 
 
 def test_parked_workflow_goes_on_when_it_is_retried() -> None:
-    """Code that was entered since fits: nobody has to wait for a restart."""
+    """A retry continues a parked workflow once its code is registered, without a restart."""
     engine = at_the_step("activity")
     engine.restart(*EVERY)
     assert engine.record().park_reason is ParkReason.UNKNOWN_CODE
@@ -336,11 +336,11 @@ def test_parked_workflow_goes_on_when_it_is_retried() -> None:
     engine.state.registry.add(shrinking("activity", is_old=True))
     retry(engine)
     check_restart(engine, *EVERY, shrinking("activity", is_old=True))
-    assert (engine.status(), len(engine.activities), told(engine)) == (RUNNING, 1, ["timer 0 ok"])
+    assert (engine.status(), len(engine.activities), outline(engine)) == (RUNNING, 1, ["timer 0 ok"])
 
 
 def test_parked_workflow_that_ends_at_once() -> None:
-    """Under the new code it may have nothing left to do."""
+    """A retried workflow ends at once if the new code has nothing left to do."""
 
     @workflow(name="new.shrinking")
     def short() -> Durable[int]:
@@ -357,7 +357,7 @@ def test_parked_workflow_that_ends_at_once() -> None:
 
 
 def test_versions_side_by_side() -> None:
-    """A run keeps the version that it began with, as a fork of it does and as it is retried."""
+    """A run keeps the version that it began with, and so do its forks and retries."""
 
     def version(number: int) -> WorkflowDef[[], int]:
         @workflow(name="new.versions", version=number)
@@ -384,8 +384,8 @@ def test_versions_side_by_side() -> None:
     assert [engine.record(id).version for id in ("one", "two", "again")] == [1, 2, 1]
 
 
-def test_bug_of_ours_is_no_misfit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An invariant that does not hold while a body is tried stops the engine; it is no reason to refuse."""
+def test_broken_invariant_is_not_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken invariant while a body is tried stops the engine; it is not a reason to refuse."""
     engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(MemoryStore()))
     engine.start(waiter())
     engine.send(go, 1, to="w")

@@ -1,4 +1,4 @@
-"""What operators set right in workflows whose code has changed."""
+"""Repairs of workflows whose code has changed."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ CODE = {"is_new": False}
 
 @activity(name="operators.work")
 def work(number: int) -> int:
-    """Never runs here: the tests answer for it."""
+    """Never runs: the tests answer for it."""
     raise NotImplementedError
 
 
 @activity(name="operators.pay")
 def pay(id: UUID) -> None:
-    """Never runs here either."""
+    """Never runs either."""
     raise NotImplementedError
 
 
 @workflow(name="operators.obsolete")
 def obsolete() -> Durable[int]:
-    """A step that the new code does not have, and one behind it."""
+    """Does a step that the new code removes, and one after it."""
     yield from removed("operators.work") if CODE["is_new"] else work(1)
     return (yield from work(2))
 
@@ -50,7 +50,7 @@ def _failed(engine: DirectEngine) -> None:
 
 
 def test_a_run_goes_on_without_the_step_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The step that fails for good is removed from the code, and the run is retried."""
+    """If the failed step is removed from the code, a retry continues the run."""
     engine = DirectEngine(obsolete)
     _failed(engine)
     monkeypatch.setitem(CODE, "is_new", True)
@@ -62,7 +62,7 @@ def test_a_run_goes_on_without_the_step_that_has_failed(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_step_is_removed_while_it_is_tried_again(clean: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run was retried, and before anything has come of it the step is gone."""
+    """A step may be removed while it is being retried, before it has a result."""
     engine = DirectEngine(obsolete)
     _failed(engine)
     assert engine.do(RetryWorkflow("w")) is None
@@ -75,15 +75,14 @@ def test_a_step_is_removed_while_it_is_tried_again(clean: bool, monkeypatch: pyt
 
 @workflow(name="operators.payer")
 def payer() -> Durable[None]:
-    """Draws the id of a payment after an answer of `patched`."""
+    """Draws a payment id after asking `patched`."""
     yield from work(1)
     if patched("payments have ids"):
         yield from pay(uuid())
 
 
 def test_a_fork_draws_for_itself_what_it_does_anew() -> None:
-    """What was drawn for a step that the fork does once more is not drawn again: the other side would take it for the
-    same payment."""
+    """A step that a fork runs again draws a new value: with the old one, the payment service would see a duplicate."""
     engine = DirectEngine(payer)
     engine.start(payer())
     engine.finish(engine.activities[0], 0)

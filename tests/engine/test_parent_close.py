@@ -1,4 +1,4 @@
-"""What becomes of children when their parent ends: kept or not, in whatever way it ends, also while it is parked."""
+"""Children when their parent ends: kept or cancelled, however it ends, even while it is parked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEEP, CANCEL = OnParentClose.KEEP, OnParentClose.CANCEL
 @pytest.mark.parametrize("how", ["returns", "fails", "cancelled", "terminated", "terminated while parked"])
 @pytest.mark.parametrize("is_evicted", [True, False])
 def test_on_parent_close(how: str, close: str, is_evicted: bool) -> None:
-    """However a parent ends, a kept child goes on and another is cancelled with it, in the same commit."""
+    """However a parent ends, a kept child continues, and a tied one is cancelled in the same commit."""
     engine = DirectEngine(*FLOWS)
     engine.start(forgetful(close, how))
     if is_evicted:
@@ -42,7 +42,7 @@ def test_on_parent_close(how: str, close: str, is_evicted: bool) -> None:
 @pytest.mark.parametrize("how", [TerminateWorkflow, CancelWorkflow])
 @pytest.mark.parametrize("parked_before", [True, False])
 def test_awaited_child_of_a_parked_parent(how: Any, parked_before: bool) -> None:
-    """A parked parent takes the child with it that it waited for, when it ends: a cancel waits for its code."""
+    """When a parked parent ends, the child that it awaits ends too. A cancel waits for the code."""
 
     @workflow(name="closing.awaits")
     def awaits() -> Durable[int]:
@@ -61,7 +61,7 @@ def test_awaited_child_of_a_parked_parent(how: Any, parked_before: bool) -> None
 
 
 def test_spawned_in_the_cleanup() -> None:
-    """A workflow that is cancelled may spawn while it cleans up; the child is kept or not like any other."""
+    """A child that is spawned during cleanup is kept or cancelled like any other."""
 
     @workflow(name="closing.careful")
     def careful(close: str) -> Durable[None]:

@@ -1,4 +1,4 @@
-"""Workflows that do not fit their code or their data are set aside, and go on when they fit again."""
+"""Workflows that do not fit their code or data are parked, and continue when they fit again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.engine.flows import EVERY, go, late_waiter, sleeper, waiter, work, wo
 
 
 def _changing(second: str) -> WorkflowDef[[], Any]:
-    """A workflow whose first and second steps depend on the version of its code."""
+    """A workflow whose steps depend on the version of its code."""
 
     @workflow(name="parking.changing")
     def changing() -> Durable[Any]:
@@ -48,7 +48,7 @@ def _changing(second: str) -> WorkflowDef[[], Any]:
 
 
 def _parked() -> DirectEngine:
-    """A workflow that has done its first step, under code that it does not fit."""
+    """A workflow that did its first step and now has code that it does not fit."""
     engine = DirectEngine(_changing("fits"), *EVERY)
     engine.start(_changing("fits")())
     engine.finish(engine.activities[0], 1)
@@ -62,7 +62,7 @@ class Opaque:
 
 
 def test_divergence_parks_with_both_sides() -> None:
-    """A body that asks for something else than what is recorded is parked with a diff, and nothing is appended."""
+    """A body that diverges from its history is parked with a diff, and nothing is appended."""
     engine = _parked()
     record = engine.record()
     assert (record.status, record.park_reason) == (WorkflowStatus.PARKED, ParkReason.DIVERGED)
@@ -71,7 +71,7 @@ def test_divergence_parks_with_both_sides() -> None:
 
 
 def test_early_end_parks() -> None:
-    """Code that ends before what is recorded is parked too."""
+    """A body that ends before its recorded entries do is parked."""
     engine = DirectEngine(_changing("fits"))
     engine.start(_changing("fits")())
     engine.finish(engine.activities[0], 1)
@@ -82,7 +82,7 @@ def test_early_end_parks() -> None:
 
 
 def test_parked_workflow_goes_on_with_the_right_code() -> None:
-    """A parked workflow goes on where it was as soon as its code fits again."""
+    """A parked workflow continues where it was once its code fits."""
     engine = _parked()
     assert engine.send(go, 1, to="w") == Queued()
     report = engine.restart(_changing("fits"), *EVERY)
@@ -92,7 +92,7 @@ def test_parked_workflow_goes_on_with_the_right_code() -> None:
 
 
 def test_parked_workflow_stays_parked_without_it() -> None:
-    """A restart without the right code leaves a workflow parked, and writes nothing about it again."""
+    """A restart without the right code leaves a workflow parked, and does not rewrite its record."""
     engine = _parked()
     before = engine.record()
     report = engine.restart(_changing("diverged"), *EVERY)
@@ -101,7 +101,7 @@ def test_parked_workflow_stays_parked_without_it() -> None:
 
 
 def test_others_go_on() -> None:
-    """While one workflow is parked all others go on."""
+    """Other workflows continue while one is parked."""
     engine = _parked()
     engine.start(waiter(), "other")
     engine.send(go, 5)
@@ -110,7 +110,7 @@ def test_others_go_on() -> None:
 
 
 def test_nothing_is_appended_while_parked() -> None:
-    """Events, wake-ups and late answers do not touch a parked workflow; its mail is kept."""
+    """Events, wake-ups and late results do not change a parked workflow, and its mail is kept."""
     engine = DirectEngine(*EVERY)
     engine.start(worker())
     (effect,) = engine.activities
@@ -126,7 +126,7 @@ def test_nothing_is_appended_while_parked() -> None:
 
 
 def test_unknown_name_parks_and_names_the_cure() -> None:
-    """A workflow whose code is not there is parked with what to do about it."""
+    """A workflow whose code is missing is parked, and the detail says what to do."""
     engine = DirectEngine(*EVERY)
     engine.start(waiter())
     engine.restart()
@@ -138,7 +138,7 @@ def test_unknown_name_parks_and_names_the_cure() -> None:
 
 
 def test_unreadable_input_parks() -> None:
-    """Stored arguments that today's function cannot take park the workflow."""
+    """Stored arguments that the new function cannot read park the workflow."""
 
     def takes(kind: Any) -> WorkflowDef[[Any], None]:
         @workflow(name="parking.input")
@@ -158,7 +158,7 @@ def test_unreadable_input_parks() -> None:
 
 
 def test_unreadable_history_parks() -> None:
-    """A recorded result that cannot be read parks the workflow, whoever spoilt it."""
+    """A recorded result that is unreadable parks the workflow."""
     store = MemoryStore()
     engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store))
     engine.start(late_waiter())
@@ -180,7 +180,7 @@ class HostileCodec(Codec):
 
 
 def test_body_that_cannot_be_rebuilt_parks() -> None:
-    """Whatever else goes wrong while a body is rebuilt parks that workflow and no other."""
+    """Any other error while a body is rebuilt parks that workflow and no other."""
     engine = DirectEngine(*EVERY)
     engine.start(sleeper())
     engine.codec = HostileCodec()
@@ -206,7 +206,7 @@ def test_bug_of_ours_parks_nobody() -> None:
 
 
 def test_long_detail_is_cut() -> None:
-    """The detail of a parked workflow is bounded."""
+    """The detail of a parked workflow is cut to a limit."""
     store = MemoryStore()
     engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store))
     engine.start(waiter())
@@ -218,7 +218,7 @@ def test_long_detail_is_cut() -> None:
 
 
 def test_parked_workflow_can_be_ended() -> None:
-    """A parked workflow can be terminated: its body cannot run, and it ends at once."""
+    """A parked workflow ends at once when it is terminated, because its body cannot run."""
     engine = _parked()
     engine.send(go, 1, to="w")
     end = TerminateWorkflow("w", "why")
@@ -231,7 +231,7 @@ def test_parked_workflow_can_be_ended() -> None:
 
 
 def test_cancel_that_parks() -> None:
-    """A cancel that finds the code gone is kept until it is back."""
+    """A cancel of a workflow without code is kept until the code is back."""
     engine = DirectEngine(*EVERY)
     engine.start(worker())
     engine.restart(recover=False)
@@ -242,7 +242,7 @@ def test_cancel_that_parks() -> None:
 
 
 def _done() -> WorkflowDef[[], int]:
-    """New code of `waiter`, which has nothing left to do."""
+    """New code of `waiter` that ends at once."""
 
     @workflow(name="engine.waiter")
     def done() -> Durable[int]:
@@ -252,8 +252,8 @@ def _done() -> WorkflowDef[[], int]:
     return done
 
 
-def test_cancel_of_one_that_ends_under_new_code() -> None:
-    """A cancel that finds that the new code has nothing left to do comes too late."""
+def test_cancel_of_a_workflow_that_ends_under_new_code() -> None:
+    """A cancel comes too late if the new code ends at once."""
     engine = DirectEngine(*EVERY)
     engine.start(waiter())
     engine.restart(_done())
@@ -261,8 +261,8 @@ def test_cancel_of_one_that_ends_under_new_code() -> None:
     assert engine.result() == 3
 
 
-def test_terminate_of_one_that_ends_under_new_code() -> None:
-    """A terminate runs nothing, so it ends a workflow that the new code would have brought to its end."""
+def test_terminate_of_a_workflow_that_ends_under_new_code() -> None:
+    """Terminate runs no code, so it ends a workflow whose new code would have ended by itself."""
     engine = DirectEngine(*EVERY)
     engine.start(waiter())
     engine.restart(_done())
@@ -271,7 +271,7 @@ def test_terminate_of_one_that_ends_under_new_code() -> None:
 
 
 def test_parking_stops_what_runs() -> None:
-    """Activities of a workflow that is parked while they run are stopped."""
+    """Parking a workflow stops its running activities."""
     engine = DirectEngine(*EVERY)
 
     @workflow(name="parking.mixed")
@@ -285,22 +285,22 @@ def test_parking_stops_what_runs() -> None:
     assert engine.activities == []
 
 
-@pytest.mark.parametrize("is_known", [True, False])
-def test_waits_of_a_workflow_that_cannot_run(is_known: bool) -> None:
-    """Waits that were put off are checked only if the body can be rebuilt, and only once."""
+@pytest.mark.parametrize("has_code", [True, False])
+def test_waits_of_a_workflow_that_cannot_run(has_code: bool) -> None:
+    """Postponed waits are checked only if the body can be rebuilt, and only once."""
     engine = DirectEngine(*EVERY, checks=False)
     record = engine.start(waiter())
     engine.state.unload(record.key)
     engine.state.put_off[record.key] = deque([LookAgain(record.key, "0")])
-    if not is_known:
+    if not has_code:
         engine.state.registry = Registry(())
     engine.do(CheckWaits(record.key))
     engine.do(CheckWaits(record.key))
-    assert engine.status() is (WorkflowStatus.SUSPENDED if is_known else WorkflowStatus.PARKED)
+    assert engine.status() is (WorkflowStatus.SUSPENDED if has_code else WorkflowStatus.PARKED)
 
 
 def test_parked_workflow_is_an_answer_only_on_request() -> None:
-    """A caller that does not wait for parked workflows gets the record; any other caller keeps waiting."""
+    """A caller that does not wait for parked workflows gets the record. Any other caller keeps waiting."""
     engine = DirectEngine(*EVERY)
     engine.start(worker())
     engine.restart()

@@ -1,4 +1,4 @@
-"""Pauses as decisions: listed with the wait, answered once, and refused with the reason."""
+"""Pauses as decisions: listed with their wait, answered once, and refused with the reason."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def test_a_pause_is_listed_in_the_commit_that_waits_for_it() -> None:
 
 
 def test_pauses_in_a_row() -> None:
-    """Each answer opens the next question in the same commit, under a position of its own."""
+    """Each answer opens the next pause in the same commit, at its own position."""
     engine = DirectEngine(*FLOWS)
     engine.start(asker(3))
     for number in range(3):
-        assert [(one.pause_id, one.prompt) for one in pauses(engine)] == [(str(number), f"number {number}?")]
+        assert [(listed.pause_id, listed.prompt) for listed in pauses(engine)] == [(str(number), f"number {number}?")]
         assert resume(engine, str(number), number * 10) is None
     assert engine.result() == [0, 10, 20]
     assert pauses(engine) == []
@@ -62,11 +62,11 @@ def test_pauses_in_a_row() -> None:
 @pytest.mark.parametrize("config", [EngineConfig(), TIGHT], ids=["loaded", "rebuilt"])
 @pytest.mark.parametrize("order", ["abc", "acb", "bac", "bca", "cab", "cba"])
 def test_open_pauses_are_answered_in_any_order(order: str, config: EngineConfig) -> None:
-    """Whatever order the answers come in, each goes where it belongs; also when the body is not in memory."""
+    """Each answer reaches its pause, in whatever order answers arrive, even if the body is not in memory."""
     engine = DirectEngine(*FLOWS, config=config)
     engine.start(crowd())
     engine.start(asker(), "other")
-    places = {one.prompt: one.pause_id for one in pauses(engine, workflow_id="w")}
+    places = {listed.prompt: listed.pause_id for listed in pauses(engine, workflow_id="w")}
     for letter in order:
         assert resume(engine, places.pop(letter), ord(letter)) is None
         assert ids(engine, workflow_id="w") == list(places.values())
@@ -76,22 +76,22 @@ def test_open_pauses_are_answered_in_any_order(order: str, config: EngineConfig)
 
 
 def test_list_is_filtered_and_paged() -> None:
-    """Pauses of all, of one workflow or of one name come oldest first, page by page; an unknown id is told."""
+    """Pauses of all workflows, one workflow or one name are listed oldest first, in pages. An unknown id is refused."""
     engine = DirectEngine(*FLOWS)
     engine.start(crowd(), "a")
     engine.start(asker(), "b")
     engine.start(asker(), "c")
-    assert [one.workflow_id for one in pauses(engine)] == ["a", "a", "a", "b", "c"]
-    assert [one.workflow_id for one in pauses(engine, name="pauses.asker")] == ["b", "c"]
+    assert [listed.workflow_id for listed in pauses(engine)] == ["a", "a", "a", "b", "c"]
+    assert [listed.workflow_id for listed in pauses(engine, name="pauses.asker")] == ["b", "c"]
     page = pauses(engine, limit=2)
-    assert [one.prompt for one in page] == ["a", "b"]
-    assert [one.prompt for one in pauses(engine, limit=2, after=page[-1].number)] == ["c", "number 0?"]
+    assert [listed.prompt for listed in page] == ["a", "b"]
+    assert [listed.prompt for listed in pauses(engine, limit=2, after=page[-1].number)] == ["c", "number 0?"]
     with pytest.raises(WorkflowNotFound):
         pauses(engine, workflow_id="nobody")
 
 
 def test_expiry_is_raised_in_the_body() -> None:
-    """At its deadline, and not before, a pause is over: the body learns it, and so does whoever comes too late."""
+    """A pause expires at its deadline, not before. The body is told, and so are later answers."""
     engine = DirectEngine(*FLOWS)
     engine.start(asker(2, expires_after=60))
     engine.advance(59)
@@ -105,8 +105,8 @@ def test_expiry_is_raised_in_the_body() -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_restart_moves_nothing(clean: bool) -> None:
-    """After a restart the same pause is listed under its number, since when it was, and expires when it did."""
+def test_a_restart_changes_no_pause(clean: bool) -> None:
+    """After a restart a pause keeps its number, its opening time and its expiry."""
     engine = DirectEngine(*FLOWS)
     engine.start(asker(2, expires_after=60))
     before = pauses(engine)
@@ -115,14 +115,14 @@ def test_a_restart_moves_nothing(clean: bool) -> None:
     assert pauses(engine) == before
     assert not engine.state.loaded, "nobody was loaded for the list"
     engine.advance(30)
-    assert [one.pause_id for one in pauses(engine)] == ["1"]
+    assert [listed.pause_id for listed in pauses(engine)] == ["1"]
     engine.clock.advance(70)
     engine.restart(*FLOWS, clean=clean)
     assert engine.result() == [str(PauseExpired("w", "0")), str(PauseExpired("w", "1"))]
 
 
 def test_cancelling_a_pause() -> None:
-    """`PauseCancelled` with its reason is raised in the body, and told to whoever answers later."""
+    """`PauseCancelled` with its reason is raised in the body, and refuses later answers."""
     engine = DirectEngine(*FLOWS)
     engine.start(asker(2))
     assert reply(engine, CancelPause("w", "0", "asked in error")) is None
@@ -133,7 +133,7 @@ def test_cancelling_a_pause() -> None:
 
 
 def test_the_first_answer_stands() -> None:
-    """A second answer is refused, be it the same or another, also when the first has ended the workflow."""
+    """A second answer is refused, even if it is the same, and even if the first has ended the workflow."""
     engine = DirectEngine(*FLOWS)
     engine.start(asker(2))
     resume(engine, "0", 1)
@@ -146,7 +146,7 @@ def test_the_first_answer_stands() -> None:
 
 
 def test_refusals_of_what_was_never_asked() -> None:
-    """An unknown workflow, one that has ended and a pause that is not there are told apart; nothing is written."""
+    """An unknown workflow, an ended workflow and an unknown pause get different refusals, and nothing is written."""
     engine = DirectEngine(*FLOWS)
     engine.start(asker())
     engine.start(nothing(), "done")
@@ -159,7 +159,7 @@ def test_refusals_of_what_was_never_asked() -> None:
 
 @pytest.mark.parametrize("answer", ['"5"', "null", "5.5", "{}", "no json", f'"{"x" * 5000}"'])
 def test_an_answer_that_does_not_fit(answer: str) -> None:
-    """What is no answer is refused before anything is written, and the pause is as open as before."""
+    """An answer of the wrong type is refused before anything is written, and the pause stays open."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_payload_bytes=4096))
     engine.start(asker())
     before = (engine.rows(), pauses(engine), engine.record())
@@ -173,7 +173,7 @@ def test_an_answer_that_does_not_fit(answer: str) -> None:
 
 @pytest.mark.parametrize("is_loaded", [True, False])
 def test_an_answer_of_another_class_is_refused(is_loaded: bool) -> None:
-    """An answer whose JSON would fit, and whose class does not, changes nothing, not even what is in memory."""
+    """An answer whose JSON fits but whose class does not is refused, and changes neither store nor memory."""
     engine = DirectEngine(*FLOWS)
     engine.start(asker())
     if not is_loaded:
@@ -188,7 +188,7 @@ def test_an_answer_of_another_class_is_refused(is_loaded: bool) -> None:
 
 
 def test_an_answer_is_stored_in_the_form_of_its_type() -> None:
-    """However it was written, what is stored is what the type that the pause asks for makes of it."""
+    """An answer is stored in the form of the type that the pause asks for, however it was written."""
     engine = DirectEngine(*FLOWS)
     engine.start(asker())
     assert reply(engine, ResumePause("w", "0", " true ")) is None
@@ -196,7 +196,7 @@ def test_an_answer_is_stored_in_the_form_of_its_type() -> None:
 
 
 def test_a_prompt_that_is_too_large_fails_the_body() -> None:
-    """It is raised where the pause is written and never listed; a replay raises it again."""
+    """A prompt that is too large raises in the body and is never listed, and a replay raises it again."""
 
     @workflow(name="pauses.verbose")
     def verbose() -> Durable[list[Any]]:
@@ -208,7 +208,7 @@ def test_a_prompt_that_is_too_large_fails_the_body() -> None:
 
     engine = DirectEngine(verbose, config=EngineConfig(max_payload_bytes=4096))
     engine.start(verbose())
-    assert [one.prompt for one in pauses(engine)] == ["short"]
+    assert [listed.prompt for listed in pauses(engine)] == ["short"]
     engine.restart(verbose)
     assert resume(engine, "0", 1) == (PauseNotFound, "w", "0")
     assert resume(engine, "1", 1) is None
@@ -216,7 +216,7 @@ def test_a_prompt_that_is_too_large_fails_the_body() -> None:
 
 
 def test_a_pause_of_a_losing_branch_is_withdrawn() -> None:
-    """The commit in which a branch loses takes its question from the list, and answers find nothing."""
+    """The commit in which a branch loses withdraws its pause, and later answers find nothing."""
     engine = DirectEngine(*FLOWS)
     engine.start(loser())
     assert ids(engine) == ["0.person.0"]
@@ -228,7 +228,7 @@ def test_a_pause_of_a_losing_branch_is_withdrawn() -> None:
 @pytest.mark.parametrize("is_loaded", [True, False])
 @pytest.mark.parametrize("how", [ops.CancelWorkflow, ops.TerminateWorkflow])
 def test_the_end_of_a_workflow_withdraws_its_pauses(how: Any, is_loaded: bool) -> None:
-    """Cancelled or terminated, in memory or not: nothing stays in the list, and answers are told of the end."""
+    """When a workflow is cancelled or terminated, its pauses are withdrawn, and answers are told of the end."""
     engine = DirectEngine(*FLOWS)
     engine.start(crowd())
     if not is_loaded:
@@ -239,12 +239,12 @@ def test_the_end_of_a_workflow_withdraws_its_pauses(how: Any, is_loaded: bool) -
 
 
 def test_rounds_have_pauses_of_their_own() -> None:
-    """After a `continue_as` the number of the round is part of the id, so an old one means no new pause."""
+    """After `continue_as`, the round's number is part of the pause id, so an old id never means a new pause."""
     engine = DirectEngine(*FLOWS)
     engine.start(rounds(2))
     for round, id in enumerate(["0", "1:0", "2:0"]):
         engine.settle()
-        assert [(one.pause_id, one.prompt) for one in pauses(engine)] == [(id, 2 - round)]
+        assert [(listed.pause_id, listed.prompt) for listed in pauses(engine)] == [(id, 2 - round)]
         assert resume(engine, id, round) is None
     assert engine.result() == 2
     engine.start(rounds(1), "v")
@@ -257,7 +257,7 @@ def test_rounds_have_pauses_of_their_own() -> None:
 
 
 def test_a_delayed_workflow_is_not_started_by_an_answer() -> None:
-    """An answer to a workflow whose time has not come finds no pause and does not begin it."""
+    """An answer to a delayed workflow finds no pause, and does not start the workflow."""
     engine = DirectEngine(*FLOWS)
     engine.start(asker(1, expires_after=60), delay=60)
     assert resume(engine, "0", 1) == (PauseNotFound, "w", "0")
@@ -267,7 +267,7 @@ def test_a_delayed_workflow_is_not_started_by_an_answer() -> None:
 
 
 def test_describe_shows_a_pause() -> None:
-    """What a workflow waits for is a pause, since when, until when, and where it is written."""
+    """A description shows the pause, when it opened, when it expires, and its source line."""
     engine = DirectEngine(*FLOWS)
     engine.start(asker(1, expires_after=60))
     (wait,) = engine.do(DescribeWorkflow("w")).waits
@@ -276,7 +276,7 @@ def test_describe_shows_a_pause() -> None:
     assert "asking.py:" in (wait.source or "")
 
 
-def test_a_parent_hears_of_a_child_that_an_answer_has_ended() -> None:
+def test_a_parent_is_told_of_a_child_that_an_answer_ended() -> None:
     """The answer, the child's end and the parent's result are one commit."""
 
     @workflow(name="pauses.parent")
@@ -291,8 +291,8 @@ def test_a_parent_hears_of_a_child_that_an_answer_has_ended() -> None:
     assert (engine.result(), engine.commits) == ([5], before + 1)
 
 
-def test_a_damaged_entry_is_told_to_who_asks() -> None:
-    """A stored outcome that cannot be read is a refusal of its own, and takes nobody else down."""
+def test_a_damaged_entry_refuses_the_answer() -> None:
+    """A stored outcome that is unreadable refuses the answer, and affects nothing else."""
     store = MemoryStore()
     engine = DirectEngine(*FLOWS, make=lambda: MemoryBackend(store))
     record = engine.start(asker(2))

@@ -1,4 +1,4 @@
-"""Pauses of workflows whose code has changed meanwhile, or that are parked."""
+"""Pauses of workflows whose code has changed, or that are parked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.engine.flows import EVERY, go, work
 
 
 def _changed(code: str) -> WorkflowDef[[], Any]:
-    """A workflow that pauses after an activity, in words or at places that depend on the version of its code."""
+    """A workflow that pauses after an activity. Prompt, type and place depend on the version of its code."""
 
     @workflow(name="pauses.changed")
     def changed() -> Durable[Any]:
@@ -47,7 +47,7 @@ def _changed(code: str) -> WorkflowDef[[], Any]:
 
 
 def _twice(code: str) -> WorkflowDef[[], Any]:
-    """A workflow that pauses twice, or does something else first."""
+    """A workflow that pauses twice; in one version of its code it sleeps first."""
 
     @workflow(name="pauses.twice")
     def twice() -> Durable[Any]:
@@ -60,7 +60,7 @@ def _twice(code: str) -> WorkflowDef[[], Any]:
 
 
 def _asked(then: str) -> DirectEngine:
-    """It has paused, and goes on under other code."""
+    """A workflow that has paused, and now has other code."""
     engine = DirectEngine(_changed("first"), *EVERY)
     engine.start(_changed("first")())
     engine.finish(engine.activities[0], 1)
@@ -73,7 +73,7 @@ def _asked(then: str) -> DirectEngine:
     ("code", "prompt", "expects"), [("other words", "really sure?", "bool"), ("other type", "sure?", "str")]
 )
 def test_a_pause_may_ask_in_other_words(code: str, prompt: str, expects: str) -> None:
-    """New code may change the prompt and the type: the pause keeps its number and since when it is open."""
+    """New code may change the prompt and the type. The pause keeps its number and opening time."""
     engine = _asked(code)
     before = pauses(engine)[0]
     assert (before.prompt, before.expects) == ("sure?", "bool")
@@ -85,8 +85,8 @@ def test_a_pause_may_ask_in_other_words(code: str, prompt: str, expects: str) ->
     assert engine.result() == answer
 
 
-def test_new_code_that_does_not_pause_there() -> None:
-    """An answer is refused and changes nothing. The question is taken back when the workflow is next loaded."""
+def test_new_code_without_the_pause() -> None:
+    """If new code does not pause there, an answer is refused, and the pause is withdrawn at the next load."""
     engine = _asked("other wait")
     assert resume(engine, "1", True) == (PauseNotFound, "w", "1")
     assert ids(engine) == ["1"]
@@ -98,8 +98,8 @@ def test_new_code_that_does_not_pause_there() -> None:
     assert (ids(engine), engine.result()) == ([], "early")
 
 
-def test_a_body_that_does_not_pause_again_is_answered_with_what_became_of_it() -> None:
-    """A body that is not deterministic may pause when the answer is read, and not when it is fed: it is refused."""
+def test_an_answer_to_a_body_that_no_longer_pauses_is_refused() -> None:
+    """If a nondeterministic body pauses when it is checked, but not when it is fed, the answer is refused."""
     runs: list[str] = []
 
     @workflow(name="pauses.fickle")
@@ -115,13 +115,13 @@ def test_a_body_that_does_not_pause_again_is_answered_with_what_became_of_it() -
 
 
 def test_a_parked_workflow_keeps_its_pauses() -> None:
-    """The list says that it is parked, an answer is refused with the reason, and taken once the code fits again."""
+    """A parked workflow keeps its pauses in the list. Answers are refused with the reason until the code fits again."""
     engine = _asked("diverged")
     refused = reply(engine, ResumePause("w", "1", "true"))
     assert isinstance(refused, WorkflowParked)
     assert "recorded: activity engine.work" in refused.detail
     assert isinstance(reply(engine, CancelPause("w", "1")), WorkflowParked)
-    assert [(one.pause_id, one.status) for one in pauses(engine)] == [("1", WorkflowStatus.PARKED)]
+    assert [(listed.pause_id, listed.status) for listed in pauses(engine)] == [("1", WorkflowStatus.PARKED)]
     assert isinstance(reply(engine, ResumePause("w", "1", "true")), WorkflowParked)
     assert resume(engine, "7", 1) == (PauseNotFound, "w", "7")
     engine.restart(_changed("first"), *EVERY)
@@ -130,7 +130,7 @@ def test_a_parked_workflow_keeps_its_pauses() -> None:
 
 
 def test_the_end_of_a_parked_workflow_withdraws_its_pauses() -> None:
-    """Terminated while it is parked, it leaves nothing in the list."""
+    """Terminating a parked workflow withdraws its pauses."""
     engine = _asked("diverged")
     assert engine.cancel() is True
     assert engine.status() is WorkflowStatus.PARKED
@@ -141,7 +141,7 @@ def test_the_end_of_a_parked_workflow_withdraws_its_pauses() -> None:
 
 @pytest.mark.parametrize("bad", ['"yes"', "no json", f'"{"x" * 5000}"'])
 def test_refusals_come_in_the_order_of_the_docs(bad: str) -> None:
-    """That it is parked, or has its answer, is said before anything about the answer at hand, or about its end."""
+    """A refusal for being parked or answered comes before one for a bad answer or an ended workflow."""
     engine = DirectEngine(_twice("first"), *EVERY, config=EngineConfig(max_payload_bytes=4096))
     engine.start(_twice("first")())
     assert isinstance(reply(engine, ResumePause("w", "0", bad)), (CodecError, PayloadTooLarge))

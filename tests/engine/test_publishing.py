@@ -1,4 +1,4 @@
-"""What a workflow publishes: with which commit it is stored, and that it never goes back."""
+"""Published progress: which commit stores it, and that it never goes back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.engine.flows import EVERY, go, other, waiter, work
 
 @attrs.frozen
 class Stage:
-    """Progress as a class of the user's own."""
+    """Progress as a class of the user."""
 
     name: str
     done: int
@@ -49,14 +49,14 @@ FLOWS = (*EVERY, steps)
 
 
 def _progress(engine: DirectEngine, id: str = "w") -> Any:
-    found = engine.do(ReadProgress(id))
-    return None if found is None else engine.codec.coder(Any, "progress").unpack(found.value)
+    progress = engine.do(ReadProgress(id))
+    return None if progress is None else engine.codec.coder(Any, "progress").unpack(progress.value)
 
 
 @pytest.mark.parametrize("restart", [None, True, False])
 @pytest.mark.parametrize("room", [1, 1000])
 def test_last_value_counts(room: int, restart: bool | None) -> None:
-    """What is published last in a step is stored with that step, and read without loading the workflow."""
+    """The last value published in a step is stored with that step, and can be read without loading the workflow."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_loaded_workflows=room))
     engine.start(steps())
     seen = [_progress(engine)]
@@ -72,8 +72,8 @@ def test_last_value_counts(room: int, restart: bool | None) -> None:
     assert engine.status() is WorkflowStatus.SUCCEEDED
 
 
-def test_no_commit_and_no_entry_of_its_own() -> None:
-    """Publishing writes with the commit of its step and leaves no entry; a workflow that is rebuilt writes nothing."""
+def test_publishing_needs_no_commit_and_no_entry() -> None:
+    """Publishing shares the commit of its step and leaves no entry, and a rebuilt workflow writes nothing."""
     engine = DirectEngine(*FLOWS)
     engine.start(steps())
     assert (engine.commits, engine.history()) == (1, [])
@@ -85,7 +85,7 @@ def test_no_commit_and_no_entry_of_its_own() -> None:
 
 
 def test_nothing_published() -> None:
-    """A workflow that publishes nothing has no progress, and one that does not exist is not found."""
+    """A workflow that publishes nothing has no progress, and an unknown workflow is not found."""
     engine = DirectEngine(*FLOWS)
     engine.start(waiter())
     assert _progress(engine) is None
@@ -95,7 +95,7 @@ def test_nothing_published() -> None:
 
 @pytest.mark.parametrize("crash", [True, False])
 def test_first_step_after_a_delay(crash: bool) -> None:
-    """What a delayed body publishes in its first step is stored with it, also when an engine in between has died."""
+    """What a delayed body publishes in its first step is stored with it, even after a crash in between."""
     engine = DirectEngine(*FLOWS)
     engine.start(steps(), delay=60)
     assert _progress(engine) is None
@@ -106,7 +106,7 @@ def test_first_step_after_a_delay(crash: bool) -> None:
 
 
 def test_next_round_keeps_the_last_value() -> None:
-    """A round begins with the progress of the one before, and replaces it with its own, however early."""
+    """A round begins with the progress of the round before, and replaces it with its own."""
 
     @workflow(name="publishing.rounds")
     def in_rounds(round: int) -> Durable[None]:
@@ -127,8 +127,8 @@ def test_next_round_keeps_the_last_value() -> None:
     assert seen == [[0, "begun"], [0, "over"], [0, "over"], [1, "over"], [2, "begun"]]
 
 
-def test_code_that_publishes_something_else_today() -> None:
-    """A rebuilt body does not publish again what it has passed, whatever its code says today."""
+def test_new_code_that_publishes_other_values() -> None:
+    """A rebuilt body does not publish again what it has passed, whatever its new code says."""
 
     def version(text: str) -> Any:
         @workflow(name="publishing.changed")
@@ -151,7 +151,7 @@ def test_code_that_publishes_something_else_today() -> None:
 
 
 def test_diverged_body_publishes_nothing() -> None:
-    """A body that no longer fits is parked, and what it has published on the way is not stored."""
+    """A body that diverges is parked, and what it published on the way is not stored."""
 
     @workflow(name="publishing.steps")
     def broken() -> Durable[None]:
@@ -169,7 +169,7 @@ def test_diverged_body_publishes_nothing() -> None:
 
 @pytest.mark.parametrize("where", ["first step", "later step", "last step"])
 def test_value_that_is_too_large(where: str) -> None:
-    """A value over `max_payload_bytes` fails the workflow with `PayloadTooLarge`; what was shown before stays."""
+    """A value over `max_payload_bytes` fails the workflow with `PayloadTooLarge`, and the progress before it stays."""
 
     @workflow(name="publishing.large")
     def large(where: str) -> Durable[str]:
@@ -189,7 +189,7 @@ def test_value_that_is_too_large(where: str) -> None:
 
 
 def test_too_large_with_a_child_that_has_just_lost() -> None:
-    """A workflow that fails for its progress still cancels the child that it gave up in the same step."""
+    """A workflow that fails because of its progress still cancels the child that lost in the same step."""
 
     @workflow(name="publishing.loser")
     def loser() -> Durable[None]:
@@ -204,7 +204,7 @@ def test_too_large_with_a_child_that_has_just_lost() -> None:
 
 
 def test_limit_that_is_lower_today() -> None:
-    """A workflow that has published more than today's limit allows goes on; only what is new is measured."""
+    """A workflow that published more than a lowered limit continues; only new values are checked."""
     store = DirectEngine(*FLOWS)
 
     @workflow(name="publishing.once")
@@ -225,7 +225,7 @@ def test_limit_that_is_lower_today() -> None:
     ("value", "stored"), [(Stage("pay", 3), {"name": "pay", "done": 3}), ((1, 2), [1, 2]), (None, None), ({}, {})]
 )
 def test_values_are_stored_by_their_class(value: Any, stored: Any) -> None:
-    """A published value is stored by its own class and read as JSON, or as the class that is asked for."""
+    """A published value is stored by its own class, and read as JSON or as the requested class."""
 
     @workflow(name="publishing.value")
     def of_value() -> Durable[None]:
@@ -235,14 +235,14 @@ def test_values_are_stored_by_their_class(value: Any, stored: Any) -> None:
     engine = DirectEngine(of_value)
     engine.start(of_value())
     assert _progress(engine) == stored
-    found = engine.do(ReadProgress("w"))
-    assert found is not None
-    assert engine.codec.coder(type(value), "progress").unpack(found.value) == value
+    progress = engine.do(ReadProgress("w"))
+    assert progress is not None
+    assert engine.codec.coder(type(value), "progress").unpack(progress.value) == value
 
 
 @pytest.mark.parametrize("value", [object(), float("nan"), {"a": Stage("pay", 1)}, [(1, 2)], {1: 2}])
 def test_value_that_cannot_be_stored(value: Any) -> None:
-    """What does not survive raises `CodecError` in the body, which may catch it; the last good value stays."""
+    """A value that cannot be stored raises `CodecError` in the body, which may catch it. The last good value stays."""
 
     @workflow(name="publishing.bad")
     def bad() -> Durable[str]:
@@ -261,7 +261,7 @@ def test_value_that_cannot_be_stored(value: Any) -> None:
 
 
 def test_branches_that_are_closed_publish_nothing() -> None:
-    """A `finally` that publishes counts when the body goes through it, and not when the body is let go of."""
+    """A `finally` that publishes counts when the body passes it, not when the body is evicted."""
 
     def branch() -> Durable[None]:
         try:
@@ -287,7 +287,7 @@ def test_branches_that_are_closed_publish_nothing() -> None:
 
 
 def test_progress_goes_with_its_workflow() -> None:
-    """The progress of a workflow outlives its end, and goes when the workflow is purged."""
+    """Progress outlives the end of its workflow, and is deleted when the workflow is purged."""
     engine = DirectEngine(*FLOWS)
     engine.start(steps())
     engine.do(TerminateWorkflow("w"))

@@ -1,4 +1,4 @@
-"""What an operator can ask, and what a purge removes."""
+"""What an operator can query, and what a purge removes."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def busy() -> Durable[None]:
 
 
 def test_find() -> None:
-    """A workflow is found by its id, or not."""
+    """A workflow is found by its id; an unknown id finds None."""
     engine = DirectEngine(*EVERY)
     engine.start(worker())
-    found = engine.do(FindWorkflow("w"))
-    assert found is not None
-    assert found.status is WorkflowStatus.RUNNING
+    record = engine.do(FindWorkflow("w"))
+    assert record is not None
+    assert record.status is WorkflowStatus.RUNNING
     assert engine.do(FindWorkflow("x")) is None
 
 
 def test_await_end() -> None:
-    """The end of a workflow that goes on is a promise; that of one that has ended is its record."""
+    """Awaiting the end of a running workflow is pending. If it has ended, the answer is its record."""
     engine = DirectEngine(*EVERY)
     engine.start(waiter())
     assert engine.batch(AwaitEnd("w")) == [Pending(engine.record().key)]
@@ -52,13 +52,13 @@ def test_await_end() -> None:
 
 
 @pytest.mark.parametrize("op", [AwaitEnd("x"), ReadHistory("x"), DescribeWorkflow("x")])
-def test_questions_about_nobody(op: AwaitEnd) -> None:
-    """A question about an id that nobody has is refused."""
+def test_questions_about_an_unknown_id(op: AwaitEnd) -> None:
+    """A question about an unknown id is refused."""
     assert refusal(DirectEngine(*EVERY).batch(op)[0]) == (WorkflowNotFound, "x")
 
 
-def test_describe_says_what_it_waits_for() -> None:
-    """A description names every open wait with its kind, since when, until when, and its source line."""
+def test_describe_names_the_open_waits() -> None:
+    """A description names every open wait with its kind, start, deadline and source line."""
     engine = DirectEngine(busy, *EVERY)
     engine.start(busy())
     waits = {wait.kind: wait for wait in engine.do(DescribeWorkflow("w")).waits}
@@ -73,22 +73,22 @@ def test_describe_says_what_it_waits_for() -> None:
     assert all("test_questions.py:" in (wait.source or "") for wait in waits.values())
 
 
-def test_describe_says_the_attempt() -> None:
-    """Of an activity that has failed a description says the attempt, the last error and the next time."""
+def test_describe_shows_the_attempt() -> None:
+    """For an activity that failed, a description shows the attempt, the last error and the time of the next attempt."""
     engine = DirectEngine(*EVERY)
     engine.start(worker())
     engine.clock.advance(5)
     engine.fail(engine.activities[0], OSError("broken"))
-    found = engine.do(DescribeWorkflow("w"))
-    (wait,) = found.waits
+    description = engine.do(DescribeWorkflow("w"))
+    (wait,) = description.waits
     assert (wait.attempt, wait.last_error) == (2, "builtins.OSError: broken")
-    assert wait.until == found.summary.wake_at == NOON + timedelta(seconds=15)
+    assert wait.until == description.summary.wake_at == NOON + timedelta(seconds=15)
     assert wait.since == NOON
-    assert found.history_length == 1
+    assert description.history_length == 1
 
 
-def test_describe_rebuilds_what_is_not_in_memory() -> None:
-    """A workflow that is not in memory is described like one that is."""
+def test_describe_of_an_evicted_workflow() -> None:
+    """An evicted workflow is described like one in memory."""
     engine = DirectEngine(*EVERY)
     engine.start(late_waiter())
     engine.finish(engine.activities[0], 1)
@@ -105,16 +105,16 @@ def test_describe_of_other_states() -> None:
     engine.start(nothing(), "ended")
     engine.start(waiter(), "cancelling")
     engine.restart(nothing)
-    found = {id: engine.do(DescribeWorkflow(id)) for id in ("delayed", "parked", "ended")}
-    assert [one.waits for one in found.values()] == [(), (), ()]
-    assert found["delayed"].summary.wake_at == NOON + timedelta(seconds=60)
-    assert found["parked"].park_reason is not None
-    assert "import the module" in (found["parked"].summary.parked or "")
-    assert found["ended"].summary.finished_at == NOON
+    described = {id: engine.do(DescribeWorkflow(id)) for id in ("delayed", "parked", "ended")}
+    assert [description.waits for description in described.values()] == [(), (), ()]
+    assert described["delayed"].summary.wake_at == NOON + timedelta(seconds=60)
+    assert described["parked"].park_reason is not None
+    assert "import the module" in (described["parked"].summary.parked or "")
+    assert described["ended"].summary.finished_at == NOON
 
 
 def test_summary_shows_the_record() -> None:
-    """A summary is the public face of a record."""
+    """A summary shows the public fields of a record."""
     engine = DirectEngine(*EVERY)
     engine.start(worker(), tags=("red",))
     record = engine.record()
@@ -147,7 +147,7 @@ def test_list_and_count() -> None:
 
 
 def test_history() -> None:
-    """The history of a workflow is what it has learnt in this round, in order."""
+    """The history of a workflow holds the entries of its current round, in order."""
     engine = DirectEngine(*EVERY)
     engine.start(late_waiter())
     engine.finish(engine.activities[0], 1)
@@ -159,7 +159,7 @@ def test_history() -> None:
 
 
 def test_purge_removes_what_ended_long_ago() -> None:
-    """A purge removes ended workflows with all their rows, keeps younger ones, and is bounded."""
+    """A purge removes ended workflows with all their rows, keeps younger ones, and stops at its limit."""
     engine = DirectEngine(*EVERY)
     for number in range(3):
         engine.start(nothing(), f"old {number}")
@@ -186,8 +186,8 @@ def test_purged_id_can_be_used_again() -> None:
     assert engine.history() == []
 
 
-def test_purge_spares_the_children_of_the_living() -> None:
-    """A child that has ended is kept as long as its parent has not: it may still ask for the result."""
+def test_purge_keeps_children_of_unfinished_parents() -> None:
+    """An ended child is kept until its parent ends, because the parent may still read its result."""
     engine = DirectEngine(*EVERY)
     engine.start(parent_of_nothing(), "done")
 
@@ -210,7 +210,7 @@ def test_purge_spares_the_children_of_the_living() -> None:
 
 
 def test_purge_of_a_child_whose_parent_is_gone() -> None:
-    """A child whose parent was purged before is purged like any other."""
+    """A child whose parent was already purged is purged like any other."""
     engine = DirectEngine(*EVERY)
     engine.start(parent(60))
     engine.advance(60)
@@ -220,8 +220,8 @@ def test_purge_of_a_child_whose_parent_is_gone() -> None:
     assert engine.rows() == 0
 
 
-def test_purge_takes_the_children_of_rounds_that_are_over() -> None:
-    """A parent that goes on for ever as another round keeps no child of an earlier one from being purged."""
+def test_purge_removes_children_of_earlier_rounds() -> None:
+    """A parent that always continues does not keep children of its earlier rounds from being purged."""
 
     @workflow(name="questions.endless")
     def endless() -> Durable[None]:
@@ -242,7 +242,7 @@ def test_purge_takes_the_children_of_rounds_that_are_over() -> None:
 
 
 def test_start_after_the_purge_of_its_id_in_one_batch() -> None:
-    """A workflow that begins in the batch that purges its namesake is a new one, and stays."""
+    """A workflow that starts in the batch that purges its predecessor is a new one, and stays."""
     engine = DirectEngine(*EVERY)
     engine.start(waiter())
     engine.cancel()
@@ -252,8 +252,8 @@ def test_start_after_the_purge_of_its_id_in_one_batch() -> None:
     assert engine.status() is WorkflowStatus.SUSPENDED
 
 
-def test_purge_gets_past_children_of_living_parents() -> None:
-    """Ended children whose parent lives do not keep a purge from what lies behind them."""
+def test_purge_skips_children_of_unfinished_parents() -> None:
+    """A purge skips ended children of unfinished parents, and reaches the workflows after them."""
 
     @workflow(name="questions.family")
     def family() -> Durable[None]:

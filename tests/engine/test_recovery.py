@@ -1,4 +1,4 @@
-"""What runs again after a start: every page of it, and nothing that only waits."""
+"""What runs again after a start: every page of running workflows, and none that only waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.engine.stepped import SteppedEngine
 
 
 def test_clean_stop_counts_nothing() -> None:
-    """After an orderly stop everything that ran runs again, and nobody is on trial, however often it happens."""
+    """After a clean stop every running workflow continues, and none is on trial, however often it happens."""
     engine = DirectEngine(*EVERY)
     engine.start(worker())
     for _ in range(5):
@@ -45,8 +45,8 @@ def test_report_counts_what_stays_parked(clean: bool) -> None:
     assert engine.restart(*EVERY, clean=clean) == RecoveryReport(resumed=1)
 
 
-def test_timer_that_was_overdue_fires_at_once() -> None:
-    """An unclean stop holds up no timer."""
+def test_overdue_timer_fires_at_once() -> None:
+    """A crash does not delay a timer."""
     engine = DirectEngine(*EVERY)
     engine.start(sleeper(10))
     engine.clock.advance(10)
@@ -55,7 +55,7 @@ def test_timer_that_was_overdue_fires_at_once() -> None:
 
 
 def test_pages() -> None:
-    """Recovery goes on page by page until it has seen everything that runs."""
+    """Recovery continues page by page until it has handled every running workflow."""
     engine = DirectEngine(*EVERY, checks=False)
     for number in range(51):
         engine.start(worker(), f"w{number}")
@@ -67,8 +67,8 @@ def test_pages() -> None:
     assert len(engine.activities) == 51
 
 
-def test_what_starts_meanwhile_does_not_prolong_a_recovery() -> None:
-    """The last page ends where the workflows ended when the first was looked over, however many have started since."""
+def test_later_starts_do_not_prolong_a_recovery() -> None:
+    """Recovery ends with the last workflow that existed when it began, however many have started since."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=1), checks=False)
     for number in range(51):
         engine.start(worker(), f"w{number}")
@@ -79,8 +79,8 @@ def test_what_starts_meanwhile_does_not_prolong_a_recovery() -> None:
     assert engine.do(RecoverWorkflows(report.next_after or 0, report.until)) == RecoveryReport(resumed=1)
 
 
-def test_what_ended_meanwhile_is_left_alone() -> None:
-    """A workflow that ends in the batch of the recovery, before it, is not resumed."""
+def test_workflow_that_just_ended_is_not_resumed() -> None:
+    """A workflow that ends earlier in the batch of the recovery is not resumed."""
     engine = DirectEngine(*EVERY)
     engine.start(worker())
     engine.start(waiter(), "v")
@@ -91,7 +91,7 @@ def test_what_ended_meanwhile_is_left_alone() -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_one_bad_workflow_does_not_stop_the_others(clean: bool) -> None:
-    """A workflow that cannot be rebuilt is parked; all others of the page go on."""
+    """A workflow that cannot be rebuilt is parked, and the others of its page continue."""
     engine = DirectEngine(*EVERY)
     engine.start(worker(), "a")
     engine.start(late_waiter(), "b")
@@ -103,12 +103,12 @@ def test_one_bad_workflow_does_not_stop_the_others(clean: bool) -> None:
 
 @workflow(name="recovery.limited")
 def limited() -> Durable[None]:
-    """An activity against a deadline."""
+    """Does an activity with a deadline."""
     yield from work(0).within(10)
 
 
 def test_overdue_timer_beside_an_activity() -> None:
-    """A deadline that passed while nobody ran fires after a crash, also if it is looked at before the recovery."""
+    """A deadline that passed while the engine was down fires after a crash, even before the recovery."""
     engine = DirectEngine(limited)
     engine.start(limited())
     engine.clock.advance(60)
@@ -120,7 +120,7 @@ def test_overdue_timer_beside_an_activity() -> None:
 
 
 def test_recover_blames_no_workflow_that_began_later() -> None:
-    """A workflow that was started after an unclean stop did not cause it."""
+    """A workflow that started after a crash is not blamed for it."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=1))
     engine.restart(*EVERY, clean=False)
     engine.start(worker(), "a")
@@ -131,7 +131,7 @@ def test_recover_blames_no_workflow_that_began_later() -> None:
 
 @pytest.mark.parametrize("times", [2, 5])
 def test_recover_again_counts_no_crash(times: int) -> None:
-    """A workflow that was tried after an unclean stop is not tried again, however often recover() is called."""
+    """A workflow that was tried after a crash is not tried again, however often recover() is called."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=1))
     engine.start(worker(), "a")
     engine.start(worker(), "b")
@@ -145,7 +145,7 @@ def test_recover_again_counts_no_crash(times: int) -> None:
 
 
 def test_overdue_retry_runs_at_once() -> None:
-    """A retry that was overdue at an unclean start begins once, on trial like every activity of that moment."""
+    """A retry that is overdue after a crash begins once, on trial."""
     engine = DirectEngine(*EVERY)
     engine.start(worker())
     engine.fail(engine.activities[0], ValueError("once"))
@@ -158,7 +158,7 @@ def test_overdue_retry_runs_at_once() -> None:
 
 
 def test_recovery_keeps_to_the_limit_of_loaded_bodies() -> None:
-    """Batches that write nothing let go of bodies too: a recovery does not load all that is running at once."""
+    """Batches that write nothing evict bodies too, so a recovery never loads all running workflows at once."""
     store = MemoryStore()
     engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store))
     for number in range(10):

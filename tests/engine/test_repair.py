@@ -1,4 +1,4 @@
-"""`runs.repair`: a recorded result is replaced by a checked value, with a reason, and the workflow goes on with it."""
+"""`runs.repair`: a checked value replaces a recorded result, with a reason, and the workflow continues with it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from durable.runner.definitions import WorkflowDef
 from tests.engine.asking import resume
 from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, Refused, go, other, work
-from tests.engine.mending import check_restart, refused, repair, retry, told
+from tests.engine.mending import check_restart, outline, refused, repair, retry
 from tests.engine.test_fork import finish_all
 from tests.engine.test_retry import fail_all, once
 
@@ -43,7 +43,7 @@ PARKED = WorkflowStatus.PARKED
 
 @workflow(name="repair.steps")
 def steps() -> Durable[list[int]]:
-    """A step, a step with its result, an event."""
+    """Does two steps, the second with the result of the first, then waits for an event."""
     first = yield from work(1)
     second = yield from work(first)
     return [first, second, (yield from go.wait())]
@@ -52,7 +52,7 @@ def steps() -> Durable[list[int]]:
 FLOWS: tuple[WorkflowDef[Any, Any], ...] = (*EVERY, steps)
 
 
-def begun(*values: int) -> DirectEngine:
+def started(*values: int) -> DirectEngine:
     """An engine on which the first steps have returned these values."""
     engine = DirectEngine(*FLOWS)
     engine.start(steps())
@@ -61,9 +61,9 @@ def begun(*values: int) -> DirectEngine:
     return engine
 
 
-def test_waiting_workflow_goes_on_with_the_value() -> None:
-    """The history keeps what was recorded, and says by what it was replaced, when and why."""
-    engine = begun(1, 2)
+def test_waiting_workflow_continues_with_the_value() -> None:
+    """The history keeps the original result, and records the new value, the time and the reason."""
+    engine = started(1, 2)
     engine.advance(60)
     repair(engine, "1", 20, reason="the rate was wrong")
     check_restart(engine, *FLOWS)
@@ -78,31 +78,31 @@ def test_waiting_workflow_goes_on_with_the_value() -> None:
 
 
 def test_the_last_repair_counts() -> None:
-    """A result can be replaced again, and all of them stay to be read."""
-    engine = begun(1, 2)
+    """A result can be replaced again and again, and every repair stays in the history."""
+    engine = started(1, 2)
     for value in (20, 30, 2, 40):
         repair(engine, "1", value)
         check_restart(engine, *FLOWS)
-    assert told(engine).count("repaired 1 ok") == 4
+    assert outline(engine).count("repaired 1 ok") == 4
     engine.send(go, 3, to="w")
     assert engine.result() == [1, 40, 3]
 
 
-def test_failed_attempts_of_a_step_count_on() -> None:
-    """The attempts that are recorded behind the replaced result stay recorded."""
-    engine = begun(1)
+def test_failed_attempts_after_the_repaired_step_stay() -> None:
+    """Failed attempts recorded after the replaced result stay recorded."""
+    engine = started(1)
     engine.fail(engine.activities[0], ValueError("no"))
     repair(engine, "0", 10)
     check_restart(engine, *FLOWS)
     assert engine.activities == []
     engine.advance(10)
-    assert [(one.args, one.attempt) for one in engine.activities] == [((10,), 2)]
+    assert [(effect.args, effect.attempt) for effect in engine.activities] == [((10,), 2)]
 
 
 @pytest.mark.parametrize("restart", [True, False])
 def test_failed_workflow_is_retried_with_it(restart: bool) -> None:
-    """The result that it stumbled over is replaced, it stays failed, and goes on when it is retried."""
-    engine = begun(1)
+    """If the result that made it fail is replaced, a workflow stays failed, and continues when it is retried."""
+    engine = started(1)
     for _ in range(3):
         engine.fail(engine.activities[0], ValueError("no"))
         engine.advance(100)
@@ -117,7 +117,7 @@ def test_failed_workflow_is_retried_with_it(restart: bool) -> None:
 
 
 def test_error_that_decided_branches() -> None:
-    """With a value in its place the branches go on: those that were given up are begun again."""
+    """If a value replaces the error, the branches continue, and those that were withdrawn begin again."""
 
     @workflow(name="repair.branches")
     def branches() -> Durable[list[int]]:
@@ -139,7 +139,7 @@ def test_error_that_decided_branches() -> None:
 
 
 def test_value_that_decided_a_race() -> None:
-    """The winner stays the winner, with another value."""
+    """The winner of a race stays the winner, with its new value."""
 
     @workflow(name="repair.race")
     def racing() -> Durable[list[Any]]:
@@ -160,7 +160,7 @@ def test_value_that_decided_a_race() -> None:
 
 @attrs.frozen
 class Part:
-    """Something with a shape."""
+    """A class with fields."""
 
     name: str
     count: int
@@ -168,7 +168,7 @@ class Part:
 
 @activity(name="repair.make")
 def make() -> Part:
-    """Never runs here."""
+    """Never runs."""
     raise NotImplementedError
 
 
@@ -183,22 +183,22 @@ def child() -> Durable[Part]:
 
 @workflow(name="repair.kinds")
 def kinds(kind: str) -> Durable[Any]:
-    """One step of a kind, then it waits."""
+    """Does one step of a kind, then waits."""
     if kind == "activity":
-        found: Any = yield from make()
+        part: Any = yield from make()
     elif kind == "event":
-        found = yield from parts.wait()
+        part = yield from parts.wait()
     elif kind == "pause":
-        found = yield from pause(returns=Part)
+        part = yield from pause(returns=Part)
     elif kind == "child":
-        found = yield from child()
+        part = yield from child()
     elif kind == "timer":
-        found = yield from sleep(1)
+        part = yield from sleep(1)
     else:
         handle = yield from spawn(child())
-        found = yield from handle.result()
+        part = yield from handle.result()
     yield from go.wait()
-    return found.name
+    return part.name
 
 
 BAD = Part("bad", 1)
@@ -220,7 +220,7 @@ def _answered(kind: str) -> DirectEngine:
 
 @pytest.mark.parametrize("kind", ["activity", "event", "pause", "child", "result"])
 def test_kinds_of_results(kind: str) -> None:
-    """Whatever brought a value can have another, of the type that the step has."""
+    """A result of any source can be replaced by a value of the step's type."""
     engine = _answered(kind)
     position = "1" if kind == "result" else "0"
     for bad in (5, None, {"name": "x"}, {"name": "x", "count": "many"}, "Part"):
@@ -233,7 +233,7 @@ def test_kinds_of_results(kind: str) -> None:
 
 
 def test_what_has_no_value() -> None:
-    """A timer and the start of a child cannot be replaced."""
+    """A timer and the start of a child have no result to replace."""
     error = refused(engine := _answered("timer"), lambda: repair(engine, "0", 5))
     assert isinstance(error, CannotRepair)
     assert "a timer has no result that could be replaced" in str(error)
@@ -245,8 +245,8 @@ def test_what_has_no_value() -> None:
 
 
 def test_where_nothing_is_recorded() -> None:
-    """A step that has not ended, or that never was, has no result; nor has a step that is tried again."""
-    engine = begun(1)
+    """A step that has not ended, does not exist or is being retried has no result to replace."""
+    engine = started(1)
     for position in ("1", "7", "0.0"):
         error = refused(engine, partial(repair, engine, position, 5))
         assert "nothing is recorded there; recorded are 0" in str(error)
@@ -261,8 +261,8 @@ def test_where_nothing_is_recorded() -> None:
 
 @pytest.mark.parametrize("end", ["succeeded", "cancelled"])
 def test_what_has_ended(end: str) -> None:
-    """Nothing can be changed about a result that others may have seen."""
-    engine = begun(1, 2)
+    """The results of an ended workflow cannot be replaced, because others may have seen them."""
+    engine = started(1, 2)
     if end == "succeeded":
         engine.send(go, 3, to="w")
     else:
@@ -273,7 +273,7 @@ def test_what_has_ended(end: str) -> None:
 
 
 def test_later_entries_must_fit() -> None:
-    """A value with which the body would not have done what is recorded behind it is refused, with the diff."""
+    """A value that does not fit the later entries is refused, with the diff."""
 
     @workflow(name="repair.choice")
     def choice() -> Durable[int]:
@@ -291,7 +291,7 @@ def test_later_entries_must_fit() -> None:
 
 
 def test_too_large_and_not_json() -> None:
-    """A value is checked where it is stored as well, whoever asks."""
+    """A value is checked again where it is stored, whoever sent it."""
     engine = DirectEngine(steps, *EVERY, config=EngineConfig(max_payload_bytes=100))
     engine.start(steps())
     engine.finish(engine.activities[0], 1)

@@ -1,4 +1,4 @@
-"""`runs.repair` of workflows that are parked, have children, or have published something."""
+"""`runs.repair` of workflows that are parked, have children, have published progress, or run loops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUSPENDED, PARKED, CANCELLED = WorkflowStatus.SUSPENDED, WorkflowStatus.PARKED, 
 
 
 def typed(kind: type) -> WorkflowDef[[], list[Any]]:
-    """Two results whose type depends on the version of the code."""
+    """A workflow with two results whose type depends on the version of the code."""
 
     @activity(name="repair.typed")
     def find() -> Any:
@@ -39,7 +39,7 @@ def typed(kind: type) -> WorkflowDef[[], list[Any]]:
 
 
 def unreadable(count: int) -> DirectEngine:
-    """A workflow whose first results cannot be read by the code of today."""
+    """A workflow whose first results are unreadable for the new code."""
     engine = DirectEngine(typed(str))
     engine.start(typed(str)())
     for number in range(2):
@@ -48,8 +48,8 @@ def unreadable(count: int) -> DirectEngine:
     return engine
 
 
-def test_parked_workflow_goes_on_at_once() -> None:
-    """A result that the code cannot read is replaced by one that it can, and that is all it takes."""
+def test_parked_workflow_continues_at_once() -> None:
+    """A parked workflow continues once its unreadable results are replaced."""
     engine = unreadable(2)
     engine.restart(typed(int))
     engine.send(go, 0, to="w")
@@ -63,7 +63,7 @@ def test_parked_workflow_goes_on_at_once() -> None:
 
 
 def test_value_that_breaks_something_else_is_refused() -> None:
-    """A value with which a parked workflow would do something else than is recorded leaves it as it is."""
+    """A value that does not fit the later entries is refused, and the workflow stays parked."""
 
     def version(kind: type) -> WorkflowDef[[], Any]:
         @activity(name="repair.typed")
@@ -93,7 +93,7 @@ def test_value_that_breaks_something_else_is_refused() -> None:
 
 
 def test_workflow_without_code_cannot_be_repaired() -> None:
-    """Only the code knows what fits there."""
+    """A workflow without code cannot be repaired, because only its code knows which values fit."""
     engine = unreadable(0)
     engine.restart()
     engine.send(go, 0, to="w")
@@ -102,7 +102,7 @@ def test_workflow_without_code_cannot_be_repaired() -> None:
 
 
 def test_code_that_waits_for_something_else_there() -> None:
-    """A result can be replaced only where the code at hand still asks for it."""
+    """A result can be replaced only if the current code still waits for it."""
 
     @workflow(name="repair.typed")
     def changed() -> Durable[int]:
@@ -114,8 +114,8 @@ def test_code_that_waits_for_something_else_there() -> None:
     assert "the current code does not wait for repair.typed there" in error
 
 
-def test_workflow_that_took_the_process_down_stays_parked() -> None:
-    """The result is replaced, and an operator decides when it is tried again."""
+def test_workflow_that_crashed_the_process_stays_parked() -> None:
+    """The result is replaced, and the workflow stays parked until an operator retries it."""
     engine = DirectEngine(*EVERY)
 
     @workflow(name="repair.killer")
@@ -151,8 +151,8 @@ def chooses() -> Durable[Any]:
 
 
 @pytest.mark.parametrize("restart", [True, False])
-def test_child_that_is_not_waited_for_any_more(restart: bool) -> None:
-    """It ends with its parent, be that at once, later, or after a restart."""
+def test_child_that_is_no_longer_awaited(restart: bool) -> None:
+    """A child that is no longer awaited after a repair ends with its parent, even across a restart."""
     engine = DirectEngine(*EVERY, chooses)
     for id in ("w", "v"):
         engine.start(chooses(), id)
@@ -168,7 +168,7 @@ def test_child_that_is_not_waited_for_any_more(restart: bool) -> None:
 
 
 def test_failed_child_whose_result_was_given_by_hand() -> None:
-    """A child that goes on although its result was replaced ends with its parent."""
+    """A child that is retried after its result was replaced ends with its parent."""
 
     @workflow(name="repair.parent")
     def parent() -> Durable[Any]:
@@ -186,25 +186,25 @@ def test_failed_child_whose_result_was_given_by_hand() -> None:
     assert (engine.result(), engine.status("w/0")) == (["by hand", 1], CANCELLED)
 
 
-# --- what was published -----------------------------------------------------------------------------------------------
+# --- progress ---------------------------------------------------------------------------------------------------------
 
 
 @workflow(name="repair.publishes")
 def publishes() -> Durable[int]:
-    """Publishes what it has learnt."""
-    found = yield from work(1)
-    publish(found)
-    return found + (yield from go.wait())
+    """Publishes the result of its step."""
+    number = yield from work(1)
+    publish(number)
+    return number + (yield from go.wait())
 
 
 def shown(engine: DirectEngine) -> str | None:
-    """What is shown of the workflow."""
-    found = engine.do(ReadProgress("w"))
-    return None if found is None else found.value
+    """The published progress."""
+    progress = engine.do(ReadProgress("w"))
+    return None if progress is None else progress.value
 
 
 def test_progress_follows_the_value() -> None:
-    """What the body has published with the wrong value is published again with the right one."""
+    """Progress that was computed from the wrong value is published again with the right one."""
     engine = DirectEngine(publishes)
     engine.start(publishes())
     finish_all(engine, 1)
@@ -219,7 +219,7 @@ def test_progress_follows_the_value() -> None:
 
 
 def test_round_of_a_loop() -> None:
-    """Results of the round that runs can be replaced; those of a round that is over are in its state already."""
+    """A result in the running round can be replaced. A finished round's results are already part of the state."""
 
     def body(number: int) -> Durable[Continue[int] | Break[int]]:
         number += yield from work(number)
@@ -245,6 +245,6 @@ def test_round_of_a_loop() -> None:
         fail_all(engine)
     retry(engine)
     check_restart(engine, loops)
-    assert [one.args for one in engine.activities] == [(53,)]
+    assert [effect.args for effect in engine.activities] == [(53,)]
     engine.finish(engine.activities[0], 60)
     assert engine.result() == 113

@@ -1,4 +1,4 @@
-"""How long events and dead letters are kept: nothing that was accepted goes without a trace, but what may expire."""
+"""How long events and dead letters are kept: an accepted event never disappears silently, unless it expires."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ short = Event[int]("go", expire_after=100)
 
 @pytest.mark.parametrize("to", ["later", None])
 def test_event_that_nobody_takes_becomes_a_letter(to: str | None) -> None:
-    """After the retention an untargeted event, or one for an id that is not started, is a dead letter."""
+    """After the retention, an untargeted event or one for an id that is not started becomes a dead letter."""
     engine = DirectEngine(*EVERY)
     engine.send(go, 1, to=to, allow_unstarted=True)
     engine.clock.advance(7 * DAY)
@@ -32,8 +32,8 @@ def test_event_that_nobody_takes_becomes_a_letter(to: str | None) -> None:
 
 
 @pytest.mark.parametrize("how", ["in time", "later"])
-def test_broadcast_that_was_taken_goes_silently(how: str) -> None:
-    """A broadcast that somebody took, at once or later, leaves no letter at the end of its retention."""
+def test_broadcast_that_was_taken_leaves_no_letter(how: str) -> None:
+    """A broadcast that a workflow took, at once or later, leaves no letter at the end of its retention."""
     engine = DirectEngine(*EVERY)
     if how == "in time":
         engine.start(reader())
@@ -46,7 +46,7 @@ def test_broadcast_that_was_taken_goes_silently(how: str) -> None:
 
 
 def test_broadcast_that_nobody_took_is_a_letter() -> None:
-    """A broadcast that came to nobody within its retention is a dead letter, and can be sent to all once more."""
+    """A broadcast that nobody took within its retention becomes a dead letter, and can be sent to all again."""
     engine = DirectEngine(*EVERY)
     engine.send(news, 1)
     engine.clock.advance(8 * DAY)
@@ -56,7 +56,7 @@ def test_broadcast_that_nobody_took_is_a_letter() -> None:
 
 
 def test_broadcast_that_nobody_can_read_is_one_letter() -> None:
-    """The letter that says why a broadcast could not be read stays, also when its retention is over."""
+    """A broadcast that nobody could read leaves one letter, which says why, even after its retention."""
     engine = DirectEngine(*EVERY)
     engine.start(reader())
     engine.send(Event[str](news.name, consume_on_read=False), "unreadable")
@@ -66,8 +66,8 @@ def test_broadcast_that_nobody_can_read_is_one_letter() -> None:
     assert (letter.reason, engine.letters()) == (DeadLetterReason.UNREADABLE, [letter])
 
 
-def test_expired_event_goes_silently() -> None:
-    """What expires as its sender said leaves no letter."""
+def test_expired_event_leaves_no_letter() -> None:
+    """An event that expires leaves no letter."""
     engine = DirectEngine(*EVERY)
     engine.send(short, 1)
     engine.clock.advance(8 * DAY)
@@ -76,7 +76,7 @@ def test_expired_event_goes_silently() -> None:
 
 
 def test_retention_of_moved_mail_begins_with_the_move() -> None:
-    """Mail that was years in a mailbox and becomes untargeted is kept for the whole retention from then on."""
+    """An event that loses its target after years in a mailbox is kept for a whole retention from then on."""
     engine = DirectEngine(*EVERY, config=EngineConfig(dead_letter_policy=DeadLetterPolicy.MOVE_TO_BROADCAST))
     engine.start(sleeper(365 * DAY))
     engine.send(go, 1, to="w")
@@ -90,7 +90,7 @@ def test_retention_of_moved_mail_begins_with_the_move() -> None:
 
 @pytest.mark.parametrize("seconds", [99, 100])
 def test_mail_before_the_start_expires(seconds: int) -> None:
-    """An event that was sent before its workflow was started expires when its sender said."""
+    """An event that was sent before its workflow started expires when its sender said."""
     engine = DirectEngine(*EVERY)
     engine.send(short, 1, to="w", allow_unstarted=True)
     engine.start(sleeper(seconds))
@@ -105,7 +105,7 @@ def test_mail_before_the_start_expires(seconds: int) -> None:
 
 
 def test_adopted_mail_keeps_its_expiry() -> None:
-    """Mail that has become a mailbox is not delivered after it has expired."""
+    """An event that was sent before the start is not delivered after its expiry."""
     engine = DirectEngine(*EVERY)
     engine.send(short, 1, to="w", allow_unstarted=True)
     engine.start(waiter(), delay=200)
@@ -114,7 +114,7 @@ def test_adopted_mail_keeps_its_expiry() -> None:
 
 
 def test_moved_mail_keeps_its_expiry() -> None:
-    """Mail that has become untargeted is not delivered after it has expired."""
+    """An event that lost its target is not delivered after its expiry."""
     engine = DirectEngine(*EVERY, config=EngineConfig(dead_letter_policy=DeadLetterPolicy.MOVE_TO_BROADCAST))
     engine.start(sleeper(50))
     engine.send(short, 1, to="w")
@@ -127,7 +127,7 @@ def test_moved_mail_keeps_its_expiry() -> None:
 
 @pytest.mark.parametrize("retention", [None, 10 * DAY])
 def test_letters_are_kept_as_long_as_the_option_says(retention: float | None) -> None:
-    """Dead letters stay until somebody removes them, or for as long as `dead_letter_retention` says."""
+    """Dead letters stay until they are removed, or for `dead_letter_retention`."""
     engine = DirectEngine(*EVERY, config=EngineConfig(dead_letter_retention=retention))
     engine.start(sleeper(60))
     engine.send(go, 1, to="w")
@@ -139,7 +139,7 @@ def test_letters_are_kept_as_long_as_the_option_says(retention: float | None) ->
     assert len(engine.letters()) == (1 if retention is None else 0)
 
 
-def test_letter_says_how_its_workflow_ended() -> None:
+def test_letter_shows_how_its_workflow_ended() -> None:
     """A dead letter has the final status of the workflow that did not take it."""
     engine = DirectEngine(*EVERY)
     engine.start(sleeper())
@@ -150,7 +150,7 @@ def test_letter_says_how_its_workflow_ended() -> None:
 
 
 def test_letters_of_one_end_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    """A workflow that ends with many events is told of in one warning, with the names of the events."""
+    """A workflow that ends with many untaken events causes one warning with the names of the events."""
     engine = DirectEngine(*EVERY)
     engine.start(sleeper())
     for number in range(3):
@@ -167,7 +167,7 @@ def test_letters_of_one_end_are_one_line(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_events_kept_for_too_long_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    """A sweep that makes dead letters says how many, in one warning."""
+    """A sweep that makes dead letters logs one warning with their number."""
     engine = DirectEngine(*EVERY)
     engine.send(go, 1)
     engine.send(other, 2)
@@ -179,8 +179,8 @@ def test_events_kept_for_too_long_are_one_line(caplog: pytest.LogCaptureFixture)
     ]
 
 
-def test_great_sweep_of_letters_goes_on_in_the_next_batch() -> None:
-    """Old dead letters go a page at a time."""
+def test_long_sweep_of_letters_continues_in_the_next_batch() -> None:
+    """Old dead letters are removed a page at a time."""
     engine = DirectEngine(*EVERY, config=EngineConfig(dead_letter_retention=DAY))
     engine.start(sleeper())
     for number in range(3):
@@ -194,7 +194,7 @@ def test_great_sweep_of_letters_goes_on_in_the_next_batch() -> None:
 
 
 def test_replayed_letter_of_a_broadcast_is_a_broadcast() -> None:
-    """A broadcast that somebody could not read goes to all again when its letter is replayed."""
+    """A broadcast that a workflow could not read goes to all again when its letter is replayed."""
     engine = DirectEngine(*EVERY)
     for id in ("a", "b"):
         engine.start(reader(1), id)

@@ -1,4 +1,4 @@
-"""`EngineConfig.retention`: ended workflows go by themselves, a page at a time; the others stay."""
+"""`EngineConfig.retention`: ended workflows are removed automatically, a page at a time; the others stay."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFIG = EngineConfig(retention=DAY, sweep_every=60.0)
 
 
 def ended(stepped: SteppedEngine, *ids: str) -> None:
-    """Workflows that have ended just now."""
+    """Workflows that have just ended."""
     stepped.ask(*(call_of(waiter(), id) for id in ids))
     stepped.ask(*(TerminateWorkflow(id) for id in ids))
 
@@ -28,7 +28,7 @@ def left(stepped: SteppedEngine) -> list[str]:
 
 
 def settle(stepped: SteppedEngine) -> int:
-    """Work off everything; how many batches there were."""
+    """Process everything that is queued or due. Returns the number of batches."""
     count = 1
     stepped.coordinator.work_off()
     while stepped.coordinator.has_work():
@@ -38,7 +38,7 @@ def settle(stepped: SteppedEngine) -> int:
 
 
 def test_retention_removes_what_ended_long_ago() -> None:
-    """At the next sweep after the retention an ended workflow goes; young, open and later ones stay."""
+    """The first sweep after the retention removes an ended workflow. Younger and open workflows stay."""
     stepped = SteppedEngine(CONFIG)
     stepped.ask(call_of(waiter(), "open"))
     ended(stepped, "old")
@@ -53,7 +53,7 @@ def test_retention_removes_what_ended_long_ago() -> None:
 
 
 def test_retention_is_off_unless_asked_for() -> None:
-    """Without the option nothing ever goes by itself."""
+    """Without the option, nothing is ever removed automatically."""
     stepped = SteppedEngine(EngineConfig(retention=None))
     ended(stepped, "old")
     stepped.clock.advance(1000 * DAY)
@@ -63,7 +63,7 @@ def test_retention_is_off_unless_asked_for() -> None:
 
 
 def test_retention_works_in_small_batches() -> None:
-    """Hundreds of old workflows go in pages with commits of their own, so that a caller waits for one page at most."""
+    """Hundreds of old workflows are removed in pages, each its own commit, so a caller waits for one page at most."""
     stepped = SteppedEngine(CONFIG)
     ended(stepped, *map(str, range(230)))
     stepped.clock.advance(2 * DAY)
@@ -76,8 +76,8 @@ def test_retention_works_in_small_batches() -> None:
     assert stepped.backend.commits - before >= 230 // 50
 
 
-def test_retention_leaves_long_sleepers_alone_and_goes_past_them() -> None:
-    """Old open workflows are passed over a bounded number of pages a sweep, and the next sweep continues there."""
+def test_retention_skips_old_open_workflows() -> None:
+    """A sweep skips a limited number of pages of old open workflows, and the next sweep continues there."""
     stepped = SteppedEngine(CONFIG, MemoryStore())
     stepped.ask(*(call_of(waiter(), f"open {number}") for number in range(3000)))
     ended(stepped, "old")
@@ -91,7 +91,7 @@ def test_retention_leaves_long_sleepers_alone_and_goes_past_them() -> None:
 
 
 def test_retention_reads_no_further_than_young_workflows() -> None:
-    """What was started later than the retention cannot have ended before it: the pass ends there."""
+    """A sweep stops at the first young workflow, because nothing after it can have ended before the retention."""
     stepped = SteppedEngine(CONFIG)
     ended(stepped, "old")
     stepped.clock.advance(2 * DAY)
@@ -103,14 +103,14 @@ def test_retention_reads_no_further_than_young_workflows() -> None:
 
 
 def test_retention_and_purge_in_one_batch_count_once() -> None:
-    """A workflow that a sweep removes is not counted again by a purge that is decided with it."""
+    """A workflow that a sweep removes is not counted again by a purge in the same batch."""
     stepped = SteppedEngine(CONFIG)
     ended(stepped, "old")
     settle(stepped)
     stepped.clock.advance(2 * DAY)
     purge = stepped.letter(PurgeWorkflows(stepped.clock.now()))
-    found = stepped.letter(FindWorkflow("old"))
-    stepped.coordinator.process([ExpireWorkflows(), purge, found])
-    assert (purge.reply, found.reply) == (0, None)
+    lookup = stepped.letter(FindWorkflow("old"))
+    stepped.coordinator.process([ExpireWorkflows(), purge, lookup])
+    assert (purge.reply, lookup.reply) == (0, None)
     (count,) = stepped.ask(CountWorkflows(EVERY))
     assert count.reply == 0

@@ -1,4 +1,4 @@
-"""`runs.retry`: a failed workflow goes on from the step that it stumbled over, with its children; or says why not."""
+"""`runs.retry`: a failed workflow continues from the step that failed, with its children, or is refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from durable.runner.definitions import WorkflowDef
 from tests.engine.agenda import schedule_of
 from tests.engine.direct import DirectEngine, event_of
 from tests.engine.flows import EVERY, Refused, clean, go, nothing, waiter, work, worker
-from tests.engine.mending import check_restart, refused, retry, told
+from tests.engine.mending import check_restart, outline, refused, retry
 
 SUSPENDED, RUNNING, FAILED = WorkflowStatus.SUSPENDED, WorkflowStatus.RUNNING, WorkflowStatus.FAILED
 
@@ -40,14 +40,14 @@ def once(number: int = 0) -> int:
 
 
 def fail_all(engine: DirectEngine) -> None:
-    """Whatever runs has failed for good."""
+    """All running activities fail for good."""
     for effect in engine.activities:
         engine.fail(effect, Refused("no"))
 
 
 @workflow(name="retry.steps")
 def steps() -> Durable[list[int]]:
-    """Three activities in a row."""
+    """Does three activities in a row."""
     first = yield from work(1)
     second = yield from work(2)
     return [first, second, (yield from work(3))]
@@ -56,8 +56,8 @@ def steps() -> Durable[list[int]]:
 FLOWS = (*EVERY, steps)
 
 
-def test_step_begins_anew() -> None:
-    """The step that failed has all its attempts again; what was recorded before it is not done a second time."""
+def test_failed_step_starts_over() -> None:
+    """A retried step gets all its attempts again, and the steps before it do not run again."""
     engine = DirectEngine(*FLOWS)
     engine.start(steps())
     engine.finish(engine.activities[0], 10)
@@ -78,7 +78,7 @@ def test_step_begins_anew() -> None:
     check_restart(engine, *FLOWS)
     engine.finish(engine.activities[0], 30)
     assert engine.result() == [10, 20, 30]
-    assert told(engine)[4:] == [
+    assert outline(engine)[4:] == [
         "retried 1 ok",
         "activity 1 retry",
         "activity 1 retry",
@@ -88,8 +88,8 @@ def test_step_begins_anew() -> None:
 
 
 @pytest.mark.parametrize("clean_stop", [True, False])
-def test_again_and_again(clean_stop: bool) -> None:
-    """A workflow that fails again can be retried again, as often as it takes, over restarts."""
+def test_retry_can_be_repeated(clean_stop: bool) -> None:
+    """A workflow that fails again can be retried again, as often as needed, across restarts."""
     engine = DirectEngine(*FLOWS)
     engine.start(worker())
     for _ in range(5):
@@ -103,8 +103,8 @@ def test_again_and_again(clean_stop: bool) -> None:
     assert engine.result() == 7
 
 
-def test_who_waits_for_the_end_hears_the_new_one() -> None:
-    """While it goes on nobody hears of the old end."""
+def test_await_end_after_a_retry_returns_the_new_end() -> None:
+    """After a retry, a caller that awaits the end gets the new end, not the old one."""
     engine = DirectEngine(*FLOWS)
     engine.start(worker())
     fail_all(engine)
@@ -117,8 +117,8 @@ def test_who_waits_for_the_end_hears_the_new_one() -> None:
 
 
 @pytest.mark.parametrize("state", ["running", "waiting", "succeeded", "cancelled", "nobody"])
-def test_only_what_has_failed(state: str) -> None:
-    """Whatever goes on, has succeeded or was cancelled is refused, and nothing is written."""
+def test_only_failed_workflows_can_be_retried(state: str) -> None:
+    """A workflow that is running, has succeeded or was cancelled is refused, and nothing is written."""
     engine = DirectEngine(*FLOWS)
     if state == "nobody":
         assert isinstance(refused(engine, lambda: retry(engine)), WorkflowNotFound)
@@ -131,11 +131,11 @@ def test_only_what_has_failed(state: str) -> None:
     assert "only a failed or parked workflow" in str(error)
 
 
-# --- code that is mended --------------------------------------------------------------------------------------------
+# --- fixed code ----------------------------------------------------------------------------------------------------
 
 
 def numbers(broken: bool) -> WorkflowDef[[], int]:
-    """One step, and code behind it that may be broken."""
+    """Does one step, followed by code that may be broken."""
 
     @workflow(name="retry.numbers")
     def body() -> Durable[int]:
@@ -148,7 +148,7 @@ def numbers(broken: bool) -> WorkflowDef[[], int]:
 
 
 def test_code_that_fails_again_is_refused() -> None:
-    """A failure of the code itself is over only with other code; then it goes on behind what is recorded."""
+    """If the code itself fails, a retry needs other code. Then the workflow continues after the recorded entries."""
     engine = DirectEngine(numbers(True), *FLOWS)
     engine.start(numbers(True)())
     engine.finish(engine.activities[0], 5)
@@ -159,11 +159,11 @@ def test_code_that_fails_again_is_refused() -> None:
     check_restart(engine, numbers(False), *FLOWS)
     engine.send(go, 1, to="w")
     assert engine.result() == 6
-    assert told(engine) == ["activity 0 ok", "retried  ok", "event 1 ok"]
+    assert outline(engine) == ["activity 0 ok", "retried  ok", "event 1 ok"]
 
 
 def test_code_that_is_gone_or_another() -> None:
-    """Without its code, or with code that asks for something else, it stays failed, and the refusal says so."""
+    """If the code is missing or diverges, the workflow stays failed, and the refusal says why."""
     engine = DirectEngine(numbers(True), *FLOWS)
     engine.start(numbers(True)())
     engine.finish(engine.activities[0], 5)
@@ -171,15 +171,15 @@ def test_code_that_is_gone_or_another() -> None:
     assert "retry.numbers" in str(refused(engine, lambda: retry(engine)))
 
     @workflow(name="retry.numbers")
-    def other() -> Durable[None]:
+    def diverging() -> Durable[None]:
         yield from sleep(5)
 
-    engine.restart(other, *FLOWS)
+    engine.restart(diverging, *FLOWS)
     assert "recorded: activity engine.work" in str(refused(engine, lambda: retry(engine)))
 
 
-def test_mended_code_that_has_nothing_left_to_do() -> None:
-    """It may come to its end at once."""
+def test_fixed_code_that_ends_at_once() -> None:
+    """A retried workflow may end at once under fixed code."""
 
     @workflow(name="retry.numbers")
     def shorter() -> Durable[int]:
@@ -194,7 +194,7 @@ def test_mended_code_that_has_nothing_left_to_do() -> None:
 
 
 def test_failed_before_its_first_step() -> None:
-    """Nothing is recorded, and with mended code it begins."""
+    """A workflow that failed before its first step begins when its fixed code is retried."""
 
     def early(broken: bool) -> WorkflowDef[[], int]:
         @workflow(name="retry.early")
@@ -218,8 +218,8 @@ def test_failed_before_its_first_step() -> None:
 # --- branches, sagas, loops, rounds ---------------------------------------------------------------------------------
 
 
-def test_branches_beside_it_go_on() -> None:
-    """What other branches have recorded stands, and what they waited for is waited for again."""
+def test_other_branches_continue() -> None:
+    """Other branches keep their entries, and wait again for what they waited for."""
 
     @workflow(name="retry.branches")
     def branches() -> Durable[list[Any]]:
@@ -227,9 +227,9 @@ def test_branches_beside_it_go_on() -> None:
 
     engine = DirectEngine(branches)
     engine.start(branches())
-    one, two, _ = engine.activities
-    engine.finish(one, 10)
-    engine.fail(two, Refused("no"))
+    first, second, _ = engine.activities
+    engine.finish(first, 10)
+    engine.fail(second, Refused("no"))
     assert (engine.status(), engine.waits(), engine.activities) == (FAILED, [], [])
     retry(engine)
     check_restart(engine, branches)
@@ -240,13 +240,13 @@ def test_branches_beside_it_go_on() -> None:
     assert engine.result() == [10, 20, 30, 20]
 
 
-def test_failures_that_are_values_stay_those_that_came_before() -> None:
-    """Only the last error is void: one that came before it, and that the code has taken, stands."""
+def test_only_the_last_failure_is_void() -> None:
+    """A retry voids only the last error. An earlier one that the body has handled stays."""
 
     @workflow(name="retry.settled")
     def settled() -> Durable[list[str]]:
         both = yield from settle(once(1), once(2))
-        names = [type(one).__name__ for one in both]
+        names = [type(outcome).__name__ for outcome in both]
         if names == ["Raised", "Raised"]:
             raise LookupError("both")
         return names
@@ -268,14 +268,14 @@ def _saga(step: int) -> Durable[int]:
 
 @workflow(name="retry.sagas")
 def sagas(scoped: bool) -> Durable[int]:
-    """A step that owes an undo and one that fails, in a saga or not."""
+    """Does a step that owes an undo and one that fails, inside a saga or not."""
     return (yield from (saga(_saga(1)) if scoped else _saga(1)))
 
 
 @pytest.mark.parametrize("scoped", [True, False])
 @pytest.mark.parametrize("undone", ["undone", "undo failed"])
-def test_what_was_undone_is_refused(scoped: bool, undone: str) -> None:
-    """A workflow that has undone its steps, or tried to, cannot go on as if they were done."""
+def test_retry_after_undos_is_refused(scoped: bool, undone: str) -> None:
+    """A workflow that has undone its steps, or tried to, cannot continue as if they were done."""
     engine = DirectEngine(sagas)
     engine.start(sagas(scoped))
     engine.finish(engine.activities[0], 1)
@@ -290,7 +290,7 @@ def test_what_was_undone_is_refused(scoped: bool, undone: str) -> None:
 
 
 def test_code_that_would_undo_at_once_is_refused() -> None:
-    """Code that fails again, and that now owes an undo which it did not before, fails again all the same."""
+    """Code that fails again is refused, even if it now owes an undo that it did not owe before."""
 
     def version(owes: bool) -> WorkflowDef[[], int]:
         @workflow(name="retry.owing")
@@ -308,7 +308,7 @@ def test_code_that_would_undo_at_once_is_refused() -> None:
 
 
 def test_purged_while_it_is_retried() -> None:
-    """What goes on is not purged for having ended long ago, also within one batch."""
+    """A retried workflow is not purged for its old end, even in the same batch."""
     engine = DirectEngine(*FLOWS)
     engine.start(worker())
     fail_all(engine)
@@ -319,7 +319,7 @@ def test_purged_while_it_is_retried() -> None:
 
 
 def test_mail_that_became_dead_letters() -> None:
-    """What was buried at its end stays a dead letter, which can be replayed to it."""
+    """Events that became dead letters when the workflow failed stay dead letters, and can be replayed to it."""
 
     @workflow(name="retry.mail")
     def mail() -> Durable[int]:
@@ -341,7 +341,7 @@ def test_mail_that_became_dead_letters() -> None:
 
 @pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE, Overlap.ALLOW])
 def test_run_of_a_schedule(overlap: Overlap) -> None:
-    """While the last run goes on again its schedule is busy, and its second end lets the next one start."""
+    """While a retried run is running its schedule is busy, and its new end lets the next run start."""
     engine = DirectEngine(*FLOWS)
     engine.do(schedule_of(worker(), every=60, overlap=overlap))
     engine.advance(60)
@@ -352,7 +352,7 @@ def test_run_of_a_schedule(overlap: Overlap) -> None:
     engine.advance(60)
     engine.advance(60)
     assert len(engine.activities) == (3 if overlap is Overlap.ALLOW else 1)
-    engine.finish(next(one for one in engine.activities if one.workflow_id == first.workflow_id), 1)
+    engine.finish(next(effect for effect in engine.activities if effect.workflow_id == first.workflow_id), 1)
     engine.settle()
     assert len(engine.activities) == {Overlap.SKIP: 0, Overlap.QUEUE: 1, Overlap.ALLOW: 2}[overlap]
     assert engine.result(first.workflow_id) == 1
@@ -360,8 +360,8 @@ def test_run_of_a_schedule(overlap: Overlap) -> None:
 
 @pytest.mark.parametrize("together", [True, False])
 def test_retry_after_crashes_takes_the_mail_in_order(together: bool) -> None:
-    """What came while it was parked comes before what is sent between the retry and the rebuilding of its body."""
-    # Without its checks: between the retry and the rebuilding the mail lies there.
+    """Events that arrived while a workflow was parked come before those sent after the retry."""
+    # Without checks, because the mail is pending between the retry and the rebuild.
     engine = DirectEngine(*EVERY, config=EngineConfig(max_crashes=1), checks=False)
     engine.start(waiter())
     engine.state.mark[0] = engine.record().key

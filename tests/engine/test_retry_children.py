@@ -1,4 +1,4 @@
-"""`runs.retry` in a family: children that failed go on with their parent, those that it took along begin anew."""
+"""`runs.retry` with children: failed children continue with their parent, and children that it cancelled start over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from durable.model.error_codec import unpack_error
 from durable.runner.definitions import WorkflowDef
 from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, Refused, clean, go, news, reader, tidy, waiter, worker
-from tests.engine.mending import check_restart, refused, retry, told
+from tests.engine.mending import check_restart, outline, refused, retry
 from tests.engine.test_retry import fail_all, once
 
 SUSPENDED, RUNNING, FAILED = WorkflowStatus.SUSPENDED, WorkflowStatus.RUNNING, WorkflowStatus.FAILED
@@ -30,20 +30,20 @@ ask = Event[int]("retry-ask")
 
 @workflow(name="retry.family")
 def family(levels: int) -> Durable[int]:
-    """A child in a child, the last of which works."""
+    """Nests children; the innermost does an activity."""
     return levels + (yield from (once() if levels == 0 else family(levels - 1)))
 
 
 @workflow(name="retry.handle")
 def by_handle() -> Durable[int]:
-    """Spawns a child and asks for its result."""
+    """Spawns a child and waits for its result."""
     handle = yield from spawn(worker())
     return (yield from handle.result())
 
 
 @workflow(name="retry.forgiving")
 def forgiving() -> Durable[int]:
-    """Takes the failure of its child, and waits for something else."""
+    """Handles the failure of its child, then waits for an event."""
     try:
         return (yield from worker())
     except Exception:
@@ -52,19 +52,19 @@ def forgiving() -> Durable[int]:
 
 @workflow(name="retry.pair")
 def pair() -> Durable[list[int]]:
-    """A child and a step at once."""
+    """Runs a child and a step at once."""
     return list((yield from gather(waiter(), once())))
 
 
 @workflow(name="retry.tidy_pair")
 def tidy_pair() -> Durable[list[int]]:
-    """A child that cleans up, and a step."""
+    """Runs a child that cleans up, and a step."""
     return list((yield from gather(tidy(), once())))
 
 
 @workflow(name="retry.tied")
 def tied() -> Durable[int]:
-    """Spawns a child that ends with it, then fails, then asks for it."""
+    """Spawns a tied child and a kept one, does a step, then waits for both results."""
     handle = yield from spawn(waiter(), on_parent_close=OnParentClose.CANCEL)
     kept = yield from spawn(waiter())
     step = yield from once()
@@ -74,8 +74,8 @@ def tied() -> Durable[int]:
 FLOWS: tuple[WorkflowDef[Any, Any], ...] = (*EVERY, family, by_handle, forgiving, pair, tidy_pair, tied)
 
 
-def test_children_go_on_with_their_parent() -> None:
-    """The whole line of children that made a workflow fail goes on, and its end comes up to the first."""
+def test_children_continue_with_their_parent() -> None:
+    """The whole chain of children that made a workflow fail continues, and its result reaches the top."""
     engine = DirectEngine(*FLOWS)
     engine.start(family(3))
     fail_all(engine)
@@ -88,12 +88,12 @@ def test_children_go_on_with_their_parent() -> None:
     engine.finish(engine.activities[0], 1)
     assert engine.result() == 7
     assert [engine.record(id).key for id in ids] == keys
-    assert told(engine) == ["child 0 error", "retried 0 ok", "child 0 ok"]
+    assert outline(engine) == ["child 0 error", "retried 0 ok", "child 0 ok"]
 
 
 @pytest.mark.parametrize("child_first", [True, False])
-def test_spawned_child_goes_on_with_its_parent_or_before(child_first: bool) -> None:
-    """A spawned child whose result was asked for goes on with its parent, or after it was retried on its own."""
+def test_spawned_child_continues_with_its_parent_or_before(child_first: bool) -> None:
+    """A spawned child whose result was awaited continues with its parent, or is retried on its own before."""
     engine = DirectEngine(*FLOWS)
     engine.start(by_handle())
     fail_all(engine)
@@ -110,7 +110,7 @@ def test_spawned_child_goes_on_with_its_parent_or_before(child_first: bool) -> N
 
 
 def test_awaited_child_of_a_parent_that_has_ended_is_refused() -> None:
-    """On its own it would go on without anybody to end with: its parent is to be retried."""
+    """An awaited child of an ended parent cannot be retried on its own: the refusal names the parent."""
     engine = DirectEngine(*FLOWS)
     engine.start(family(1))
     fail_all(engine)
@@ -121,7 +121,7 @@ def test_awaited_child_of_a_parent_that_has_ended_is_refused() -> None:
 
 @pytest.mark.parametrize("restart", [True, False])
 def test_child_that_its_parent_has_given_up(restart: bool) -> None:
-    """A child whose failure its parent has taken may be retried; it ends with its parent like any other."""
+    """A child whose failure its parent has handled may be retried, and ends with its parent like any other."""
     engine = DirectEngine(*FLOWS)
     engine.start(forgiving())
     fail_all(engine)
@@ -133,8 +133,8 @@ def test_child_that_its_parent_has_given_up(restart: bool) -> None:
     assert (engine.result(), engine.status("w/0")) == (5, CANCELLED)
 
 
-def test_child_that_was_taken_along_begins_anew() -> None:
-    """A child that was cancelled because its parent failed begins anew, under its id and with its mailbox empty."""
+def test_child_that_was_cancelled_with_its_parent_starts_over() -> None:
+    """A child that was cancelled because its parent failed starts over, under its id and with an empty mailbox."""
     engine = DirectEngine(*FLOWS)
     engine.start(pair())
     child = engine.record("w/0.0.0")
@@ -151,10 +151,10 @@ def test_child_that_was_taken_along_begins_anew() -> None:
 
 
 def test_child_that_still_cleans_up_is_waited_for() -> None:
-    """While a child that was taken along has not ended its parent cannot go on with it, and the refusal says so."""
+    """A parent cannot be retried while a child still cleans up, and the refusal says so."""
     engine = DirectEngine(*FLOWS)
     engine.start(tidy_pair())
-    step = next(one for one in engine.activities if one.position == "0.1.0")
+    step = next(effect for effect in engine.activities if effect.position == "0.1.0")
     engine.fail(step, Refused("no"))
     assert (engine.status(), engine.status("w/0.0.0")) == (FAILED, RUNNING)
     assert "child 'w/0.0.0' is being cancelled; retry when it has ended" in str(refused(engine, lambda: retry(engine)))
@@ -164,8 +164,8 @@ def test_child_that_still_cleans_up_is_waited_for() -> None:
     assert len(engine.activities) == 2
 
 
-def test_broadcast_reaches_a_child_that_begins_anew() -> None:
-    """It has heard nothing yet, so it takes again what it took in the life that is void."""
+def test_broadcast_reaches_a_child_that_starts_over() -> None:
+    """A child that starts over has read nothing, so it takes again the broadcasts of its void run."""
 
     @workflow(name="retry.listening")
     def listening() -> Durable[Any]:
@@ -184,8 +184,8 @@ def test_broadcast_reaches_a_child_that_begins_anew() -> None:
     assert engine.result() == [[1, 2], 0]
 
 
-def test_child_that_somebody_cancelled_is_refused() -> None:
-    """It ended on purpose; the refusal says how to have another one."""
+def test_child_that_was_cancelled_by_hand_is_refused() -> None:
+    """A parent whose child was cancelled by hand is refused, and the error says how to get another child."""
     engine = DirectEngine(*FLOWS)
     engine.start(family(1))
     engine.cancel("w/0", "not wanted")
@@ -194,8 +194,8 @@ def test_child_that_somebody_cancelled_is_refused() -> None:
     assert "child 'w/0' was cancelled; fork it from position 0, which starts another child" in str(error)
 
 
-def test_spawned_child_that_somebody_cancelled_is_refused() -> None:
-    """The place to fork from is where it was spawned."""
+def test_spawned_child_that_was_cancelled_by_hand_is_refused() -> None:
+    """For a spawned child, the refusal says to fork from the step that spawned it."""
     engine = DirectEngine(*FLOWS)
     engine.start(by_handle())
     engine.cancel("w/0", "not wanted")
@@ -204,8 +204,8 @@ def test_spawned_child_that_somebody_cancelled_is_refused() -> None:
     assert "child 'w/0' was cancelled; fork it from position 0, which starts another child" in str(error)
 
 
-def test_child_that_cannot_go_on_keeps_its_parent() -> None:
-    """If a child cannot be retried nothing of the family is touched, and the refusal says which child and why."""
+def test_child_that_cannot_be_retried_refuses_its_parent() -> None:
+    """If a child cannot be retried, nothing changes, and the refusal says which child and why."""
 
     @workflow(name="retry.undoing")
     def undoing() -> Durable[int]:
@@ -226,8 +226,8 @@ def test_child_that_cannot_go_on_keeps_its_parent() -> None:
 
 
 @pytest.mark.parametrize("restart", [True, False])
-def test_spawned_children_that_were_taken_along_begin_anew(restart: bool) -> None:
-    """Those that end with their parent begin anew with it, asked for or not; those that are kept were never stopped."""
+def test_tied_children_start_over(restart: bool) -> None:
+    """Tied children start over with their parent, even if nobody awaits them. Kept children were never stopped."""
     engine = DirectEngine(*FLOWS)
     engine.start(tied())
     fail_all(engine)
@@ -242,8 +242,8 @@ def test_spawned_children_that_were_taken_along_begin_anew(restart: bool) -> Non
     assert engine.result() == 321
 
 
-def test_stranger_under_the_id_of_a_child_is_left_alone() -> None:
-    """A failed workflow that only has the id that a child asks for is not retried with the parent."""
+def test_unrelated_workflow_with_the_id_of_a_child_is_not_retried() -> None:
+    """A failed workflow that merely has the id of the requested child is not retried with the parent."""
 
     @workflow(name="retry.named")
     def named() -> Durable[int]:
@@ -259,8 +259,8 @@ def test_stranger_under_the_id_of_a_child_is_left_alone() -> None:
     assert type(unpack_error(engine.record().error or "")).__name__ == "WorkflowAlreadyExists"
 
 
-def test_child_begins_anew_with_the_code_of_its_call() -> None:
-    """It takes name, version and arguments from the code at hand, which nobody else has entered."""
+def test_child_starts_over_with_the_current_call() -> None:
+    """A child that starts over takes name, version and arguments from the current code of its parent."""
 
     def version(number: int) -> WorkflowDef[[], list[int]]:
         @workflow(name="retry.part", version=number)
@@ -284,8 +284,8 @@ def test_child_begins_anew_with_the_code_of_its_call() -> None:
     assert engine.result() == [22, 0]
 
 
-def test_child_with_two_codes_is_refused() -> None:
-    """Where another function has the name of the child nothing is touched."""
+def test_child_whose_name_is_taken_is_refused() -> None:
+    """If another function has the name of the child, the retry is refused and nothing changes."""
 
     @workflow(name="retry.twofold")
     def twofold() -> Durable[list[int]]:
@@ -303,8 +303,8 @@ def test_child_with_two_codes_is_refused() -> None:
 
 
 @pytest.mark.parametrize("state", ["cleans up", "purged"])
-def test_spawned_child_that_is_not_there_to_begin_anew(state: str) -> None:
-    """One that still cleans up is waited for; one that is gone from the store is not missed until it is asked for."""
+def test_spawned_child_that_cannot_start_over(state: str) -> None:
+    """A child that still cleans up refuses the retry. A purged child is not missed until its result is awaited."""
 
     @workflow(name="retry.tied_tidy")
     def tied_tidy() -> Durable[int]:
@@ -313,7 +313,7 @@ def test_spawned_child_that_is_not_there_to_begin_anew(state: str) -> None:
 
     engine = DirectEngine(*FLOWS, tied_tidy)
     engine.start(tied_tidy())
-    engine.fail(next(one for one in engine.activities if one.position == "1"), Refused("no"))
+    engine.fail(next(effect for effect in engine.activities if effect.position == "1"), Refused("no"))
     if state == "cleans up":
         assert "child 'w/0' is being cancelled" in str(refused(engine, lambda: retry(engine)))
         return
@@ -324,8 +324,8 @@ def test_spawned_child_that_is_not_there_to_begin_anew(state: str) -> None:
     assert engine.result() == 4
 
 
-def test_spawned_child_that_was_taken_along_while_it_was_asked_for() -> None:
-    """It begins anew once, and its parent waits for it as before."""
+def test_awaited_tied_child_starts_over_once() -> None:
+    """A tied child whose result is awaited starts over once, and its parent waits for it as before."""
 
     @workflow(name="retry.asking")
     def asking() -> Durable[list[int]]:
@@ -344,8 +344,8 @@ def test_spawned_child_that_was_taken_along_while_it_was_asked_for() -> None:
     assert engine.result() == [4, 5]
 
 
-def test_words_of_a_reason_restart_nobody() -> None:
-    """A child that was cancelled by hand stays so, also if the reason reads as if its parent had ended."""
+def test_text_of_a_cancel_reason_has_no_effect() -> None:
+    """A child that was cancelled by hand stays cancelled, even if the reason reads like that of an ended parent."""
     engine = DirectEngine(pair, *EVERY)
     engine.start(pair())
     engine.cancel("w/0.0.0", reason="parent 'w' has ended")

@@ -1,4 +1,4 @@
-"""Rounds of a workflow that holds loops and asks `patched`: what belongs to one round does not leak into the next."""
+"""Rounds of a workflow with loops and `patched`: nothing of one round leaks into the next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODE = {"is_new": False}
 
 @activity(name="both.work")
 def work(number: int) -> int:
-    """Never runs here: the tests answer for it."""
+    """Never runs: the tests answer for it."""
     raise NotImplementedError
 
 
@@ -29,7 +29,7 @@ def _count(number: int) -> Durable[Continue[int] | Break[int]]:
 
 @workflow(name="both.rounds")
 def rounds(left: int) -> Durable[int]:
-    """A loop that keeps nothing, in the first round; an event and an activity in the second."""
+    """Runs a loop that keeps no rounds, continues as a new round, then waits for an event and does an activity."""
     if left:
         yield from loop(_count, 1, keep=0)
         raise rounds.continue_as(0)
@@ -42,8 +42,8 @@ def _run(engine: DirectEngine) -> RunActivity:
     return effect
 
 
-def test_what_a_round_has_trimmed_is_not_trimmed_from_the_next() -> None:
-    """A loop trims its last rounds, the workflow continues, and learns something anew: all of it in one commit."""
+def test_trimmed_entries_do_not_affect_the_next_round() -> None:
+    """A loop trims its rounds and the workflow continues in one commit, which keeps the new round's first entry."""
     engine = DirectEngine(rounds, checks=False)
     engine.start(rounds(1))
     engine.batch(engine.answer(_run(engine), 0), event_of(go, 5, to="w"), DescribeWorkflow("w"))
@@ -56,7 +56,7 @@ def test_what_a_round_has_trimmed_is_not_trimmed_from_the_next() -> None:
 
 @workflow(name="both.changed")
 def changed(left: int) -> Durable[str]:
-    """Continues once, and then does a step that the new code does otherwise."""
+    """Continues once, then does a step that depends on the code."""
     if left:
         raise changed.continue_as(0)
     is_new = CODE["is_new"] and patched("change")
@@ -65,8 +65,8 @@ def changed(left: int) -> Durable[str]:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_round_that_the_old_code_has_begun_goes_on_with_it(clean: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first activity of a later round runs when the code changes: nothing is recorded, and yet it is under way."""
+def test_a_round_that_began_with_the_old_code_keeps_it(clean: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the code changes while the first activity of a round runs, the round keeps the old code."""
     engine = DirectEngine(changed, checks=False)
     engine.start(changed(1))
     engine.settle()
@@ -79,7 +79,7 @@ def test_a_round_that_the_old_code_has_begun_goes_on_with_it(clean: bool, monkey
 
 
 def test_a_round_that_begins_with_the_new_code_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later round asks anew, in the process that runs the round before it."""
+    """A round asks `patched` again, even in the process that ran the round before."""
     monkeypatch.setitem(CODE, "is_new", True)
     engine = DirectEngine(changed, checks=False)
     engine.start(changed(1))
@@ -91,7 +91,7 @@ def test_a_round_that_begins_with_the_new_code_takes_it(monkeypatch: pytest.Monk
 
 
 def test_a_scheduled_run_takes_the_new_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run of a tick is stored before its body begins; it is new all the same."""
+    """The run of a tick is stored before its body begins, and still takes the new code."""
     monkeypatch.setitem(CODE, "is_new", True)
     engine = DirectEngine(changed, checks=False)
     engine.do(schedule_of(changed(0), "s"))

@@ -1,4 +1,4 @@
-"""What operators do with schedules: create and replace them, pause, resume, trigger, delete, list."""
+"""What operators do with schedules: create, replace, pause, resume, trigger, delete and list."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ MINUTE = 60
 
 @pytest.mark.parametrize("together", [True, False])
 def test_created_twice(together: bool) -> None:
-    """The same definition again changes nothing; another one is refused, and the first stays as it was."""
+    """Creating the same schedule again changes nothing. A different definition is refused, and the first stays."""
     engine = DirectEngine(*EVERY)
     first, again = engine.two(schedule_of(nothing()), schedule_of(nothing()), together=together)
     assert first == again
     engine.advance(30)
-    other = schedule_of(nothing(), cron="* * * * *", overlap=Overlap.ALLOW)
-    _, refused = engine.two(schedule_of(nothing(), "t"), other, together=together)
+    different = schedule_of(nothing(), cron="* * * * *", overlap=Overlap.ALLOW)
+    _, refused = engine.two(schedule_of(nothing(), "t"), different, together=together)
     assert refusal(refused) == (ScheduleAlreadyExists, "s")
     assert row(engine.backend) == first
 
 
 def test_replaced() -> None:
-    """A replaced schedule keeps what it has done, and goes on by its new plan from now on."""
+    """A replaced schedule keeps its past ticks, and continues with its new plan."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(waiter(), overlap=Overlap.QUEUE))
     engine.advance(MINUTE)
@@ -63,7 +63,7 @@ def test_replaced() -> None:
 
 
 def test_replaced_while_paused() -> None:
-    """A schedule that is paused stays paused with its new definition."""
+    """A paused schedule stays paused when it is replaced."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing()))
     engine.do(ops.PauseSchedule("s"))
@@ -91,7 +91,7 @@ def test_refused_before_anything_is_written() -> None:
 
 @RESTART
 def test_paused(clean: bool) -> None:
-    """A paused schedule starts nothing, also not later; it goes on with the next tick when it is resumed."""
+    """A paused schedule starts nothing, and after it is resumed it continues with the next tick."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing()))
     engine.batch(ops.PauseSchedule("s"), ops.PauseSchedule("s"))
@@ -106,7 +106,7 @@ def test_paused(clean: bool) -> None:
     assert ticks(engine.backend) == ["12:04"]
 
 
-def test_tick_in_hand_while_it_is_paused() -> None:
+def test_pause_between_a_timer_and_its_tick() -> None:
     """A pause that comes between a timer and its tick wins."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing()))
@@ -115,8 +115,8 @@ def test_tick_in_hand_while_it_is_paused() -> None:
     assert ticks(engine.backend) == []
 
 
-def test_paused_with_a_tick_in_line() -> None:
-    """A tick that waits in line is left out by a pause."""
+def test_paused_with_a_queued_tick() -> None:
+    """A pause drops the queued tick."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(waiter(), overlap=Overlap.QUEUE))
     engine.advance(MINUTE)
@@ -128,8 +128,8 @@ def test_paused_with_a_tick_in_line() -> None:
 
 
 @pytest.mark.parametrize("how", ["resumed", "replaced"])
-def test_goes_on_after_the_clock_was_set_back(how: str) -> None:
-    """A tick that has its run does not come again, and is not even looked at."""
+def test_continues_after_the_clock_was_set_back(how: str) -> None:
+    """After the clock was set back, a tick that had its run does not come again."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing()))
     engine.advance(2 * MINUTE - 1)
@@ -146,7 +146,7 @@ def test_goes_on_after_the_clock_was_set_back(how: str) -> None:
 
 
 def test_triggered() -> None:
-    """A run can be started by hand, also while paused; the same id again finds it, and it counts as the last run."""
+    """A run can be triggered by hand, even while paused. The same id finds it again, and it counts as the last run."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(waiter()))
     engine.do(ops.PauseSchedule("s"))
@@ -165,7 +165,7 @@ def test_triggered() -> None:
 
 
 def test_triggered_at_once() -> None:
-    """Where runs may overlap they may be triggered at any time, but not under the id of another workflow."""
+    """If runs may overlap, they can be triggered at any time, but not under the id of another workflow."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(waiter(), overlap=Overlap.ALLOW))
     engine.do(call_of(nothing(), "taken"))
@@ -176,7 +176,7 @@ def test_triggered_at_once() -> None:
 
 
 def test_deleted() -> None:
-    """A schedule that is gone starts nothing, its runs go on, and its name is free."""
+    """A deleted schedule starts nothing, its runs continue, and its name is free."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(waiter()))
     engine.advance(MINUTE)
@@ -191,7 +191,7 @@ def test_deleted() -> None:
 
 
 def test_created_and_deleted_in_one_batch() -> None:
-    """What a batch has created it can delete, and what it has deleted it does not find."""
+    """A batch can delete what it created, and does not find what it deleted."""
     engine = DirectEngine(*EVERY)
     engine.batch(schedule_of(nothing()), ops.DeleteSchedule("s"))
     assert engine.backend.find(Schedules(limit=ALL)) == []
@@ -205,12 +205,12 @@ def test_listed() -> None:
     engine = DirectEngine(*EVERY)
     for name in "cab":
         engine.do(schedule_of(nothing(), name))
-    assert [one.name for one in engine.do(ops.ListSchedules(None, 2))] == ["a", "b"]
-    assert [one.name for one in engine.do(ops.ListSchedules("b", 2))] == ["c"]
+    assert [schedule.name for schedule in engine.do(ops.ListSchedules(None, 2))] == ["a", "b"]
+    assert [schedule.name for schedule in engine.do(ops.ListSchedules("b", 2))] == ["c"]
 
 
 def test_record_is_whole_after_every_change() -> None:
-    """Times of a schedule fit together: what is done lies before what is next, and a paused one never wakes."""
+    """The times of a schedule always fit: past ticks lie before the next one, and a paused schedule never wakes."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(sleeper(100), overlap=Overlap.QUEUE))
     for step in range(40):
@@ -219,8 +219,8 @@ def test_record_is_whole_after_every_change() -> None:
             engine.do(ops.PauseSchedule("s"))
         if step % 7 == 5:
             engine.do(ops.ResumeSchedule("s"))
-        found = row(engine.backend)
-        assert found.done_until <= engine.clock.now()
-        assert found.next_at is not None
-        assert found.next_at > found.done_until
-        assert found.wake_at == (None if found.is_paused else found.next_at)
+        record = row(engine.backend)
+        assert record.done_until <= engine.clock.now()
+        assert record.next_at is not None
+        assert record.next_at > record.done_until
+        assert record.wake_at == (None if record.is_paused else record.next_at)

@@ -30,7 +30,7 @@ MINUTE = 60
 
 
 def at(hour: int, minute: int = 0, second: int = 0) -> datetime:
-    """A time of the first day."""
+    """A time on the first day."""
     return datetime(2031, 5, 17, hour, minute, second, tzinfo=timezone.utc)
 
 
@@ -38,7 +38,7 @@ def at(hour: int, minute: int = 0, second: int = 0) -> datetime:
 
 
 def test_tick_starts_a_run() -> None:
-    """At its time and not before a tick starts a run whose id says which tick and whose tag says which schedule."""
+    """A tick starts a run at its time, not before. The run's id names the tick, and its tag names the schedule."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing(7), "nightly", cron="30 12 * * *"))
     engine.advance(30 * MINUTE - 1)
@@ -52,7 +52,7 @@ def test_tick_starts_a_run() -> None:
 
 
 def test_every_is_counted_from_the_creation() -> None:
-    """A schedule by duration ticks at whole multiples after it was created, however late the engine looks."""
+    """A schedule with `every` ticks at whole multiples of its creation, however late the engine looks."""
     engine = DirectEngine(*EVERY)
     engine.advance(7)
     engine.do(schedule_of(nothing(), every=90))
@@ -78,7 +78,7 @@ def test_tick_and_advance_are_one_commit() -> None:
 
 @RESTART
 def test_restart_between_tick_and_body(clean: bool) -> None:
-    """A run whose body had not begun when the process ended begins after the restart, and no second one comes."""
+    """A run whose body had not begun when the process ended begins after the restart, and there is no second run."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing()))
     engine.clock.advance(MINUTE)
@@ -90,7 +90,7 @@ def test_restart_between_tick_and_body(clean: bool) -> None:
 
 @RESTART
 def test_each_tick_once_over_restarts(clean: bool) -> None:
-    """However often the process is restarted, in the middle of a minute or on its edge, each tick has one run."""
+    """However often the process restarts, each tick has one run."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing()))
     for _ in range(8):
@@ -100,7 +100,7 @@ def test_each_tick_once_over_restarts(clean: bool) -> None:
 
 
 def test_duplicated_tick() -> None:
-    """A tick operation that comes twice, too early, or for a schedule that is gone, starts nothing more."""
+    """A tick operation that is repeated, early, or for a deleted schedule starts nothing more."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing()))
     key = row(engine.backend).key
@@ -115,7 +115,7 @@ def test_duplicated_tick() -> None:
 
 
 def test_clock_set_back() -> None:
-    """No tick comes again when the clock passes its time a second time, and none is lost after that."""
+    """No tick comes again when the clock passes its time a second time, and no later tick is lost."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing()))
     for _ in range(3):
@@ -126,8 +126,8 @@ def test_clock_set_back() -> None:
     assert ticks(engine.backend) == [f"12:{minute:02}" for minute in range(1, 31)]
 
 
-def test_clock_set_back_while_a_tick_is_in_hand() -> None:
-    """A timer that was taken out for a tick whose time is not come any more goes off when it comes again."""
+def test_clock_set_back_between_a_timer_and_its_tick() -> None:
+    """If the clock is set back between a timer and its tick, the tick comes when its time does."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing()))
     engine.settle()
@@ -141,7 +141,7 @@ def test_clock_set_back_while_a_tick_is_in_hand() -> None:
 
 
 def test_timers_of_workflows_and_schedules() -> None:
-    """A timer's key says whose it is."""
+    """The sign of a timer's key says whether it belongs to a workflow or a schedule."""
     assert when_due(5) == WakeWorkflow(5)
     assert when_due(-5) == TickSchedule(-5)
 
@@ -160,8 +160,8 @@ def test_many_schedules_and_a_small_window(window: int) -> None:
     assert engine.backend.count(Workflows(tag=None, statuses=(WorkflowStatus.SUSPENDED,), limit=ALL)) == 9
 
 
-def test_body_that_takes_the_process_down() -> None:
-    """A run whose body ends the process each time is parked after three starts, and the schedule goes on."""
+def test_body_that_crashes_the_process() -> None:
+    """A run whose body crashes the process is parked after three crashes, and the schedule continues."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(worker(), overlap=Overlap.ALLOW))
     engine.clock.advance(MINUTE)
@@ -174,8 +174,8 @@ def test_body_that_takes_the_process_down() -> None:
     assert ticks(engine.backend) == ["12:01", "12:02"]
 
 
-def test_workflow_that_is_not_registered_any_more() -> None:
-    """Its runs are started and parked as unknown; other schedules go on, and so does the run when the code is back."""
+def test_workflow_that_is_no_longer_registered() -> None:
+    """A run without code is started and parked. Other schedules continue, and so does the run when its code is back."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing(), "gone"))
     engine.do(schedule_of(sleeper(1), "here"))
@@ -191,7 +191,7 @@ def test_workflow_that_is_not_registered_any_more() -> None:
 
 
 def test_mail_for_a_run_that_is_not_started_yet() -> None:
-    """An event that was kept for the id of a tick's run is taken by that run."""
+    """A run takes an event that was sent to its id before its tick."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(waiter()))
     assert engine.send(go, 5, to="s@2031-05-17T12:01:00+00:00", allow_unstarted=True) == Queued()
@@ -199,8 +199,8 @@ def test_mail_for_a_run_that_is_not_started_yet() -> None:
     assert engine.result("s@2031-05-17T12:01:00+00:00") == 5
 
 
-def test_plan_that_comes_to_its_end() -> None:
-    """After the last tick of the calendar a schedule has no next one and starts nothing more."""
+def test_plan_without_further_ticks() -> None:
+    """After the last tick of the calendar, a schedule has no next tick and starts nothing more."""
     engine = DirectEngine(*EVERY)
     engine.clock.set(datetime(9999, 12, 31, 23, 30, tzinfo=timezone.utc))
     engine.do(schedule_of(nothing(), cron="45 23 * * *"))
@@ -213,7 +213,7 @@ def test_plan_that_comes_to_its_end() -> None:
 
 
 def test_overlap_skip() -> None:
-    """While the last run is unfinished ticks are noted as skipped; when it has ended the next one starts a run."""
+    """While a run is unfinished, ticks are counted as skipped. After its end, the next tick starts a run."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(waiter(), overlap=Overlap.SKIP))
     for _ in range(3):
@@ -226,7 +226,7 @@ def test_overlap_skip() -> None:
 
 
 def test_overlap_allow() -> None:
-    """Every tick starts its run, whoever is unfinished."""
+    """Every tick starts its run, whatever is unfinished."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(waiter(), overlap=Overlap.ALLOW))
     for _ in range(3):
@@ -237,7 +237,7 @@ def test_overlap_allow() -> None:
 @RESTART
 @pytest.mark.parametrize("how", ["ends", "is cancelled", "is terminated"])
 def test_overlap_queue(clean: bool, how: str) -> None:
-    """One tick waits until the last run has ended, however it ends; those that come meanwhile are skipped."""
+    """One tick is queued until the last run ends, however it ends. Ticks that come meanwhile are skipped."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(waiter(), overlap=Overlap.QUEUE))
     for _ in range(4):
@@ -259,8 +259,8 @@ def test_overlap_queue(clean: bool, how: str) -> None:
     assert ticks(engine.backend) == ["12:01", "12:02", "12:05"]
 
 
-def test_end_of_a_run_that_nobody_waits_for() -> None:
-    """A run of a schedule that was deleted, and a workflow that only has such a tag, end like any other."""
+def test_end_of_a_run_without_its_schedule() -> None:
+    """A run of a deleted schedule, and an unrelated workflow with the schedule's tag, end like any other."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(waiter(), overlap=Overlap.QUEUE))
     engine.advance(MINUTE)
@@ -277,7 +277,7 @@ def test_end_of_a_run_that_nobody_waits_for() -> None:
 
 
 def test_last_run_that_was_purged_has_ended() -> None:
-    """A schedule whose last run is stored no more goes on."""
+    """A schedule whose last run was purged continues."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing()))
     engine.advance(MINUTE)
@@ -291,7 +291,7 @@ def test_last_run_that_was_purged_has_ended() -> None:
 
 
 def test_schedule_that_is_deleted_and_created_again() -> None:
-    """A tick that has its run from the schedule of this name before gets no second one, and the next ones go on."""
+    """A tick that had its run from a deleted schedule of the same name gets no second one, and later ticks continue."""
     engine = DirectEngine(*EVERY)
     engine.do(schedule_of(nothing()))
     engine.advance(MINUTE)
@@ -305,19 +305,19 @@ def test_schedule_that_is_deleted_and_created_again() -> None:
 
 
 class Damaged(MemoryBackend):
-    """A store in which rows of workflows cannot be read."""
+    """A store in which rows of workflows are unreadable."""
 
     is_damaged = False
 
     def workflow(self, id: str) -> WorkflowRecord | None:
-        found = super().workflow(id)
-        if found is not None and self.is_damaged:
+        record = super().workflow(id)
+        if record is not None and self.is_damaged:
             raise CodecError(f"workflow id {id!r}", "it is damaged")
-        return found
+        return record
 
 
 def test_damaged_run() -> None:
-    """A run that cannot be read counts as the tick's run, and holds up neither its schedule nor others."""
+    """An unreadable run counts as the run of its tick, and holds up no schedule."""
     backend = Damaged()
     engine = DirectEngine(*EVERY, make=lambda: backend, checks=False)
     engine.start(waiter(), "s@2031-05-17T12:01:00+00:00")

@@ -1,4 +1,4 @@
-"""Events that a workflow sends itself: once, in its own commit, and in the order in which it said so."""
+"""Events that a workflow sends: once, in the commit of their step, and in the order of the body."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def slow() -> int:
 
 @workflow(name="sending.sender")
 def sender(values: list[int], to: str | None = None, key: str | None = None) -> Durable[int]:
-    """Sends all, and says how many."""
+    """Sends all values, then returns their number."""
     for value in values:
         yield from ping.send(value, to=to, key=key)
     yield from slow()
@@ -46,7 +46,7 @@ def sender(values: list[int], to: str | None = None, key: str | None = None) -> 
 
 @workflow(name="sending.taker")
 def taker(count: int, key: str | None = None) -> Durable[list[int]]:
-    """Takes so many."""
+    """Takes this many events."""
     taken = []
     for _ in range(count):
         taken.append((yield from ping.wait(key)))
@@ -54,13 +54,13 @@ def taker(count: int, key: str | None = None) -> Durable[list[int]]:
 
 
 @workflow(name="sending.player")
-def player(rounds: int, other: str) -> Durable[int]:
-    """Two of these play: each sends what it got, and one more."""
+def player(rounds: int, partner: str) -> Durable[int]:
+    """One of two players: each sends back what it got, plus one."""
     ball = 0
     while ball < rounds:
         ball = yield from ping.wait()
         try:
-            yield from ping.send(ball + 1, to=other)
+            yield from ping.send(ball + 1, to=partner)
         except (WorkflowNotFound, WorkflowTerminated):
             break
     return ball
@@ -79,7 +79,7 @@ def alone(count: int) -> Durable[list[Any]]:
 
 
 def taking(count: int) -> Durable[list[int]]:
-    """A branch that takes so many."""
+    """A branch that takes this many events."""
     taken = []
     for _ in range(count):
         taken.append((yield from ping.wait()))
@@ -95,7 +95,7 @@ def last_words() -> Durable[str]:
 
 @workflow(name="sending.careful")
 def careful(to: str, value: str) -> Durable[str]:
-    """Says what it was told when it could not send."""
+    """Returns the name of the error if it cannot send."""
     event: Event[Any] = ping if value in ("1", "one") else text
     try:
         yield from event.send({"1": 1, "long": "x" * 2000}.get(value, value), to=to)
@@ -106,14 +106,14 @@ def careful(to: str, value: str) -> Durable[str]:
 
 @workflow(name="sending.heir")
 def heir() -> Durable[None]:
-    """Takes whatever comes."""
+    """Takes every event."""
     while True:
         yield from ping.wait()
 
 
 @workflow(name="sending.parent")
 def parent() -> Durable[bool]:
-    """Sends, and tells its child to stop right behind."""
+    """Sends to its child, then cancels it at once."""
     child = yield from spawn(heir(), "heir")
     yield from ping.send(1, to=child.id)
     yield from ping.send(2, to=child.id)
@@ -122,19 +122,19 @@ def parent() -> Durable[bool]:
 
 @workflow(name="sending.crier")
 def crier() -> Durable[None]:
-    """Tells everybody."""
+    """Sends a broadcast."""
     yield from news.send("fire")
 
 
 @workflow(name="sending.listener")
 def listener() -> Durable[str]:
-    """Hears it."""
+    """Waits for the broadcast."""
     return (yield from news.wait())
 
 
 @workflow(name="sending.racer")
 def racer() -> Durable[str]:
-    """One branch sends what ends the race."""
+    """One branch sends the event that ends the race."""
 
     def take() -> Durable[str]:
         value = yield from ping.wait()
@@ -149,7 +149,7 @@ def racer() -> Durable[str]:
 
 
 def quiet() -> WorkflowDef[..., int]:
-    """A sender that was changed and sends no more."""
+    """A version of the sender that no longer sends."""
 
     @workflow(name="sending.sender")
     def sender(values: list[int], to: str | None = None, key: str | None = None) -> Durable[int]:
@@ -162,8 +162,8 @@ def quiet() -> WorkflowDef[..., int]:
 FLOWS = (sender, taker, player, alone, last_words, careful, heir, parent, crier, listener)
 
 
-def test_target_gets_it_in_the_commit_of_the_sender() -> None:
-    """Nothing is between the step of the sender and what its target learns."""
+def test_target_gets_the_event_in_the_commit_of_the_sender() -> None:
+    """The target takes the event in the commit of the step that sends it."""
     engine = DirectEngine(*FLOWS)
     engine.start(taker(2), "t")
     engine.start(sender([7, 8], "t"))
@@ -175,7 +175,7 @@ def test_target_gets_it_in_the_commit_of_the_sender() -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_replay_sends_nothing_again(clean: bool) -> None:
-    """A sender that is rebuilt has sent already."""
+    """A rebuilt sender does not send again."""
     engine = DirectEngine(*FLOWS)
     engine.start(taker(3), "t")
     engine.start(sender([1, 2], "t"))
@@ -186,8 +186,8 @@ def test_replay_sends_nothing_again(clean: bool) -> None:
 
 
 @pytest.mark.parametrize("key", [None, "eu"])
-def test_untargeted_is_kept_until_somebody_waits(key: str | None) -> None:
-    """What nobody waits for is pending, in the order in which it was sent."""
+def test_untargeted_event_is_kept_until_a_workflow_waits(key: str | None) -> None:
+    """Untargeted events that nobody waits for are pending, in the order in which they were sent."""
     engine = DirectEngine(*FLOWS)
     engine.start(sender([1, 2, 3], key=key))
     assert engine.pending("ping") == 3
@@ -195,8 +195,8 @@ def test_untargeted_is_kept_until_somebody_waits(key: str | None) -> None:
     assert engine.result("t") == [1, 2, 3]
 
 
-def test_broadcast_reaches_all_who_wait_and_who_come_later() -> None:
-    """As one that a client sends."""
+def test_broadcast_reaches_current_and_later_waiters() -> None:
+    """A broadcast from a body reaches current and later waiters, like one from a client."""
     engine = DirectEngine(*FLOWS)
     for id in ("a", "b"):
         engine.start(listener(), id)
@@ -206,8 +206,8 @@ def test_broadcast_reaches_all_who_wait_and_who_come_later() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5, 1000])
-def test_two_that_answer_each_other_hold_up_nobody(steps: int) -> None:
-    """A long exchange is spread over batches, and nothing of it is lost or overtaken."""
+def test_long_exchange_is_spread_over_batches(steps: int) -> None:
+    """A long exchange between two workflows is spread over batches, and nothing is lost or overtaken."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
     engine.start(player(100, "b"), "a")
     engine.start(player(100, "a"), "b")
@@ -217,8 +217,8 @@ def test_two_that_answer_each_other_hold_up_nobody(steps: int) -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 1000])
-def test_other_branch_of_the_same_workflow_takes_it(steps: int) -> None:
-    """A workflow may send to itself."""
+def test_workflow_can_send_to_itself(steps: int) -> None:
+    """An event that a workflow sends to itself is taken by another branch."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
     engine.start(alone(5))
     engine.settle()
@@ -230,14 +230,14 @@ def test_other_branch_of_the_same_workflow_takes_it(steps: int) -> None:
     (DeadLetterPolicy.DISCARD, 0, 0),
 ])  # fmt: skip
 def test_what_arrives_after_the_end_follows_the_policy(policy: DeadLetterPolicy, letters: int, pending: int) -> None:
-    """It was accepted, and its target has ended in the same decision."""
+    """An event whose target ends in the same decision follows the dead letter policy."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(dead_letter_policy=policy))
     engine.start(last_words())
     assert (engine.result(), len(engine.letters()), engine.pending("ping")) == ("ended", letters, pending)
 
 
-def test_child_hears_before_it_is_told_to_stop() -> None:
-    """What a body sends and then cancels arrives in this order."""
+def test_child_takes_its_events_before_it_is_cancelled() -> None:
+    """If a body sends to its child and then cancels it, both arrive in this order."""
     engine = DirectEngine(*FLOWS)
     engine.start(parent())
     engine.settle()
@@ -251,7 +251,7 @@ def test_child_hears_before_it_is_told_to_stop() -> None:
     ("", "1", "InvalidValue"),
 ])  # fmt: skip
 def test_body_is_told_why_it_cannot_send(to: str, value: str, error: str) -> None:
-    """As a client is. Nothing is sent, and replay is told the same."""
+    """A body gets the same error as a client would. Nothing is sent, and a replay gets the same error."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_pending_events=1, max_payload_bytes=1000))
     engine.start(last_words(), "gone")
     engine.start(listener(), "full")
@@ -262,8 +262,8 @@ def test_body_is_told_why_it_cannot_send(to: str, value: str, error: str) -> Non
     assert (engine.result(), engine.pending("ping"), engine.status("waits")) == (error, 1, WorkflowStatus.SUSPENDED)
 
 
-def test_somebody_waits_so_a_full_mailbox_does_not_matter() -> None:
-    """Only what must be kept needs room."""
+def test_event_with_a_waiter_needs_no_room() -> None:
+    """An event that a workflow waits for needs no room."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_pending_events=1))
     engine.start(sender([1]), "first")
     engine.start(taker(1, "eu"), "t")
@@ -271,16 +271,16 @@ def test_somebody_waits_so_a_full_mailbox_does_not_matter() -> None:
     assert (engine.result("t"), engine.pending("ping")) == ([2], 1)
 
 
-def test_branch_that_is_raced_past_has_sent_once() -> None:
-    """The event ends the very branch that sent it: it is not sent again."""
+def test_branch_that_loses_by_its_own_event_sends_once() -> None:
+    """An event that ends the branch that sent it is not sent again."""
     engine = DirectEngine(*FLOWS, racer)
     engine.start(racer())
     engine.restart(*FLOWS, racer)
     assert (engine.result(), engine.pending("ping"), len(engine.letters())) == ("got 1", 0, 0)
 
 
-def test_parked_target_keeps_it() -> None:
-    """As mail of a client is kept."""
+def test_parked_target_keeps_the_event() -> None:
+    """A parked target keeps an event from a body, like one from a client."""
     engine = DirectEngine(*FLOWS)
     engine.start(taker(1), "t")
     engine.restart(sender)
@@ -290,8 +290,8 @@ def test_parked_target_keeps_it() -> None:
     assert engine.result("t") == [5]
 
 
-def test_removed_step_is_passed_over() -> None:
-    """The name of the step is that of the event."""
+def test_removed_send_is_skipped() -> None:
+    """`removed` skips a send by the name of its event."""
     engine = DirectEngine(*FLOWS)
     engine.start(taker(2), "t")
     engine.start(sender([1], "t"))
@@ -303,7 +303,7 @@ def test_removed_step_is_passed_over() -> None:
 
 @pytest.mark.parametrize("ends", [True, False])
 def test_send_that_loses_to_a_pending_event_is_never_made(ends: bool) -> None:
-    """What is pending is taken first, also by a later branch. If that decides a race, nothing is sent."""
+    """A pending event is taken before a send, even by a later branch. If that decides the race, nothing is sent."""
 
     @workflow(name="sending.outrun")
     def outrun() -> Durable[str]:

@@ -1,4 +1,4 @@
-"""What a workflow sends is accepted, refused and ordered as if a client had sent it."""
+"""An event from a workflow is accepted, refused and ordered like one from a client."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def slow() -> int:
 
 @workflow(name="sending_limits.sender")
 def sender(name: str, count: int, to: str | None = None, *, at_once: bool = False) -> Durable[int]:
-    """Sends until it is refused; how many it has sent."""
+    """Sends until it is refused. Returns how many events it sent."""
     event = {"ping": ping, "news": news, "fresh": fresh}[name]
     sent = 0
 
@@ -59,7 +59,7 @@ def sender(name: str, count: int, to: str | None = None, *, at_once: bool = Fals
 
 @workflow(name="sending_limits.taker")
 def taker(name: str, count: int) -> Durable[list[int]]:
-    """Takes so many."""
+    """Takes this many events."""
     event = {"ping": ping, "news": news, "fresh": fresh}[name]
     taken = []
     for _ in range(count):
@@ -75,7 +75,7 @@ def idle() -> Durable[int]:
 
 @workflow(name="sending_limits.forgetful")
 def forgetful(rounds: int) -> Durable[str]:
-    """Waits for its own event and stops waiting as soon as it is sent, again and again."""
+    """Waits for its own event, and withdraws the wait as soon as the event is sent, again and again."""
     try:
         for number in range(rounds):
             yield from race(take=ping.wait(), send=ping.send(number, to="w"))
@@ -86,14 +86,14 @@ def forgetful(rounds: int) -> Durable[str]:
 
 @workflow(name="sending_limits.child")
 def child(parent: str) -> Durable[str]:
-    """Says that it is ready, and ends."""
+    """Sends an event to its parent, and ends."""
     yield from ping.send(1, to=parent)
     return "ended"
 
 
 @workflow(name="sending_limits.parent")
 def parent() -> Durable[str]:
-    """What its child does first wins."""
+    """Races an event from its child against the child's end."""
     return str((yield from race(message=ping.wait(), end=child("w"))).key)
 
 
@@ -106,7 +106,7 @@ def both() -> Durable[list[Any]]:
 
 @workflow(name="sending_limits.late_taker")
 def late_taker() -> Durable[list[int]]:
-    """Looks for an event when an activity has ended."""
+    """Looks for an event after an activity has ended."""
     yield from slow()
     return [(yield from brief.wait().within(0).or_default(-1))]
 
@@ -123,7 +123,7 @@ FLOWS = (sender, taker, idle, forgetful, child, parent, both, late_taker, brief_
 @pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize(("name", "to"), [("ping", "t"), ("ping", None), ("news", None)])
 def test_limit_holds_for_what_one_body_sends(name: str, to: str | None, at_once: bool) -> None:
-    """Events that a body sends in one step count like any others."""
+    """Events that a body sends in one step count towards the limit."""
     engine = DirectEngine(*FLOWS, config=FIVE)
     engine.start(idle(), "t")
     engine.start(sender(name, 50, to, at_once=at_once))
@@ -132,7 +132,7 @@ def test_limit_holds_for_what_one_body_sends(name: str, to: str | None, at_once:
 
 @pytest.mark.parametrize("to", ["t", None])
 def test_limit_holds_though_a_parked_workflow_waits(to: str | None) -> None:
-    """A wait that can take nothing now makes no room."""
+    """The wait of a parked workflow makes no room."""
     engine = DirectEngine(*FLOWS, config=FIVE)
     engine.start(taker("ping", 1), "t")
     engine.restart(sender)
@@ -141,7 +141,7 @@ def test_limit_holds_though_a_parked_workflow_waits(to: str | None) -> None:
 
 
 def test_limit_holds_for_a_wait_that_is_given_up() -> None:
-    """A body cannot fill its own mailbox beyond the limit with events that it waits for at that moment."""
+    """A body cannot overfill its mailbox with events for a wait that it then withdraws."""
     engine = DirectEngine(*FLOWS, config=FIVE)
     engine.start(forgetful(50))
     assert (engine.result(), engine.pending("ping"), len(engine.letters())) == ("done", 0, 0)
@@ -149,7 +149,7 @@ def test_limit_holds_for_a_wait_that_is_given_up() -> None:
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 7, 1000])
 def test_full_mailbox_of_other_mail_refuses_nothing_that_is_taken(steps: int) -> None:
-    """The target waits again in the same commit, also if that is looked at only in the next batch."""
+    """If the target waits again in the same commit, its full mailbox does not matter, even across batches."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_pending_events=2, max_steps_per_decision=steps), checks=False)
     engine.start(taker("ping", 20), "t")
     engine.settle()
@@ -161,7 +161,7 @@ def test_full_mailbox_of_other_mail_refuses_nothing_that_is_taken(steps: int) ->
 
 
 def test_wait_that_began_in_the_same_commit_is_seen() -> None:
-    """It is in memory and not yet in the store."""
+    """A send finds a wait that is not stored yet."""
     engine = DirectEngine(*FLOWS, config=FIVE)
     engine.start(both())
     for number in range(5):
@@ -172,7 +172,7 @@ def test_wait_that_began_in_the_same_commit_is_seen() -> None:
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 1000])
 def test_wait_that_is_open_sees_what_is_sent_after_it(steps: int) -> None:
-    """An event is younger than the wait that its target has opened before it arrives."""
+    """An event counts as sent after every wait that its target opened before."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_steps_per_decision=steps), checks=False)
     engine.start(taker("fresh", 3), "t")
     engine.start(sender("fresh", 3, "t"))
@@ -183,7 +183,7 @@ def test_wait_that_is_open_sees_what_is_sent_after_it(steps: int) -> None:
 @pytest.mark.parametrize(("seconds", "result"), [(4, [7]), (6, [-1])])
 @pytest.mark.parametrize("to", ["t", None])
 def test_event_of_a_body_expires(to: str | None, seconds: float, result: list[int]) -> None:
-    """Its kind says when, as for one that a client sends."""
+    """An event from a body expires like one from a client."""
     engine = DirectEngine(*FLOWS)
     engine.start(late_taker(), "t")
     engine.start(brief_sender(to))
@@ -193,15 +193,15 @@ def test_event_of_a_body_expires(to: str | None, seconds: float, result: list[in
     assert engine.result("t") == result
 
 
-def test_event_comes_before_the_end_of_its_sender() -> None:
-    """What a workflow has sent is heard before what it does next."""
+def test_event_arrives_before_the_end_of_its_sender() -> None:
+    """An event from a child arrives before the child's end."""
     engine = DirectEngine(*FLOWS)
     engine.start(parent())
     assert engine.result() == "message"
 
 
-def test_sender_whose_own_wait_cannot_be_read_is_parked_before_it_sends() -> None:
-    """Once its code is repaired it sends the event, and only once."""
+def test_sender_with_a_wait_that_cannot_be_stored_is_parked_before_it_sends() -> None:
+    """A workflow that is parked before it sends sends its event once when its code is fixed."""
 
     def code(kind: Any) -> WorkflowDef[..., Any]:
         @workflow(name="sending_limits.unstorable")
@@ -217,8 +217,8 @@ def test_sender_whose_own_wait_cannot_be_read_is_parked_before_it_sends() -> Non
     assert (engine.result(), engine.pending("ping")) == ([7, None], 0)
 
 
-def test_full_mailbox_refuses_nothing_while_its_owner_is_about_to_wait() -> None:
-    """The owner has taken what was pending, and the look at its next wait was left to the next batch."""
+def test_full_mailbox_does_not_matter_if_its_owner_is_about_to_wait() -> None:
+    """A full mailbox does not matter while the check of its owner's next wait is postponed to the next batch."""
 
     @workflow(name="sending_limits.sleepy")
     def sleepy() -> Durable[list[int]]:

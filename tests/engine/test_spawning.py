@@ -1,4 +1,4 @@
-"""Children that a workflow spawns: how they start, how their end is told, what becomes of them with their parent."""
+"""Spawned children: how they start, how the parent gets their result, and what happens when it ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ask = Event[int]("ask")
 
 @workflow(name="spawning.later")
 def later(id: str | None = None, close: str = "keep") -> Durable[list[Any]]:
-    """Spawns, waits for something else, then asks for the result twice."""
+    """Spawns a child, waits for an event, then asks for the child's result twice."""
     handle = yield from spawn(waiter(), id, OnParentClose(close))
     yield from ask.wait()
     first = yield from handle.result()
@@ -44,7 +44,7 @@ def later(id: str | None = None, close: str = "keep") -> Durable[list[Any]]:
 
 @workflow(name="spawning.forgetful")
 def forgetful(close: str = "keep", how: str = "returns") -> Durable[str]:
-    """Spawns and ends, in some way."""
+    """Spawns a child, and ends in the given way."""
     handle = yield from spawn(waiter(), on_parent_close=OnParentClose(close))
     if how == "fails":
         raise LookupError(how)
@@ -58,8 +58,8 @@ FLOWS = (*EVERY, later, forgetful)
 
 @pytest.mark.parametrize("restart", [None, True, False])
 @pytest.mark.parametrize("child_first", [True, False])
-def test_result_asked_for_later(child_first: bool, restart: bool | None) -> None:
-    """A spawned child's result is there whenever it is asked for, twice, before or after its end, over restarts."""
+def test_result_read_later(child_first: bool, restart: bool | None) -> None:
+    """A spawned child's result can be read at any time, more than once, and across restarts."""
     engine = DirectEngine(*FLOWS)
     engine.start(later())
     child = engine.record("w/0")
@@ -75,7 +75,7 @@ def test_result_asked_for_later(child_first: bool, restart: bool | None) -> None
 
 
 def test_start_is_in_the_commit_of_its_parent() -> None:
-    """The child is stored with the step that spawns it, and a parent that ends at once leaves it running."""
+    """A child is stored with the step that spawns it, and continues if its parent ends at once."""
     engine = DirectEngine(*FLOWS)
     engine.start(forgetful())
     assert engine.result() == "w/0"
@@ -85,7 +85,7 @@ def test_start_is_in_the_commit_of_its_parent() -> None:
 
 
 def test_end_and_wake_up_are_one_commit() -> None:
-    """In the commit in which a spawned child ends a parent that waits for it has learnt of it, though not in memory."""
+    """A child's end and its parent's wake-up are one commit, even if the parent is not in memory."""
     engine = DirectEngine(*FLOWS, config=EngineConfig(max_loaded_workflows=1))
     engine.start(later())
     engine.send(ask, 0, to="w")
@@ -95,7 +95,7 @@ def test_end_and_wake_up_are_one_commit() -> None:
 
 
 def test_parent_that_does_not_wait_is_left_alone() -> None:
-    """The end of a child that nobody waits for rebuilds no parent."""
+    """The end of a child that nobody awaits does not rebuild its parent."""
     engine = DirectEngine(*FLOWS)
     engine.start(later())
     engine.restart(*FLOWS)
@@ -105,7 +105,7 @@ def test_parent_that_does_not_wait_is_left_alone() -> None:
 
 
 def test_continued_parent_keeps_its_children() -> None:
-    """A parent that goes on as another round has not ended: its children end with its last round."""
+    """A parent that continues as a new round has not ended: its children end with its last round."""
 
     @workflow(name="spawning.rounds")
     def in_rounds(left: int) -> Durable[str]:
@@ -127,7 +127,7 @@ def test_continued_parent_keeps_its_children() -> None:
 
 
 def test_how_a_child_was_spawned_is_recorded() -> None:
-    """What becomes of a child is what was said when it was spawned, whatever the code of its parent says today."""
+    """A child is kept or cancelled as its spawn said, whatever the parent's code says now."""
 
     def version(close: OnParentClose) -> Any:
         @workflow(name="spawning.changed")
@@ -147,19 +147,19 @@ def test_how_a_child_was_spawned_is_recorded() -> None:
 
 
 def test_failure_and_cancellation_of_a_child() -> None:
-    """Asking for the result of a child that failed or was cancelled raises what awaiting it would."""
+    """Reading the result of a child that failed or was cancelled raises what awaiting it would."""
 
     @workflow(name="spawning.unlucky")
     def unlucky() -> Durable[list[str]]:
         bad = yield from spawn(failing())
         stopped = yield from spawn(waiter())
-        told = []
+        errors = []
         for handle in (bad, stopped):
             try:
                 yield from handle.result()
             except (ChildWorkflowFailed, ChildWorkflowCancelled) as error:
-                told.append(f"{type(error).__name__} {error.workflow_id} {type(error.__cause__).__name__}")
-        return told
+                errors.append(f"{type(error).__name__} {error.workflow_id} {type(error.__cause__).__name__}")
+        return errors
 
     engine = DirectEngine(*FLOWS, unlucky)
     engine.start(unlucky())
@@ -169,17 +169,17 @@ def test_failure_and_cancellation_of_a_child() -> None:
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_cancel_through_the_handle(ended: bool) -> None:
-    """A parent can tell its child to end, and learns whether it was still there; the wait for its end is another."""
+    """A parent can cancel its child, learns whether the child was still running, and can then await its end."""
 
     @workflow(name="spawning.strict")
     def strict() -> Durable[list[Any]]:
         handle = yield from spawn(waiter())
         yield from ask.wait()
-        told = yield from handle.cancel("enough")
+        was_running = yield from handle.cancel("enough")
         try:
-            return [told, (yield from handle.result())]
+            return [was_running, (yield from handle.result())]
         except ChildWorkflowCancelled as error:
-            return [told, error.reason]
+            return [was_running, error.reason]
 
     engine = DirectEngine(*FLOWS, strict)
     engine.start(strict())
@@ -191,8 +191,8 @@ def test_cancel_through_the_handle(ended: bool) -> None:
 
 
 @pytest.mark.parametrize("room", [1, 1000])
-def test_giving_up_the_wait_leaves_the_child_alone(room: int) -> None:
-    """A result that loses a race, or takes too long, is no longer waited for; the child goes on."""
+def test_withdrawn_wait_leaves_the_child_alone(room: int) -> None:
+    """A wait for a result that loses a race or times out is withdrawn, and the child continues."""
 
     @workflow(name="spawning.impatient")
     def impatient() -> Durable[list[Any]]:
@@ -212,7 +212,7 @@ def test_giving_up_the_wait_leaves_the_child_alone(room: int) -> None:
 
 
 def test_many_at_once() -> None:
-    """Children may be spawned and waited for in branches, in any order of their ends."""
+    """Children may be spawned and awaited in branches, and may end in any order."""
 
     @workflow(name="spawning.crowd")
     def crowd(count: int) -> Durable[list[int]]:
@@ -227,8 +227,8 @@ def test_many_at_once() -> None:
 
 
 @pytest.mark.parametrize("taken", [True, False])
-def test_given_id(taken: bool) -> None:
-    """A child may have an id of its own; one that belongs to a stranger is refused in the body, and cancelled never."""
+def test_explicit_id(taken: bool) -> None:
+    """A child may have an explicit id. An id that is taken raises in the body, and its owner is not cancelled."""
 
     @workflow(name="spawning.named")
     def named() -> Durable[str]:
@@ -247,7 +247,7 @@ def test_given_id(taken: bool) -> None:
 
 
 def test_refused_in_the_body() -> None:
-    """What cannot be started raises where it is spawned: too large, too deep, another function of this name."""
+    """A child that cannot be started raises where it is spawned, whatever the reason."""
 
     @workflow(name="engine.waiter")
     def impostor() -> Durable[None]:
@@ -274,7 +274,7 @@ def test_refused_in_the_body() -> None:
 
 
 def test_depth_counts_spawned_children() -> None:
-    """A chain of spawned children ends at the limit, without a stack that grows."""
+    """A chain of spawned children ends at the limit, without a growing stack."""
 
     @workflow(name="spawning.deep")
     def deep() -> Durable[str]:
@@ -291,7 +291,7 @@ def test_depth_counts_spawned_children() -> None:
 
 
 def test_three_deep_with_and_without_waiting() -> None:
-    """Three generations, awaited and not: every id follows from the position, and each is started once."""
+    """In three generations, awaited and not, every id follows from the position, and each child starts once."""
 
     @workflow(name="spawning.family")
     def family(level: int) -> Durable[int]:
@@ -308,7 +308,7 @@ def test_three_deep_with_and_without_waiting() -> None:
     assert len(engine.backend.find(Workflows(limit=100))) == 15
     engine.send(go, 10, to="w/1/1/1")
     assert (engine.result("w/1/1"), engine.result()) == (11, 16)
-    # Tied to a parent that has ended; kept by one that goes on; and not touched.
+    # One tied to an ended parent, one kept by it, and one elsewhere.
     states = [engine.status(id).value for id in ("w/1/1/0", "w/1/0", "w/0/1/1")]
     assert states == ["cancelled", "suspended", "suspended"]
 
@@ -330,20 +330,20 @@ def test_child_that_continues() -> None:
     assert engine.result() == 6
 
 
-def test_child_that_somebody_has_removed() -> None:
-    """A child whose row is gone by hand cannot be waited for: the body gets `WorkflowNotFound`."""
+def test_child_whose_row_is_gone() -> None:
+    """A child whose row was deleted cannot be awaited or cancelled: the body gets `WorkflowNotFound`."""
 
     @workflow(name="spawning.bereft")
     def bereft() -> Durable[list[str]]:
         handle = yield from spawn(nothing())
         yield from ask.wait()
-        told = []
+        missing = []
         for op in (handle.result(), handle.cancel()):
             try:
                 yield from op
             except WorkflowNotFound as error:
-                told.append(error.workflow_id)
-        return told
+                missing.append(error.workflow_id)
+        return missing
 
     engine = DirectEngine(*FLOWS, bereft)
     engine.start(bereft())
@@ -354,7 +354,7 @@ def test_child_that_somebody_has_removed() -> None:
 
 @pytest.mark.parametrize("ends", [True, False])
 def test_cancel_that_loses_to_a_pending_event_leaves_the_child_alone(ends: bool) -> None:
-    """What is pending is taken first, also by a later branch. If that decides a race, nobody is cancelled."""
+    """A pending event is taken before a cancel, even by a later branch. If it decides the race, nobody is cancelled."""
 
     @workflow(name="spawning.outrun")
     def outrun() -> Durable[str]:

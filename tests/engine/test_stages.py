@@ -1,4 +1,4 @@
-"""The life of an engine: its stages, what may follow what, and what a call is told in each."""
+"""The stages of an engine: which may follow which, and how calls are answered in each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 
 class Store(MemoryBackend):
-    """A store that waits, or fails, where the test says so."""
+    """A store that waits or fails where the test says so."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Store(MemoryBackend):
         self.may_open.set()
         self.is_usable = True
         self.is_lost = False
-        # Reads of this kind find the store lost.
+        # Queries of this type find the store lost.
         self.is_lost_for: type[Query[Any]] | None = None
 
     def open(self, incarnation: str) -> Opened:
@@ -74,19 +74,19 @@ class Busy:
 
 
 def core(engine: WorkflowEngine) -> Core:
-    """The machine of an engine."""
+    """The state machine of an engine."""
     return engine._core
 
 
 async def refusal(engine: WorkflowEngine) -> DurableError:
-    """What a call is told."""
+    """The error that a call gets."""
     with pytest.raises(DurableError) as caught:
         await engine.query_status("a")
     return caught.value
 
 
 async def lose(engine: WorkflowEngine, store: Store) -> None:
-    """Let the store be lost, and the engine notice."""
+    """Let the store be lost, and let the engine notice."""
     store.is_lost = True
     with anyio.fail_after(SOON), suppress(StoreUnusable):
         while True:
@@ -94,21 +94,21 @@ async def lose(engine: WorkflowEngine, store: Store) -> None:
 
 
 async def reach(engine: WorkflowEngine, stage: Stage) -> None:
-    """Wait until an engine is there."""
+    """Wait until the engine reaches this stage."""
     with anyio.fail_after(SOON):
         while core(engine).stage is not stage:
             await anyio.lowlevel.checkpoint()
 
 
 def test_table_knows_every_stage() -> None:
-    """Each stage can be reached and left; only FORKED is neither, because it is only seen."""
+    """Each stage can be entered and left, except FORKED, which is only observed."""
     reached = {stage for stages in TRANSITIONS.values() for stage in stages}
     assert set(TRANSITIONS) == set(Stage)
     assert reached == {stage for stage in Stage if TRANSITIONS[stage]} == set(Stage) - {Stage.FORKED}
 
 
 async def test_life_of_an_engine() -> None:
-    """It is opened, drained and closed, and may be opened again."""
+    """An engine is opened, drained and closed, and may be opened again."""
     engine = WorkflowEngine(Store())
     stages = [core(engine).stage]
     for id in ("a", "b"):
@@ -127,8 +127,8 @@ async def test_life_of_an_engine() -> None:
     assert stages == [Stage.NEW, *again, *again]
 
 
-async def test_engine_that_is_being_opened() -> None:
-    """Calls are refused until it is open, and it cannot be entered twice."""
+async def test_engine_that_is_opening() -> None:
+    """Calls are refused until the engine is open, and it cannot be entered twice."""
     store = Store()
     store.may_open.clear()
     engine = WorkflowEngine(store)
@@ -141,16 +141,16 @@ async def test_engine_that_is_being_opened() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(serve)
             await reach(engine, Stage.OPENING)
-            told = str(await refusal(engine))
+            message = str(await refusal(engine))
             with pytest.raises(OperationMisused, match="already open"):
                 core(engine).check_closed()
             store.may_open.set()
-    assert "not open yet" in told
+    assert "not open yet" in message
     assert core(engine).stage is Stage.CLOSED
 
 
 async def test_store_that_cannot_be_opened() -> None:
-    """The engine is as if it had never been entered, and may be entered again."""
+    """An engine whose store cannot be opened is as new, and may be entered again."""
     store = Store()
     store.is_usable = False
     engine = WorkflowEngine(store)
@@ -165,7 +165,7 @@ async def test_store_that_cannot_be_opened() -> None:
 
 
 async def test_store_that_is_lost_as_soon_as_it_is_opened() -> None:
-    """Whoever enters gets the reason, also if the thread has ended before the loop learns that it had opened."""
+    """Entering raises the store's error even if the thread ends before the loop learns that it opened."""
     others = set(threading.enumerate())
     store = Store()
     store.is_lost_for = Timers
@@ -174,7 +174,7 @@ async def test_store_that_is_lost_as_soon_as_it_is_opened() -> None:
 
     async def hold_the_loop() -> None:
         await reach(engine, Stage.OPENING)
-        (thread,) = [one for one in set(threading.enumerate()) - others if one.name == "durable-coordinator"]
+        (thread,) = [thread for thread in set(threading.enumerate()) - others if thread.name == "durable-coordinator"]
         store.may_open.set()
         thread.join(SOON)
 
@@ -188,7 +188,7 @@ async def test_store_that_is_lost_as_soon_as_it_is_opened() -> None:
 
 
 async def test_store_that_is_lost_while_the_engine_is_open() -> None:
-    """Calls are told the reason, also after the block; then the engine may be opened again."""
+    """Calls get the store's error, even after the block. Then the engine may be opened again."""
     store = Store()
     async with WorkflowEngine(store) as engine:
         await lose(engine, store)
@@ -203,7 +203,7 @@ async def test_store_that_is_lost_while_the_engine_is_open() -> None:
 
 
 async def test_store_that_is_lost_while_activities_drain() -> None:
-    """The drain is finished all the same, and calls are told the reason."""
+    """The drain finishes anyway, and calls get the store's error."""
     busy, store = Busy(), Store()
     with anyio.fail_after(SOON):
         async with WorkflowEngine(store) as engine, anyio.create_task_group() as tasks:
@@ -220,8 +220,8 @@ async def test_store_that_is_lost_while_activities_drain() -> None:
     assert core(engine).stage is Stage.CLOSED
 
 
-async def test_move_that_the_table_does_not_know() -> None:
-    """It is a bug of ours, and the open engine is not touched by it."""
+async def test_transition_that_is_not_in_the_table() -> None:
+    """A transition that is not in the table is a bug of ours, and the engine stays open."""
     async with WorkflowEngine(Store()) as engine, anyio.create_task_group() as tasks:
         with pytest.raises(InvariantViolated, match="open to opening"):
             await core(engine).open(tasks, bool)

@@ -1,4 +1,4 @@
-"""How a workflow begins."""
+"""How a workflow starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.engine.flows import EVERY, failing, go, late_waiter, nothing, waiter,
 
 @workflow(name="start.clock")
 def reads_clock() -> Durable[str]:
-    """Says when it began."""
+    """Returns the time at which it began."""
     yield from sleep(0)
     return now().isoformat()
 
@@ -37,7 +37,7 @@ def test_start_stores_the_workflow() -> None:
 
 
 def test_start_may_end_at_once() -> None:
-    """A workflow that waits for nothing is started and finished in one commit."""
+    """A workflow without waits starts and finishes in one commit."""
     engine = DirectEngine(*EVERY)
     engine.start(nothing(3))
     assert engine.result() == 3
@@ -45,7 +45,7 @@ def test_start_may_end_at_once() -> None:
 
 
 def test_failure_is_stored_with_its_class() -> None:
-    """A workflow that raises ends failed, and its error can be rebuilt."""
+    """A workflow that raises fails, and its error can be rebuilt."""
     engine = DirectEngine(*EVERY)
     engine.start(failing())
     assert engine.status() is WorkflowStatus.FAILED
@@ -53,7 +53,7 @@ def test_failure_is_stored_with_its_class() -> None:
 
 
 def test_delayed_start_waits() -> None:
-    """A delayed workflow is stored at once, runs nothing before its time, and then takes that time for now."""
+    """A delayed workflow is stored at once, runs nothing before its time, and then starts with that time as its now."""
     engine = DirectEngine(*EVERY, reads_clock)
     engine.start(reads_clock(), delay=60)
     begin = engine.record().start_at
@@ -66,7 +66,7 @@ def test_delayed_start_waits() -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_delayed_start_survives_a_restart(clean: bool) -> None:
-    """A delay is counted from the start, whatever restarts in between."""
+    """A delay counts from the start, whatever restarts in between."""
     engine = DirectEngine(*EVERY, reads_clock)
     engine.start(reads_clock(), delay=60)
     engine.clock.advance(59)
@@ -78,7 +78,7 @@ def test_delayed_start_survives_a_restart(clean: bool) -> None:
 
 @pytest.mark.parametrize("end", [CancelWorkflow("w"), TerminateWorkflow("w")])
 def test_delayed_start_can_be_called_off(end: CancelWorkflow) -> None:
-    """A workflow that is ended before its time never runs."""
+    """A delayed workflow that is ended before its time never runs."""
     engine = DirectEngine(*EVERY)
     engine.start(worker(), delay=60)
     assert engine.do(end) is True
@@ -88,7 +88,7 @@ def test_delayed_start_can_be_called_off(end: CancelWorkflow) -> None:
 
 
 def test_delayed_start_keeps_its_mail() -> None:
-    """An event to a workflow whose time has not come lies in its mailbox until it waits."""
+    """An event to a delayed workflow stays in its mailbox until it waits."""
     engine = DirectEngine(*EVERY)
     engine.start(waiter(), delay=60)
     engine.start(waiter(), "taker")
@@ -108,7 +108,7 @@ def test_delay_beyond_the_calendar_is_refused() -> None:
 
 
 def test_large_arguments_are_refused() -> None:
-    """Arguments over the limit are refused before anything is stored; at the limit they are taken."""
+    """Arguments over the limit are refused before anything is stored. Arguments at the limit are accepted."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_payload_bytes=12))
     (reply,) = engine.batch(call_of(worker(1000), "w"))
     assert refusal(reply) == (PayloadTooLarge, "workflow engine.worker: arguments", 15, 12)
@@ -118,7 +118,7 @@ def test_large_arguments_are_refused() -> None:
 
 
 def test_large_result_fails_the_workflow() -> None:
-    """A result over the limit, or one that cannot be stored, ends the workflow failed with that reason."""
+    """A result that is over the limit or cannot be stored fails the workflow with that reason."""
 
     @workflow(name="start.results")
     def results(length: int) -> Durable[Any]:
@@ -147,7 +147,7 @@ def test_name_of_another_function_is_refused() -> None:
 
 
 def test_keys_ascend_over_restarts() -> None:
-    """No key is ever given out twice, not even after a restart."""
+    """No key is assigned twice, even after a restart."""
     engine = DirectEngine(*EVERY)
     engine.start(late_waiter(), "a")
     engine.send(go, 1)
@@ -157,8 +157,8 @@ def test_keys_ascend_over_restarts() -> None:
     assert engine.record("b").key > before
 
 
-def test_resume_of_nobody() -> None:
-    """Resuming a workflow that is gone or has ended does nothing."""
+def test_resume_of_an_ended_or_unknown_workflow() -> None:
+    """Resuming a workflow that is unknown or has ended does nothing."""
     engine = DirectEngine(*EVERY)
     engine.start(nothing())
     engine.batch(ResumeWorkflow(engine.record().key), ResumeWorkflow(4711))

@@ -1,4 +1,4 @@
-"""The two façades are one: every public method of the async one is in the sync one, with the same parameters."""
+"""The sync façade mirrors the async one: the same public methods with the same parameters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PAIRS: dict[type, type[Blocking[Any]]] = {
 
 
 def methods(cls: type) -> dict[str, Callable[..., Any]]:
-    """The public methods of a class, and how it is made."""
+    """The public methods of a class, and its constructor."""
     return {
         name: member
         for name, member in inspect.getmembers(cls, inspect.isfunction)
@@ -54,7 +54,7 @@ def parameters(method: Callable[..., Any]) -> list[inspect.Parameter]:
 def differences(source: type, mirror: type) -> Iterator[str]:
     """How the sync class differs from the async one."""
     expected, actual = methods(source), methods(mirror)
-    # Users make engines only. Groups and handles come from an engine.
+    # Users create engines only. Groups and handles come from an engine.
     internal = set() if source is WorkflowEngine else {"__init__"}
     yield from (f"{name} is in one of them only" for name in (expected.keys() ^ actual.keys()) - internal)
     for name in (expected.keys() & actual.keys()) - internal:
@@ -64,12 +64,12 @@ def differences(source: type, mirror: type) -> Iterator[str]:
 
 @pytest.mark.parametrize(("source", "mirror"), PAIRS.items(), ids=lambda cls: cls.__name__)
 def test_sync_class_has_the_methods_of_the_async_one(source: type, mirror: type) -> None:
-    """Neither has a method more, and each takes the same parameters with the same defaults."""
+    """Neither class has extra methods, and each method takes the same parameters with the same defaults."""
     assert list(differences(source, mirror)) == []
 
 
 def test_sync_engine_has_the_groups_of_the_async_one() -> None:
-    """Each attribute of an engine is mirrored by the class that belongs to it."""
+    """Each group of the async engine is mirrored by its sync class."""
     engine, mirror = WorkflowEngine("memory://"), SyncWorkflowEngine("memory://")
     groups = {name: type(value) for name, value in vars(engine).items() if type(value) in PAIRS}
     assert len(groups) == len(PAIRS) - 2
@@ -77,15 +77,15 @@ def test_sync_engine_has_the_groups_of_the_async_one() -> None:
 
 
 def test_sync_methods_have_the_docstrings_of_the_async_ones() -> None:
-    """`help()` says as much of a sync method as of the async one."""
+    """`help()` shows the same text for a sync method as for the async one."""
     for source, mirror in PAIRS.items():
         for name, method in methods(source).items():
             if inspect.iscoroutinefunction(inspect.unwrap(method)):
                 assert inspect.getdoc(methods(mirror)[name]) == inspect.getdoc(method) is not None
 
 
-def test_a_difference_is_found() -> None:
-    """A method that is missing and one with another default are named."""
+def test_a_difference_is_reported() -> None:
+    """A missing method and a different default are reported by name."""
 
     class Source:
         async def stop(self, after: float = 1.0) -> None: ...
@@ -97,8 +97,8 @@ def test_a_difference_is_found() -> None:
     assert [line.split()[0] for line in differences(Source, Mirror)] == ["start", "stop"]
 
 
-def test_mirrored_method_passes_everything_on() -> None:
-    """Arguments by position and by name arrive, also under the names that the wrapper uses."""
+def test_mirrored_method_passes_all_arguments() -> None:
+    """Positional and named arguments arrive, even under the names that the wrapper uses."""
 
     class Here(Line):
         def wait(self, method: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which broadcasts a workflow has taken is known as long as they are kept, and no longer."""
+"""The store remembers which broadcasts a workflow took for as long as they are kept, and no longer."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _rows(engine: DirectEngine, id: str = "w") -> list[int]:
 
 
 @pytest.mark.parametrize("how", ["sweep", "remove", "expiry"])
-def test_rows_go_with_their_broadcasts(how: str) -> None:
-    """Once no broadcast of a name and key is left, nobody knows who took them, and none is taken twice."""
+def test_rows_are_deleted_with_their_broadcasts(how: str) -> None:
+    """When the last broadcast of a name and key is gone, the rows of its takers go too, and none is taken twice."""
     engine = DirectEngine(*EVERY)
     engine.start(reader(3))
     engine.send(Event[int]("news", consume_on_read=False, expire_after=DAY if how == "expiry" else None), 1)
@@ -46,8 +46,8 @@ def test_rows_go_with_their_broadcasts(how: str) -> None:
     assert engine.result() == [1, 2, 3]
 
 
-def test_rows_stay_for_the_broadcasts_that_are_left() -> None:
-    """While an older broadcast is kept it is known that it was taken, though a later one is gone."""
+def test_rows_stay_for_the_remaining_broadcasts() -> None:
+    """While an older broadcast is kept, its takers are remembered, even if a later one is gone."""
     engine = DirectEngine(*EVERY)
     engine.start(reader(3))
     engine.send(news, 1)
@@ -60,7 +60,7 @@ def test_rows_stay_for_the_broadcasts_that_are_left() -> None:
 
 
 def test_cursors_of_older_stores_are_moved() -> None:
-    """What older stores hold in the row of a workflow counts, and moves out of it with the next broadcast."""
+    """A cursor that an older version stored in the workflow's row still counts, and the next broadcast moves it."""
     store = MemoryStore()
     engine = DirectEngine(*EVERY, make=lambda: MemoryBackend(store))
     engine.start(reader(2))
@@ -68,7 +68,7 @@ def test_cursors_of_older_stores_are_moved() -> None:
     record = engine.record()
     store.workflows[record.key] = record.with_status(record.status, cursors=(("news", "", _rows(engine)[0]),))
     store.taken.clear()
-    # What is in memory is thrown away.
+    # Restart to drop what is in memory.
     engine.checks = False
     engine.restart(*EVERY)
     engine.checks = True
@@ -80,7 +80,7 @@ def test_cursors_of_older_stores_are_moved() -> None:
 
 @pytest.mark.parametrize("position", ["0", "1"])
 def test_fork_takes_keyed_broadcasts_once(position: str) -> None:
-    """A fork from before a keyed broadcast takes it again, and one from behind it does not."""
+    """A fork before a keyed broadcast takes it again, and one after it does not."""
     engine = DirectEngine(keyed)
     engine.start(keyed())
     for number in (1, 2):
@@ -90,8 +90,8 @@ def test_fork_takes_keyed_broadcasts_once(position: str) -> None:
     assert engine.result("fork") == [1, 2]
 
 
-def test_poison_is_shown_to_few(caplog: pytest.LogCaptureFixture) -> None:
-    """An untargeted event that nobody can read is tried with a bounded number of waiters, and logged once."""
+def test_unreadable_event_is_tried_with_few_waiters(caplog: pytest.LogCaptureFixture) -> None:
+    """An untargeted event that nobody can read is tried with a limited number of waiters, and logged once."""
     engine = DirectEngine(*EVERY, checks=False)
     for number in range(120):
         engine.start(reader(1), f"r{number}")

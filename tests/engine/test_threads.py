@@ -25,7 +25,7 @@ async def call(fn: Callable[[], Any]) -> Any:
 
 
 async def test_call_sees_a_copy_of_the_context() -> None:
-    """The thread sees the caller's context variables, and what it sets stays there."""
+    """The thread sees the caller's context variables, and what it sets stays in the thread."""
 
     def look() -> str:
         before = word.get()
@@ -37,7 +37,7 @@ async def test_call_sees_a_copy_of_the_context() -> None:
     assert word.get() == "caller"
 
 
-async def test_call_finds_the_way_back_into_the_loop() -> None:
+async def test_call_can_reach_the_loop() -> None:
     """`anyio.from_thread` works without a token."""
     here = threading.get_ident()
     assert await call(lambda: anyio.from_thread.run_sync(threading.get_ident)) == here
@@ -46,7 +46,7 @@ async def test_call_finds_the_way_back_into_the_loop() -> None:
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)], ids=repr)
 async def test_error_of_a_call_comes_back(error: BaseException) -> None:
-    """What the call raises is raised in the loop."""
+    """An exception of the call is raised in the loop."""
 
     def fail() -> None:
         raise error
@@ -56,42 +56,42 @@ async def test_error_of_a_call_comes_back(error: BaseException) -> None:
     assert caught.value is error
 
 
-async def test_stop_iteration_comes_back_as_an_error_that_can_be_awaited() -> None:
-    """A StopIteration would end the coroutine that waits for it."""
+async def test_stop_iteration_becomes_a_runtime_error() -> None:
+    """A StopIteration becomes a RuntimeError, because it would end the coroutine that awaits the call."""
     with pytest.raises(RuntimeError, match="StopIteration"):
         await call(lambda: next(iter(())))
 
 
-async def test_call_that_was_given_up_can_notice() -> None:
-    """`anyio.from_thread.check_cancelled` raises in a thread that nobody waits for any more."""
-    begun, given_up, noticed = threading.Event(), threading.Event(), threading.Event()
+async def test_abandoned_call_can_notice() -> None:
+    """`anyio.from_thread.check_cancelled` raises in a thread that nobody awaits any longer."""
+    begun, abandoned, noticed = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:
         begun.set()
-        given_up.wait(SOON)
+        abandoned.wait(SOON)
         try:
             anyio.from_thread.check_cancelled()
         except BaseException:
             noticed.set()
             raise
 
-    async def give_up(scope: anyio.CancelScope) -> None:
+    async def abandon(scope: anyio.CancelScope) -> None:
         while not begun.is_set():
             await anyio.lowlevel.checkpoint()
         scope.cancel()
 
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as scope:
-            tasks.start_soon(give_up, scope)
+            tasks.start_soon(abandon, scope)
             await make_threads().run(work, scope)
-    given_up.set()
+    abandoned.set()
     while not noticed.is_set():
         await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_threads_are_daemons_that_are_used_again_and_end() -> None:
-    """Calls in a row share a thread; `close` ends it, also one that is busy at that moment."""
+async def test_threads_are_daemons_that_are_reused_and_end() -> None:
+    """Calls in a row share a thread, and `close` ends it, even if it is busy."""
     threads = DaemonThreads()
     with anyio.CancelScope() as scope:
         first = await threads.run(threading.current_thread, scope)

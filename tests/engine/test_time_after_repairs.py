@@ -1,4 +1,4 @@
-"""Limits, sleeps and questions after a retry or in a fork: time spent FAILED does not count."""
+"""Timeouts, sleeps and pauses after a retry or in a fork: time spent FAILED does not count."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def left(engine: DirectEngine, id: str = "w") -> float | None:
 
 
 def limited(broken: bool = False) -> WorkflowDef[[], int]:
-    """Two steps within a limit of 60 seconds."""
+    """Two steps within a timeout of 60 seconds."""
 
     def both() -> Durable[int]:
         first = yield from once(1)
@@ -44,14 +44,14 @@ def limited(broken: bool = False) -> WorkflowDef[[], int]:
 
     @workflow(name="retry.limited")
     def body() -> Durable[int]:
-        (found,) = yield from gather(both()).within(60)
-        return found
+        (total,) = yield from gather(both()).within(60)
+        return total
 
     return body
 
 
-def test_time_in_which_it_lay_failed_does_not_count() -> None:
-    """A limit around the retried step continues where it stopped, however often and however long it was FAILED."""
+def test_time_spent_failed_does_not_count() -> None:
+    """A timeout around the retried step resumes where it stopped, however often and however long it was FAILED."""
     engine = DirectEngine(limited())
     engine.start(limited()())
     for _ in range(3):
@@ -68,8 +68,8 @@ def test_time_in_which_it_lay_failed_does_not_count() -> None:
     assert "ends in durable.TimedOut" in str(refused(engine, lambda: retry(engine)))
 
 
-def test_time_in_which_the_code_was_mended_does_not_count() -> None:
-    """The same holds if the code failed and not a step."""
+def test_time_until_the_code_is_fixed_does_not_count() -> None:
+    """Time spent FAILED does not count if the code itself failed, either."""
     engine = DirectEngine(limited(broken=True))
     engine.start(limited(broken=True)())
     engine.advance(10)
@@ -83,8 +83,8 @@ def test_time_in_which_the_code_was_mended_does_not_count() -> None:
     assert engine.result() == 3
 
 
-def test_sleep_beside_it_ends_at_its_time() -> None:
-    """A timer beside the step is not a limit: its instant does not move."""
+def test_other_sleep_keeps_its_deadline() -> None:
+    """A sleep beside the retried step keeps its deadline."""
 
     @workflow(name="retry.beside")
     def beside() -> Durable[str]:
@@ -105,13 +105,13 @@ def test_sleep_beside_it_ends_at_its_time() -> None:
 
 @workflow(name="retry.asks")
 def asks() -> Durable[bool]:
-    """A question that expires."""
+    """Asks a question that expires."""
     return (yield from pause(returns=bool, expires_after=60))
 
 
 @workflow(name="retry.asks_beside")
 def asks_beside() -> Durable[bool]:
-    """A question that expires, beside a step."""
+    """Asks a question that expires, beside a step."""
     answer, _ = yield from gather(pause(returns=bool, expires_after=60), once())
     return answer
 
@@ -131,8 +131,8 @@ def test_expired_question_is_asked_again() -> None:
     assert engine.result() is True
 
 
-def test_question_beside_the_step_keeps_the_time_it_had_left() -> None:
-    """While the workflow was FAILED it could not be answered, so that time does not count."""
+def test_other_pause_keeps_its_remaining_time() -> None:
+    """A pause beside the retried step keeps its remaining time, because nobody could answer it while FAILED."""
     engine = DirectEngine(asks_beside)
     engine.start(asks_beside())
     engine.advance(20)
@@ -144,7 +144,7 @@ def test_question_beside_the_step_keeps_the_time_it_had_left() -> None:
 
 
 def test_limit_around_a_loop_stays_moved() -> None:
-    """A round that was retried and is over has moved the limit around its loop for good, over restarts."""
+    """A retried round moves the timeout around its loop for good, even after the round ends and across restarts."""
 
     def body(number: int) -> Durable[Continue[int] | Break[int]]:
         number += yield from once(number)
@@ -172,12 +172,12 @@ def test_limit_around_a_loop_stays_moved() -> None:
 
 @workflow(name="fork.limited")
 def limited_wait() -> Durable[int]:
-    """An event within a limit."""
+    """Waits for an event with a timeout."""
     return (yield from go.wait().within(60))
 
 
 def test_fork_of_a_limit_that_was_over() -> None:
-    """A wait that took too long has its whole limit again in a fork, from the time of the fork on."""
+    """A wait that timed out gets its full timeout again in a fork, counted from the fork."""
     engine = DirectEngine(limited_wait)
     engine.start(limited_wait())
     engine.advance(60)
@@ -194,8 +194,8 @@ def test_fork_of_a_limit_that_was_over() -> None:
     assert engine.result("f") == 5
 
 
-def test_fork_inside_a_limit_has_what_was_left_of_it() -> None:
-    """A limit that had begun before the last copied step continues from there."""
+def test_fork_inside_a_timeout_keeps_the_remaining_time() -> None:
+    """A timeout that began before the last copied step continues from there."""
     engine = DirectEngine(limited())
     engine.start(limited()())
     engine.advance(10)
@@ -218,7 +218,7 @@ def sleeps() -> Durable[list[str]]:
 
 
 def test_fork_sleeps_from_its_own_time_on() -> None:
-    """What it begins itself lasts its whole time; an instant stands, and so does a sleep that had begun before."""
+    """A sleep that the fork begins lasts its full time. An instant stays, and so does a sleep in the copied part."""
     engine = DirectEngine(sleeps)
     engine.start(sleeps())
     engine.advance(20)
@@ -233,7 +233,7 @@ def test_fork_sleeps_from_its_own_time_on() -> None:
     assert left(engine, "whole") == 50
     fork(engine, "0.0.0", new_id="begun")
     check_restart(engine, sleeps)
-    # Both sleeps had begun before the step that was copied last, and are over.
+    # Both sleeps began before the last copied step, and are over.
     assert left(engine, "begun") == 30
     fork(engine, "1", new_id="last")
     assert left(engine, "last") == 30

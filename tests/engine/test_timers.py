@@ -19,7 +19,7 @@ RESTART = pytest.mark.parametrize("clean", [True, False], ids=["clean", "unclean
 
 @workflow(name="timers.chain")
 def chain() -> Durable[list[str]]:
-    """Three timers in a row, each from where the last one fired."""
+    """Runs three timers in a row, each counted from when the one before fired."""
     fired = []
     for _ in range(3):
         yield from sleep(10)
@@ -29,7 +29,7 @@ def chain() -> Durable[list[str]]:
 
 @RESTART
 def test_restart_never_moves_a_deadline(clean: bool) -> None:
-    """A deadline is where it was after any number of restarts, and a late one fires at once."""
+    """A deadline does not move with any number of restarts, and a late one fires at once."""
     engine = DirectEngine(*EVERY)
     engine.start(sleeper(100))
     deadline = engine.record().wake_at
@@ -43,7 +43,7 @@ def test_restart_never_moves_a_deadline(clean: bool) -> None:
 
 
 def test_late_timers_fire_one_after_the_other() -> None:
-    """A chain of timers that are all late fires in order, each counted from when the last one was seen to fire."""
+    """Late timers in a chain fire in order, each counted from when the one before fired."""
     engine = DirectEngine(chain)
     engine.start(chain())
     engine.advance(10)
@@ -75,7 +75,7 @@ def test_timers_of_branches_fire_in_order() -> None:
 
 
 def test_clock_set_back() -> None:
-    """After the clock was set back no timer fires early, and no recorded time lies before an earlier one."""
+    """After the clock was set back, no timer fires early, and recorded times never go back."""
     engine = DirectEngine(chain)
     engine.start(chain())
     engine.advance(10)
@@ -122,7 +122,7 @@ def test_many_timers_and_a_small_window(window: int, batch: int, restart: bool) 
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_many_timers_due_at_once(clean: bool) -> None:
-    """Timers that came due while nobody ran all fire after the start, however many there are."""
+    """Timers that came due while the engine was down all fire after the start, however many there are."""
     engine = DirectEngine(*EVERY, config=EngineConfig(timer_window=5, max_batch=8), checks=False)
     for number in range(60):
         engine.start(sleeper(number), f"w{number}")
@@ -135,7 +135,7 @@ def test_many_timers_due_at_once(clean: bool) -> None:
 
 
 def test_window_asks_the_store_first() -> None:
-    """A window that was never filled knows nothing, and says so."""
+    """A window that was never filled asks the store first."""
     window = TimerWindow(2)
     window.register_timer(1, 100)
     assert window.refill_after() is not None
@@ -145,7 +145,7 @@ def test_window_asks_the_store_first() -> None:
 
 
 def test_window_that_holds_all_is_never_refilled() -> None:
-    """A store with fewer timers than the window is read once; later timers go straight in."""
+    """A store with fewer timers than the window is read once, and later timers go straight into the window."""
     window = TimerWindow(2)
     window.refill([(100, 1)])
     assert window.pop_due(100, 10) == [(100, 1)]
@@ -155,7 +155,7 @@ def test_window_that_holds_all_is_never_refilled() -> None:
 
 
 def test_window_leaves_later_timers_to_the_store() -> None:
-    """Beyond its horizon a full window takes nothing; when it is empty it asks again."""
+    """A full window takes no timer beyond its horizon, and asks the store again when it is empty."""
     window = TimerWindow(2)
     window.refill([(100, 1), (200, 2)])
     window.register_timer(3, 300)
@@ -166,7 +166,7 @@ def test_window_leaves_later_timers_to_the_store() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_event_comes_before_a_limit_that_passed_before_the_body_began(count: int) -> None:
-    """A delayed start that comes late takes the events that were sent in time, though its limits are over by then."""
+    """A late delayed start takes the events that were sent in time, even if its timeouts are over by then."""
     engine = DirectEngine(*EVERY)
     engine.start(patient(60), delay=100)
     for number in range(count):
@@ -178,7 +178,7 @@ def test_event_comes_before_a_limit_that_passed_before_the_body_began(count: int
 
 
 def test_window_is_cut_when_it_has_grown() -> None:
-    """A window that has grown to more than twice its size keeps the next ones and leaves the rest to the store."""
+    """A window that grows to more than twice its size keeps the next timers, and leaves the rest to the store."""
     window = TimerWindow(2)
     window.refill([])
     for key in range(5):
@@ -200,15 +200,15 @@ def test_window_moves_and_removes() -> None:
 
 
 def test_timer_that_is_registered_twice_fires_once() -> None:
-    """A deadline may be registered again by the decision that looked at it."""
+    """A timer that is registered twice fires once."""
     window = TimerWindow(10)
     window.refill([(100, 1)])
     window.register_timer(1, 100)
     assert window.pop_due(1000, 10) == [(100, 1)]
 
 
-def test_engine_that_stops_wakes_nobody() -> None:
-    """All timers are cancelled in memory; their deadlines are in the store."""
+def test_stopping_engine_cancels_its_timers() -> None:
+    """A stopping engine cancels all timers in memory; their deadlines stay in the store."""
     window = TimerWindow(10)
     window.refill([(100, 1), (200, 2)])
     window.cancel_all_timers()

@@ -1,4 +1,4 @@
-"""Who is blamed for an unclean stop in which no body ran: whoever began an activity just before."""
+"""Who is blamed for a crash while no body ran: the workflows that had just begun an activity."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MOMENT = WINDOW / 1_000_000
 
 
 @workflow(name="trials.two")
-def two() -> Durable[list[int]]:
-    """Two activities, the second a while after the first."""
+def two_activities() -> Durable[list[int]]:
+    """Does two activities, the second a while after the first."""
     return [*(yield from gather(work(1), _later()))]
 
 
@@ -36,7 +36,7 @@ def _later() -> Durable[int]:
     return (yield from work(2))
 
 
-FLOWS: tuple[WorkflowDef[Any, Any], ...] = (two, *EVERY)
+FLOWS: tuple[WorkflowDef[Any, Any], ...] = (two_activities, *EVERY)
 
 
 def _parked(engine: DirectEngine) -> list[str]:
@@ -48,7 +48,7 @@ def _waiting(engine: DirectEngine) -> list[str]:
 
 
 def _crash(engine: DirectEngine, culprit: str) -> None:
-    """Let trials run until the culprit begins its activity; that kills the process."""
+    """Let trials run until the culprit begins its activity, which kills the process."""
     for _ in range(4):
         if culprit in _waiting(engine):
             break
@@ -59,7 +59,7 @@ def _crash(engine: DirectEngine, culprit: str) -> None:
 
 @pytest.mark.parametrize(("count", "culprit", "limit"), [(1, 0, 3), (2, 1, 4), (20, 13, 8), (1_000, 617, 13)])
 def test_one_culprit_among_many_is_found_by_halves(count: int, culprit: int, limit: int) -> None:
-    """Exactly the one that kills the process is parked, after about log2(n) crashes."""
+    """Exactly the workflow that kills the process is parked, after about log2(n) crashes."""
     engine = DirectEngine(*FLOWS, checks=count < 100)
     for number in range(count):
         engine.start(worker(), f"w{number}")
@@ -75,8 +75,8 @@ def test_one_culprit_among_many_is_found_by_halves(count: int, culprit: int, lim
     assert len(engine.activities) == count - 1
 
 
-def test_two_culprits_are_both_found() -> None:
-    """The second one is found when the first is parked; nobody else is."""
+def test_two_culprits_are_both_parked() -> None:
+    """After the first culprit is parked, the second is found too, and nobody else is parked."""
     engine = DirectEngine(*FLOWS)
     for number in range(8):
         engine.start(worker(), f"w{number}")
@@ -91,8 +91,8 @@ def test_two_culprits_are_both_found() -> None:
     assert _parked(engine) == ["w2", "w5"]
 
 
-def test_kill_long_after_the_beginning_accuses_nobody() -> None:
-    """Ten kills, each a moment after everybody has begun: nobody is parked, nobody ever waits."""
+def test_kill_long_after_the_beginning_blames_nobody() -> None:
+    """If every kill comes long after the activities began, nobody is parked and nobody has to wait."""
     engine = DirectEngine(*FLOWS)
     for number in range(10):
         engine.start(worker(), f"w{number}")
@@ -104,7 +104,7 @@ def test_kill_long_after_the_beginning_accuses_nobody() -> None:
 
 
 def test_suspects_wait_for_two_windows_at_most() -> None:
-    """After a crash of those on trial half of them run at once, the others a window later, the rest after another."""
+    """Suspects run in three groups, a window apart: half of those on trial, the other half, then the rest."""
     engine = DirectEngine(*FLOWS)
     for id in "abcd":
         engine.start(worker(), id)
@@ -123,8 +123,8 @@ def test_suspects_wait_for_two_windows_at_most() -> None:
     assert _waiting(engine) == ["a", "b", "c", "d", "e", "f"]
 
 
-def test_beginning_of_one_that_was_acquitted_changes_nothing() -> None:
-    """The report that an activity has begun may come after its workflow has been acquitted."""
+def test_late_report_of_a_beginning_changes_nothing() -> None:
+    """The report that an activity has begun may arrive after its workflow was acquitted."""
     engine = DirectEngine(*FLOWS)
     engine.start(worker())
     engine.restart(*FLOWS, clean=False)
@@ -134,7 +134,7 @@ def test_beginning_of_one_that_was_acquitted_changes_nothing() -> None:
 
 
 def test_groups_are_never_on_trial_together() -> None:
-    """However long it takes until the first half begins, the other half begins after that has been tried."""
+    """The second half begins after the first has been tried, however long the first takes to begin."""
     engine = DirectEngine(*FLOWS)
     for id in "ab":
         engine.start(worker(), id)
@@ -151,8 +151,8 @@ def test_groups_are_never_on_trial_together() -> None:
     assert (_waiting(engine), engine.suspects()) == (["a", "b"], [(engine.record("b").key, 1)])
 
 
-def test_group_that_does_not_begin_is_not_waited_for_long() -> None:
-    """Activities that wait for a thread keep the others waiting for three windows at most."""
+def test_group_that_does_not_begin_holds_up_others_briefly() -> None:
+    """Activities that wait for a thread hold up the other suspects for three windows at most."""
     engine = DirectEngine(*FLOWS)
     for id in "ab":
         engine.start(worker(), id)
@@ -167,7 +167,7 @@ def test_group_that_does_not_begin_is_not_waited_for_long() -> None:
 
 
 def test_activity_that_has_not_begun_stays_on_trial() -> None:
-    """One that waits for a thread has shown nothing yet: its window begins when it does."""
+    """An activity that waits for a thread is not acquitted: its window begins when it does."""
     engine = DirectEngine(*FLOWS)
     engine.start(worker())
     engine.restart(*FLOWS, clean=False, recover=False)
@@ -180,10 +180,10 @@ def test_activity_that_has_not_begun_stays_on_trial() -> None:
     assert engine.suspects() == []
 
 
-def test_second_activity_prolongs_the_trial() -> None:
+def test_second_activity_extends_the_trial() -> None:
     """A workflow is acquitted when the window of its last activity is over."""
     engine = DirectEngine(*FLOWS)
-    engine.start(two())
+    engine.start(two_activities())
     engine.restart(*FLOWS, clean=False)
     engine.advance(0.2)
     assert len(engine.activities) == 2
@@ -213,9 +213,9 @@ def test_activity_that_ends_acquits() -> None:
 
 
 def test_workflow_is_on_trial_until_its_last_activity_has_ended() -> None:
-    """Of two activities that run at once, the end of one says nothing about the other."""
+    """If two activities run at once, the end of the first does not acquit their workflow."""
     engine = DirectEngine(*FLOWS)
-    engine.start(two())
+    engine.start(two_activities())
     engine.advance(0.2)
     engine.restart(*FLOWS, clean=False)
     first, second = engine.activities
@@ -226,7 +226,7 @@ def test_workflow_is_on_trial_until_its_last_activity_has_ended() -> None:
 
 
 def test_new_work_is_not_held_up() -> None:
-    """While suspects wait, new workflows run, and one of the suspects runs when somebody needs it."""
+    """While suspects wait, new workflows run, and a suspect runs if an operation needs it."""
     engine = _half_admitted()
     engine.start(nothing(4), "new")
     assert engine.result("new") == 4
@@ -247,7 +247,7 @@ def _half_admitted() -> DirectEngine:
 
 
 def test_repeated_recovery_admits_nobody_early() -> None:
-    """Recovering again while a suspect waits leaves it waiting, and once all have been admitted tries nobody."""
+    """Recovering again while a suspect waits admits nobody, and after all were admitted it tries nobody."""
     engine = _half_admitted()
     assert engine.do(RecoverWorkflows()) == RecoveryReport(suspects=1)
     assert _waiting(engine) == ["a"]
@@ -257,8 +257,8 @@ def test_repeated_recovery_admits_nobody_early() -> None:
     assert engine.do(RecoverWorkflows()) == RecoveryReport()
 
 
-def test_crash_of_a_body_says_nothing_about_those_on_trial() -> None:
-    """A body kills the process again and again; the only other workflow with an activity is not parked with it."""
+def test_crash_of_a_body_blames_no_activity() -> None:
+    """If a body kills the process again and again, a workflow whose activity runs is not parked with it."""
     engine = DirectEngine(*FLOWS)
     engine.start(worker(), "a")
     engine.start(waiter(), "b")
@@ -270,14 +270,14 @@ def test_crash_of_a_body_says_nothing_about_those_on_trial() -> None:
 
 
 def test_clean_stop_ends_all_trials() -> None:
-    """Whoever was on trial when the engine stopped in order is not accused later."""
+    """A suspect is not blamed later if the engine stopped cleanly."""
     engine = _half_admitted()
     assert engine.restart(*FLOWS, clean=True) == RecoveryReport(resumed=2)
     assert engine.suspects() == []
 
 
-def test_clock_that_is_set_back_does_not_prolong_a_trial() -> None:
-    """The others are admitted although the instant for it is an hour away by the new clock."""
+def test_clock_that_is_set_back_does_not_extend_a_trial() -> None:
+    """After the clock was set back, waiting suspects are admitted without waiting for the old instant."""
     engine = _half_admitted()
     engine.clock.set(to_datetime(engine.clock.now()) - timedelta(hours=1))
     engine.batch()
@@ -286,7 +286,7 @@ def test_clock_that_is_set_back_does_not_prolong_a_trial() -> None:
 
 
 def test_failed_activity_that_waits_for_its_retry_is_not_tried() -> None:
-    """It has no attempt that runs, so it cannot be what kills the process."""
+    """A workflow that waits for a retry has no running attempt, so it is not tried."""
     engine = DirectEngine(*FLOWS)
     engine.start(worker())
     engine.fail(engine.activities[0], ValueError("once"))

@@ -1,4 +1,4 @@
-"""Undos through the engine's decisions: each is a commit, survives a restart, is retried, and never hides the error."""
+"""Undos as decisions: each is a commit, survives a restart, is retried, and never hides the workflow's error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ go = Event[str]("undoing-go")
 
 
 class Declined(Exception):
-    """What a step fails with."""
+    """The error of a step."""
 
 
 @activity(name="undoing.charge", retry=Retry.never())
@@ -47,7 +47,7 @@ def refund(number: int) -> None:
 
 @workflow(name="undoing.pair")
 def pair() -> Durable[str]:
-    """Two steps that are undone, and a third."""
+    """Does two steps with undos, and a third without."""
     yield from charge(1).undo(refund)
     yield from charge(2).undo(refund)
     yield from charge(3)
@@ -56,7 +56,7 @@ def pair() -> Durable[str]:
 
 @workflow(name="undoing.waiter")
 def waiter() -> Durable[str]:
-    """A step, then an event that says whether it fails."""
+    """Does a step with an undo, then waits for an event that says whether it fails."""
     yield from charge(1).undo(refund)
     answer = yield from go.wait()
     if answer == "no":
@@ -66,38 +66,38 @@ def waiter() -> Durable[str]:
 
 @workflow(name="undoing.large")
 def large() -> Durable[str]:
-    """Returns more than the engine takes."""
+    """Returns more than the engine accepts."""
     yield from charge(1).undo(refund)
     return "x" * 5_000
 
 
 @workflow(name="undoing.wrong")
 def wrong() -> Durable[int]:
-    """Returns what its annotation does not allow."""
+    """Returns a value that its annotation does not allow."""
     yield from charge(1).undo(refund)
     return "text"  # type: ignore[return-value]
 
 
 @workflow(name="undoing.endless")
 def endless() -> Durable[None]:
-    """Continues while an undo is owed."""
+    """Continues as a new round while an undo is owed."""
     yield from charge(1).undo(refund)
     raise endless.continue_as()
 
 
 @workflow(name="undoing.parent")
 def parent() -> Durable[list[Any]]:
-    """Tells what its child could not undo."""
+    """Returns what its child could not undo."""
     try:
         yield from waiter()
     except (ChildWorkflowFailed, ChildWorkflowCancelled) as error:
-        return [type(error).__name__, [one.message for one in failed_undos(error)]]
+        return [type(error).__name__, [failed.message for failed in failed_undos(error)]]
     return []
 
 
 @workflow(name="undoing.forgiving")
 def forgiving() -> Durable[str]:
-    """Goes on after a saga has failed."""
+    """Continues after a saga has failed."""
 
     def inner() -> Durable[None]:
         yield from charge(1).undo(refund)
@@ -114,13 +114,13 @@ EVERY = (pair, waiter, large, wrong, endless, parent, forgiving)
 
 
 def running(engine: DirectEngine) -> RunActivity:
-    """The one activity that runs."""
+    """The only running activity."""
     (effect,) = engine.activities
     return effect
 
 
 def step(engine: DirectEngine) -> tuple[str, int, int]:
-    """The activity that runs: where, with what, in which attempt; it succeeds."""
+    """Let the running activity succeed. Returns its position, its argument and its attempt."""
     effect = running(engine)
     engine.finish(effect, effect.args[0] if effect.definition is charge else None)
     return effect.position, effect.args[0], effect.attempt
@@ -128,7 +128,7 @@ def step(engine: DirectEngine) -> tuple[str, int, int]:
 
 @ROOM
 def test_undos_survive_a_restart_after_every_commit(room: int) -> None:
-    """Each undo is run once, in reverse, whatever is lost in between; the error is the one of the third step."""
+    """Each undo runs once, in reverse order, across restarts, and the workflow fails with the third step's error."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_loaded_workflows=room))
     engine.start(pair())
     engine.start(waiter(), "elsewhere")
@@ -148,7 +148,7 @@ def test_undos_survive_a_restart_after_every_commit(room: int) -> None:
 
 
 def test_undo_is_retried_by_its_policy_and_then_reported(caplog: pytest.LogCaptureFixture) -> None:
-    """An undo has attempts of its own; one that fails for good is in the history, on the error and in the log."""
+    """An undo has its own attempts. One that fails for good appears in the history, on the error and in the log."""
     engine = DirectEngine(*EVERY)
     engine.start(pair())
     step(engine)
@@ -161,25 +161,25 @@ def test_undo_is_retried_by_its_policy_and_then_reported(caplog: pytest.LogCaptu
     assert (running(engine).position, running(engine).attempt) == ("u.0.0", 2)
     with caplog.at_level(logging.ERROR, "durable"):
         engine.fail(running(engine), Declined("still closed"))
-        told = engine.do(DescribeWorkflow("w"))
+        description = engine.do(DescribeWorkflow("w"))
         assert step(engine) == ("u.1.0", 1, 1)
     (failed,) = failed_undos(engine.error())
     assert repr(engine.error()) == "Declined('no')"
     assert (failed.position, failed.undo, failed.message) == ("1", "undoing.refund", "still closed")
-    assert told.failed_undos == engine.do(DescribeWorkflow("w")).failed_undos == (failed,)
+    assert description.failed_undos == engine.do(DescribeWorkflow("w")).failed_undos == (failed,)
     assert [entry.status for entry in engine.history()][-3:] == [EntryStatus.RETRY, EntryStatus.ERROR, EntryStatus.OK]
     errors = [line.getMessage() for line in caplog.records if line.levelno == logging.ERROR]
     assert errors == [f"workflow w (undoing.pair): {failed}"]
 
 
-def test_description_says_what_is_owed() -> None:
-    """An operator sees what would be undone now, the first to be undone first, also while it is being undone."""
+def test_description_lists_the_owed_undos() -> None:
+    """A description lists the owed undos, the next one first, even while they run."""
     engine = DirectEngine(*EVERY)
     engine.start(pair())
     step(engine)
     step(engine)
     owed = engine.do(DescribeWorkflow("w")).owed_undos
-    assert [(one.position, one.step, one.undo) for one in owed] == [
+    assert [(undo.position, undo.step, undo.undo) for undo in owed] == [
         ("1", "undoing.charge(...)", "undoing.refund"),
         ("0", "undoing.charge(...)", "undoing.refund"),
     ]
@@ -193,7 +193,7 @@ def test_description_says_what_is_owed() -> None:
 
 @pytest.mark.parametrize("moment", ["before", "during"])
 def test_cancelled_workflow_undoes_and_ends_cancelled(moment: str) -> None:
-    """A cancellation starts the undos or leaves them alone; the end is the same, and an earlier error is kept."""
+    """A cancel starts the undos, or lets running ones finish. The end is the same, and an earlier error is kept."""
     engine = DirectEngine(*EVERY)
     engine.start(pair())
     step(engine)
@@ -214,7 +214,7 @@ def test_cancelled_workflow_undoes_and_ends_cancelled(moment: str) -> None:
 
 
 def test_terminate_ends_undos_at_once() -> None:
-    """The axe: what runs is stopped, what is owed stays done."""
+    """Terminate stops the running activity, and the owed undos never run."""
     engine = DirectEngine(*EVERY)
     engine.start(pair())
     step(engine)
@@ -226,12 +226,12 @@ def test_terminate_ends_undos_at_once() -> None:
 
 @pytest.mark.parametrize(("definition", "error"), [(large, PayloadTooLarge), (wrong, CodecError)])
 def test_result_that_cannot_be_stored_is_undone(definition: Any, error: type[Exception]) -> None:
-    """A workflow fails when its result is refused, so it is undone; that it was refused is in its history."""
+    """A workflow whose result is refused fails and runs its undos, and the refusal is in its history."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_payload_bytes=1_000))
     engine.start(definition())
     step(engine)
     assert engine.status() is WorkflowStatus.RUNNING
-    # With a limit that would let it pass, too: what was refused stays refused.
+    # Even with a limit that would accept the result: what was refused stays refused.
     engine.config = EngineConfig(max_payload_bytes=1_000_000)
     engine.restart(*EVERY, clean=False)
     assert step(engine) == ("u.0.0", 1, 1)
@@ -240,8 +240,8 @@ def test_result_that_cannot_be_stored_is_undone(definition: Any, error: type[Exc
     assert [entry.kind for entry in engine.history()] == [EntryKind.ACTIVITY, EntryKind.REFUSAL, EntryKind.ACTIVITY]
 
 
-def test_refusal_that_the_code_does_not_come_to_parks() -> None:
-    """Code that no longer returns where a result was refused does not fit."""
+def test_refusal_that_the_code_no_longer_reaches_parks() -> None:
+    """Code that no longer returns where its result was refused has diverged."""
     engine = DirectEngine(*EVERY, config=EngineConfig(max_payload_bytes=1_000))
     engine.start(large())
     step(engine)
@@ -261,7 +261,7 @@ def test_refusal_that_the_code_does_not_come_to_parks() -> None:
 
 
 def test_continue_as_is_refused_while_undos_are_owed() -> None:
-    """Nothing is forgotten in silence: the workflow fails with a sentence that says what to do, and undoes."""
+    """Continuing with owed undos fails the workflow with advice, and runs the undos."""
     engine = DirectEngine(*EVERY)
     engine.start(endless())
     step(engine)
@@ -271,8 +271,8 @@ def test_continue_as_is_refused_while_undos_are_owed() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ChildWorkflowFailed", "ChildWorkflowCancelled"])
-def test_parent_hears_what_its_child_could_not_undo(kind: str) -> None:
-    """The error of a child, and its cancellation, tell which undos have failed."""
+def test_parent_is_told_what_its_child_could_not_undo(kind: str) -> None:
+    """The parent gets the failed undos of a child with its error or its cancellation."""
     engine = DirectEngine(*EVERY)
     engine.start(parent())
     step(engine)
@@ -287,7 +287,7 @@ def test_parent_hears_what_its_child_could_not_undo(kind: str) -> None:
 
 
 def test_saga_that_fails_lets_the_workflow_succeed() -> None:
-    """The undos of a saga are commits like others, and the workflow may end well behind them."""
+    """The undos of a saga are commits like any other, and the workflow may still succeed."""
     engine = DirectEngine(*EVERY)
     engine.start(forgiving())
     step(engine)
@@ -298,7 +298,7 @@ def test_saga_that_fails_lets_the_workflow_succeed() -> None:
 
 @ROOM
 def test_wait_that_is_due_at_the_start_is_not_taken_for_a_delay(room: int) -> None:
-    """After the clock was set back, a wait can be due at the instant of a delayed start; its undos are still owed."""
+    """After the clock was set back, a wait may be due at a delayed workflow's start time. Its undos are still owed."""
 
     @workflow(name="undoing.delayed")
     def delayed() -> Durable[None]:

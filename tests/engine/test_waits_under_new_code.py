@@ -11,7 +11,7 @@ from tests.engine.flows import EVERY, go, other, parent_of_waiter, waiter, work
 
 
 def test_child_whose_parent_now_does_something_else() -> None:
-    """If the parent's new code has an activity in the place of the child, the child's end changes nothing there."""
+    """If new code has an activity in the place of a child, the child's end does not resolve it."""
 
     @workflow(name="engine.parent_of_waiter")
     def works_instead(id: str | None = None) -> Durable[int]:
@@ -58,7 +58,7 @@ def _waits_for(event: Event[Any]) -> Any:
 
 
 def test_event_of_another_name_is_not_delivered() -> None:
-    """A wait whose code now asks for another event does not get the event that it was registered for."""
+    """A wait whose code now asks for another event does not get the old one."""
     engine = DirectEngine(_waits_for(go), checks=False)
     engine.start(_waits_for(go)())
     engine.restart(_waits_for(other))
@@ -73,7 +73,7 @@ def now_works() -> Durable[Any]:
 
 
 def test_event_is_not_recorded_as_the_result_of_an_activity() -> None:
-    """A wait that has become an activity is not answered by the event it was registered for."""
+    """A wait that became an activity is not resolved by the old event."""
     engine = DirectEngine(_waits_for(go), checks=False)
     engine.start(_waits_for(go)())
     engine.restart(now_works)

@@ -1,4 +1,4 @@
-"""The watchdog names bodies that are slow or stuck; here it looks when the test tells it to."""
+"""The watchdog logs bodies that are slow or stuck. Here it checks when the test tells it to."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ CONFIG = EngineConfig(slow_body_after=1, stuck_body_after=10)
 
 
 def fields(line: logging.LogRecord) -> tuple[Any, Any]:
-    """Whom a line is about, for programs."""
+    """The workflow's id and name in the fields of a line."""
     return getattr(line, "workflow_id", None), getattr(line, "workflow_name", None)
 
 
 def test_slow_step_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """A step that takes longer than the limit is logged with the workflow's id and name; a quick one is not."""
+    """A step that takes longer than the limit is logged with the workflow's id and name, and a quick one is not."""
     engine = DirectEngine(*EVERY)
     engine.state.watch = Watchdog(engine.clock, CONFIG)
 
@@ -38,7 +38,7 @@ def test_slow_step_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_stuck_step_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
-    """A body that does not come back is named once while it is stuck, and not before its time."""
+    """A body that does not come back is logged once while it is stuck, and not before its time."""
     engine = DirectEngine(*EVERY)
     watchdog = engine.state.watch = Watchdog(engine.clock, CONFIG)
 
@@ -59,7 +59,7 @@ def test_stuck_step_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_idle_watchdog_names_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    """While no body runs nobody is named, however long that is."""
+    """Nothing is logged while no body runs, however long that is."""
     engine = DirectEngine(*EVERY)
     watchdog = engine.state.watch = Watchdog(engine.clock, CONFIG)
     engine.start(nothing())

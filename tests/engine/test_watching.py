@@ -1,4 +1,4 @@
-"""Who watches a workflow is told of changes after their commit, sees the latest, and never misses the end."""
+"""A watcher is told of changes after their commit, sees the latest state, and never misses the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RUNNING, SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED
 
 @workflow(name="watching.steps")
 def steps() -> Durable[str]:
-    """Publishes what it gets, twice; then works."""
+    """Publishes two events, then does an activity."""
     for _ in range(2):
         publish((yield from go.wait()))
     yield from work(1)
@@ -56,15 +56,15 @@ def _look(stepped: SteppedEngine, seen: Sight | None = None) -> Any:
     return envelope.reply
 
 
-def test_first_the_present() -> None:
-    """Who has seen nothing yet is told at once how the workflow stands, without a commit."""
+def test_first_answer_is_the_current_state() -> None:
+    """A watcher that has seen nothing gets the current state at once, without a commit."""
     stepped = _stepped()
     assert _look(stepped) == _sight(SUSPENDED)
     assert stepped.log == ["release", "wake caller"]
 
 
 def test_change_is_told_after_its_commit() -> None:
-    """Who has seen how it stands waits, and is told of the next change after its commit."""
+    """A watcher that has seen the current state is told of the next change, after its commit."""
     stepped = _stepped()
     seen = _look(stepped)
     (watcher,) = stepped.ask(AwaitChange("w", seen))
@@ -77,7 +77,7 @@ def test_change_is_told_after_its_commit() -> None:
 
 @pytest.mark.parametrize("watch_first", [True, False])
 def test_change_in_the_batch_of_the_question(watch_first: bool) -> None:
-    """A change in the batch in which a watcher asks is told with that batch, whichever comes first in it."""
+    """A watcher is told of a change in its own batch, whichever comes first."""
     stepped = _stepped()
     question, change = AwaitChange("w", _sight(SUSPENDED)), _send(5)
     envelopes = stepped.ask(*((question, change) if watch_first else (change, question)))
@@ -86,7 +86,7 @@ def test_change_in_the_batch_of_the_question(watch_first: bool) -> None:
 
 
 def test_what_was_never_stored_is_never_told() -> None:
-    """A question in the middle of a batch is answered with what the whole batch has made of the workflow."""
+    """A query in the middle of a batch is answered with the state after the whole batch."""
     stepped = _stepped()
     _, watcher, _ = stepped.ask(_send(1), AwaitChange("w"), _send(2))
     assert watcher.reply == _sight(RUNNING, "2")
@@ -97,8 +97,8 @@ def test_what_was_never_stored_is_never_told() -> None:
     assert stepped.log == []
 
 
-def test_question_is_answered_once() -> None:
-    """Two who ask in one batch are both answered, and neither waits any more."""
+def test_watchers_of_one_batch_are_answered_once() -> None:
+    """Two watchers in one batch are both answered, and neither waits any longer."""
     stepped = _stepped()
     stepped.ask(AwaitChange("w"), AwaitChange("w"))
     assert stepped.log.count("wake caller") == 2
@@ -106,7 +106,7 @@ def test_question_is_answered_once() -> None:
 
 
 def test_start_and_change_in_one_batch() -> None:
-    """Also a workflow that is started in the same batch is watched from its first commit on."""
+    """A workflow that starts in the same batch is watched from its first commit."""
     stepped = SteppedEngine()
     start = call_of(steps(), "w")
     _, watcher, _ = stepped.ask(start, AwaitChange("w", _sight(SUSPENDED)), _send(5))
@@ -114,7 +114,7 @@ def test_start_and_change_in_one_batch() -> None:
 
 
 def test_slow_consumer_sees_the_latest() -> None:
-    """Who does not ask for a while is told at once of the latest, and of nothing in between."""
+    """A watcher that returns late is told of the latest state at once, and of nothing in between."""
     stepped = _stepped()
     seen = _look(stepped)
     stepped.ask(_send(1))
@@ -122,8 +122,8 @@ def test_slow_consumer_sees_the_latest() -> None:
     assert _look(stepped, seen) == _sight(RUNNING, "2")
 
 
-def test_change_of_others_tells_nothing() -> None:
-    """A commit that changes other workflows, or nothing that can be seen of this one, does not wake its watcher."""
+def test_other_changes_wake_no_watcher() -> None:
+    """A commit that changes nothing visible of this workflow does not wake its watcher."""
     stepped = _stepped()
     (watcher,) = stepped.ask(AwaitChange("w", _sight(SUSPENDED)))
     stepped.ask(call_of(waiter(), "v"), event_of(other, 1, to="w"))
@@ -134,7 +134,7 @@ def test_change_of_others_tells_nothing() -> None:
 
 
 def test_same_value_again_is_no_change() -> None:
-    """A value that is published again tells nothing new."""
+    """Publishing the same value again is not a change."""
     stepped = _stepped()
     stepped.ask(_send(7))
     (watcher,) = stepped.ask(AwaitChange("w", _sight(SUSPENDED, "7")))
@@ -146,7 +146,7 @@ def test_same_value_again_is_no_change() -> None:
 
 @pytest.mark.parametrize("asked_before", [True, False])
 def test_end_is_never_missed(asked_before: bool) -> None:
-    """The end is told to who waits for it and to who asks later, also to who has seen it already."""
+    """A watcher is told of the end, whether it waits for it, asks later, or has seen it already."""
     stepped = _stepped()
     (watcher,) = stepped.ask(AwaitChange("w", _sight(SUSPENDED))) if asked_before else [None]
     stepped.ask(TerminateWorkflow("w"))
@@ -158,7 +158,7 @@ def test_end_is_never_missed(asked_before: bool) -> None:
 
 
 def test_several_watchers() -> None:
-    """Everybody who watches is told, each once; who has left is forgotten."""
+    """Every watcher is told once, and one that has left is forgotten."""
     stepped = _stepped()
     first, gone, third = stepped.ask(*[AwaitChange("w", _sight(SUSPENDED))] * 3)
     gone.is_abandoned = True
@@ -173,15 +173,15 @@ def test_several_watchers() -> None:
     assert not list(stepped.coordinator._observers)
 
 
-def test_nobody_there() -> None:
-    """Watching a workflow that does not exist is refused."""
+def test_watch_of_an_unknown_workflow_is_refused() -> None:
+    """Watching an unknown workflow is refused."""
     stepped = SteppedEngine()
     (envelope,) = stepped.ask(AwaitChange("w"))
     assert isinstance(envelope.error, WorkflowNotFound)
 
 
 def test_failed_commit_tells_nothing() -> None:
-    """A change whose commit does not happen is not told; who waits learns thin a direct engine has stopped."""
+    """A change whose commit fails is not told. The watcher learns that the engine has stopped."""
     stepped = _stepped()
     (watcher,) = stepped.ask(AwaitChange("w", _sight(SUSPENDED)))
     stepped.backend.plan[stepped.backend.commits + 1] = Fault.CRASH_BEFORE
@@ -193,8 +193,8 @@ def test_failed_commit_tells_nothing() -> None:
     assert isinstance(watcher.error, StorageUnavailable)
 
 
-def test_orderly_stop_tells_who_watches() -> None:
-    """Who watches when the engine is shut down is told so."""
+def test_clean_stop_tells_watchers() -> None:
+    """A watcher is told when the engine shuts down."""
     stepped = _stepped()
     watcher = stepped.letter(AwaitChange("w", _sight(SUSPENDED)))
     stepped.run(watcher)
@@ -214,7 +214,7 @@ class Spoilt(MemoryBackend):
 
 @pytest.mark.parametrize("error", [CodecError("workflow 'w'", "damaged"), StorageUnavailable("busy")])
 def test_row_that_cannot_be_read(error: Exception) -> None:
-    """A watcher of a row that is damaged is told; a store that cannot be read stops the engine, as for everybody."""
+    """A watcher is told of a damaged row. A store that cannot be read stops the engine."""
     stepped = _stepped()
     spoilt = Spoilt(stepped.store)
     stepped.backend.inner = spoilt

@@ -21,7 +21,7 @@ def _instant() -> Durable[str]:
 
 @workflow(name="withdrawn.instant")
 def instant(which: str) -> Durable[str]:
-    """Something against a branch that ends at once; then a timer."""
+    """Races a wait against a branch that ends at once, then sleeps."""
     if which == "activity":
         yield from race(work(1), _instant())
     elif which == "event":
@@ -34,7 +34,7 @@ def instant(which: str) -> Durable[str]:
 
 @pytest.mark.parametrize("which", ["activity", "event", "child"])
 def test_wait_that_is_withdrawn_in_the_step_that_opened_it(which: str) -> None:
-    """A wait that is opened and withdrawn in the same step never begins: no activity, no wait, no child."""
+    """A wait that is opened and withdrawn in the same step never begins: no activity, no event wait, no child."""
     engine = DirectEngine(instant, *EVERY)
     engine.start(instant(which))
     assert engine.effects == []
@@ -66,7 +66,7 @@ def test_child_that_lost_before_it_was_started() -> None:
 
 
 def test_timers_that_are_due_together() -> None:
-    """Of two timers of a race that are due together only the earlier one fires."""
+    """If two timers of a race are due together, only the earlier fires."""
 
     @workflow(name="withdrawn.two_timers")
     def two_timers() -> Durable[str | int]:
@@ -83,7 +83,7 @@ def test_timers_that_are_due_together() -> None:
 
 
 def test_broadcast_to_a_race_of_waits_for_it() -> None:
-    """Of two racing waits one takes a broadcast of the same batch; the other is withdrawn and takes nothing."""
+    """Of two racing waits, one takes the broadcast, and the other is withdrawn and takes nothing."""
 
     @workflow(name="withdrawn.racing_reads")
     def racing_reads() -> Durable[int | str]:
@@ -119,8 +119,8 @@ def takes_foreign_id() -> Durable[Any]:
     return won.key
 
 
-def test_stranger_is_not_cancelled() -> None:
-    """Withdrawing a child call before the child was started does not cancel a workflow that has the child's id."""
+def test_unrelated_workflow_is_not_cancelled() -> None:
+    """Withdrawing a child call before its child started does not cancel an unrelated workflow with that id."""
     engine = DirectEngine(*EVERY, takes_foreign_id)
     engine.start(waiter(), "stranger")
     engine.start(takes_foreign_id())

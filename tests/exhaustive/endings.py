@@ -1,7 +1,8 @@
-"""How each script must end when nothing goes wrong, as follows from reading it; fixed here, so that no bug moves it.
+"""How each script must end if nothing goes wrong, as follows from reading it. It is fixed here, so that no bug changes
+it.
 
-By the script's name: the result of each workflow (or its status), the payloads of the events that are left, and those
-of the dead letters.
+By the script's name: the result of each workflow (or its status), the payloads of the remaining events, and those of
+the dead letters.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ ENDINGS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
         {"w": '"w/0"', "w/0": "[2]", "w/1": "cancelled", "w/1/0.1.0": "cancelled", "stopped": "cancelled"}, [], [],
     ),
     "spawned children three deep": (
-        # A child that is left alone ends with its parent, and the heir of such a one is kept.
+        # A tied child ends with its parent, and that child's own heir is kept.
         {"w": "7", "w/1": "4", "w/1/1": "2", "w/1/1/1": "1"}
         | dict.fromkeys(("w/0", "w/0/0", "w/0/0/0", "w/1/0", "w/1/0/0", "w/1/1/0"), "cancelled")
         | dict.fromkeys(("w/0/1", "w/0/0/1", "w/0/1/0", "w/0/1/1", "w/1/0/1"), "suspended"),

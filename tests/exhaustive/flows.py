@@ -1,4 +1,4 @@
-"""The canonical workflows: each shows one thing that the engine promises, as small as it can be shown."""
+"""The canonical workflows: each shows one promise of the engine, as small as possible."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ news = Event[int]("news", consume_on_read=False)
 
 
 class Declined(Exception):
-    """What a failing activity raises."""
+    """The error of a failing activity."""
 
 
 @activity(name="points.work", retry=Retry.never())
@@ -58,7 +58,7 @@ def slow(number: int) -> int:
 
 @activity(name="points.shaky", retry=Retry(max_attempts=3, first_delay=10, factor=2, jitter=0.1))
 def shaky(failures: int) -> int:
-    """Fails some times, then succeeds."""
+    """Fails a few times, then succeeds."""
     attempt = activity_info().attempt
     if attempt <= failures:
         raise Declined(attempt)
@@ -67,7 +67,7 @@ def shaky(failures: int) -> int:
 
 @workflow(name="points.sequence")
 def sequence(first: int = 1) -> Durable[list[int]]:
-    """Activities one after the other."""
+    """Does activities in a row."""
     done = []
     for number in range(first, first + 4):
         done.append((yield from work(number)))
@@ -76,7 +76,7 @@ def sequence(first: int = 1) -> Durable[list[int]]:
 
 @workflow(name="points.retried")
 def retried(failures: int) -> Durable[list[Any]]:
-    """An activity that is tried again; an error that stays is caught, and another activity follows."""
+    """Retries an activity, catches its final error, then does another activity."""
     try:
         first: Any = yield from shaky(failures)
     except Declined as error:
@@ -87,7 +87,7 @@ def retried(failures: int) -> Durable[list[Any]]:
 
 @workflow(name="points.sleeper")
 def sleeper() -> Durable[list[int]]:
-    """Two timers: a duration, and an instant; and one that is over at once."""
+    """Waits for three timers: a duration, an instant, and one that is over at once."""
     begun = now()
     yield from sleep(60)
     yield from work(1)
@@ -98,7 +98,7 @@ def sleeper() -> Durable[list[int]]:
 
 @workflow(name="points.busy_waiter")
 def busy_waiter() -> Durable[list[int]]:
-    """An activity that takes its time, then two events and a third that must be sent after the wait began."""
+    """Does a long activity, then takes two events, and a third that must be sent after its wait began."""
     yield from slow(1)
     first = yield from go.wait()
     second = yield from go.wait("k")
@@ -109,7 +109,7 @@ def busy_waiter() -> Durable[list[int]]:
 
 @workflow(name="points.waiter")
 def waiter(count: int = 1) -> Durable[list[int]]:
-    """Some events in a row, each followed by an activity."""
+    """Takes some events in a row, each followed by an activity."""
     taken = []
     for _ in range(count):
         taken.append((yield from go.wait()))
@@ -119,7 +119,7 @@ def waiter(count: int = 1) -> Durable[list[int]]:
 
 @workflow(name="points.sender")
 def sender(to: str) -> Durable[int]:
-    """Sends to one, does something, sends again, and then to whoever waits."""
+    """Sends to one workflow, does an activity, sends again, then sends to any waiter."""
     yield from go.send(1, to=to)
     number = yield from work(2)
     yield from go.send(2, to=to)
@@ -129,7 +129,7 @@ def sender(to: str) -> Durable[int]:
 
 @workflow(name="points.reader")
 def reader(count: int) -> Durable[list[int]]:
-    """Some broadcasts in a row."""
+    """Takes some broadcasts in a row."""
     taken = []
     for _ in range(count):
         taken.append((yield from news.wait()))
@@ -138,7 +138,7 @@ def reader(count: int) -> Durable[list[int]]:
 
 @workflow(name="points.gatherer")
 def gatherer() -> Durable[list[int]]:
-    """Everything at once, and all of it is needed."""
+    """Needs the results of everything at once."""
     first, second, third, _ = yield from gather(slow(1), shaky(1), go.wait(), sleep(100))
     fourth = yield from work(third)
     return [first, second, third, fourth]
@@ -146,7 +146,7 @@ def gatherer() -> Durable[list[int]]:
 
 @workflow(name="points.racer")
 def racer() -> Durable[list[Any]]:
-    """An event against a timer, twice: the loser of the first does not spoil the second."""
+    """Races an event against a timer, twice: the loser of the first race does not affect the second."""
     first = yield from race(event=go.wait(), timer=sleep(100))
     second = yield from race(event=go.wait(), timer=sleep(200))
     yield from work(1)
@@ -154,7 +154,7 @@ def racer() -> Durable[list[Any]]:
 
 
 def _branch(number: int) -> Durable[list[int]]:
-    """Some steps of a branch."""
+    """A branch with several steps."""
     first = yield from work(number)
     won = yield from race(slow(number), go.wait(str(number)))
     yield from sleep(50)
@@ -163,7 +163,7 @@ def _branch(number: int) -> Durable[list[int]]:
 
 @workflow(name="points.nested")
 def nested() -> Durable[list[Any]]:
-    """Races in a gather, in branches with several steps; one more branch loses as a whole."""
+    """Runs races inside a gather, in branches with several steps. One more branch loses as a whole."""
     first, second = yield from gather(_branch(1), race(_branch(2), _doomed()))
     return [first, second.key, second.value]
 
@@ -176,7 +176,7 @@ def _doomed() -> Durable[int]:
 
 @workflow(name="points.patient")
 def patient() -> Durable[list[int]]:
-    """An event within a limit, too late and in time; then an activity within a limit, too slow."""
+    """Waits for an event with a timeout, too late and in time, then for an activity that is too slow."""
     first = yield from go.wait().within(60).or_default(-1)
     second = yield from go.wait().within(600)
     third = yield from slow(3).within(30).or_default(-3)
@@ -185,7 +185,7 @@ def patient() -> Durable[list[int]]:
 
 @workflow(name="points.parent")
 def parent(first: int = 5) -> Durable[list[int]]:
-    """Waits for a child, and works on."""
+    """Waits for a child, then does an activity."""
     done = yield from sequence(first)
     return [sum(done), (yield from work(1))]
 
@@ -199,7 +199,7 @@ def unlucky(number: int) -> Durable[int]:
 
 @workflow(name="points.guardian")
 def guardian() -> Durable[list[str]]:
-    """Catches what its child fails with."""
+    """Catches the failure of its child."""
     try:
         yield from unlucky(3)
     except ChildWorkflowFailed as error:
@@ -210,7 +210,7 @@ def guardian() -> Durable[list[str]]:
 
 @workflow(name="points.deep")
 def deep(level: int) -> Durable[int]:
-    """Children of children; the deepest one waits for an event."""
+    """Nests children; the innermost waits for an event."""
     if level == 0:
         taken = yield from go.wait()
         return (yield from work(taken))
@@ -221,13 +221,13 @@ def deep(level: int) -> Durable[int]:
 
 @workflow(name="points.rounds")
 def rounds(left: int, taken: list[int]) -> Durable[list[int]]:
-    """Two activities and an event in each round; the first activity takes its time."""
+    """Does two activities and takes an event in each round. The first activity is long."""
     yield from slow(left)
     yield from work(left)
-    got = yield from go.wait()
+    event = yield from go.wait()
     if left == 1:
-        return [*taken, got]
-    raise rounds.continue_as(left - 1, [*taken, got])
+        return [*taken, event]
+    raise rounds.continue_as(left - 1, [*taken, event])
 
 
 @workflow(name="points.tidy")
@@ -251,10 +251,10 @@ def _two_answers() -> Durable[int]:
 
 @workflow(name="points.panel")
 def panel() -> Durable[list[Any]]:
-    """Questions in branches, one of which loses; then one that expires, and one that is taken back."""
+    """Asks questions in branches, one of which loses, then one that expires and one that is cancelled."""
     lost = race(answer=pause(returns=int, prompt="lost"), timer=sleep(100))
-    one, two, won = yield from gather(pause(returns=int, prompt="one"), _two_answers(), lost)
-    answers: list[Any] = [one, two, won.key]
+    single, pair, won = yield from gather(pause(returns=int, prompt="one"), _two_answers(), lost)
+    answers: list[Any] = [single, pair, won.key]
     for expires_after in (50, None):
         try:
             answers.append((yield from pause(returns=int, prompt="more", expires_after=expires_after)))
@@ -265,7 +265,7 @@ def panel() -> Durable[list[Any]]:
 
 
 def _given_back(done: int) -> Durable[None]:
-    """An undo with two steps and time in between."""
+    """An undo with two steps and a sleep between them."""
     yield from work(done + 1)
     yield from sleep(30)
     yield from work(done + 2)
@@ -273,21 +273,21 @@ def _given_back(done: int) -> Durable[None]:
 
 @workflow(name="points.undoer")
 def undoer() -> Durable[None]:
-    """Fails when all its steps are done; one undo takes several steps, and one fails after some attempts."""
+    """Fails after all its steps. One undo has several steps, and one fails after some attempts."""
     yield from work(1).undo(work)
     yield from gather(work(2).undo(_given_back), work(3).undo(lambda _: shaky(3)))
     raise Declined(9)
 
 
 def _rented(number: int) -> Durable[None]:
-    """A step that is undone, and an event that makes it fail."""
+    """Does a step with an undo, then fails with an event."""
     yield from work(number).undo(_given_back)
     raise Declined((yield from go.wait()))
 
 
 @workflow(name="points.renter")
 def renter() -> Durable[list[Any]]:
-    """One saga fails and is caught, another loses a race; what is owed outside of them is never undone."""
+    """One saga fails and is caught, another loses a race. Undos owed outside of them never run."""
     yield from work(1).undo(work)
     caught: list[Any] = []
     try:
@@ -300,7 +300,7 @@ def renter() -> Durable[list[Any]]:
 
 @workflow(name="points.spawner")
 def spawner() -> Durable[list[Any]]:
-    """Spawns two children, works, and asks for both results when it is told to; for one of them twice."""
+    """Spawns two children, waits for an event, then reads both results, one of them twice."""
     quick = yield from spawn(sequence(5))
     slow_one = yield from spawn(waiter())
     publish("spawned")
@@ -312,7 +312,7 @@ def spawner() -> Durable[list[Any]]:
 
 @workflow(name="points.leaver")
 def leaver() -> Durable[str]:
-    """Spawns a child that is kept, one that ends with it, and one that it stops itself; then it ends."""
+    """Spawns a kept child, a tied one, and one that it cancels itself; then it ends."""
     kept = yield from spawn(waiter())
     yield from spawn(tidy(), on_parent_close=OnParentClose.CANCEL)
     stopped = yield from spawn(waiter(), id="stopped")
@@ -324,7 +324,7 @@ def leaver() -> Durable[str]:
 
 @workflow(name="points.dynasty")
 def dynasty(level: int) -> Durable[int]:
-    """Children of children: of each pair one is left alone and ends with its parent, the other is waited for."""
+    """Nests pairs of children: one of each pair is tied and ends with its parent, the other is awaited."""
     if level == 0:
         return (yield from go.wait())
     yield from spawn(dynasty(level - 1), on_parent_close=OnParentClose.CANCEL)
@@ -335,7 +335,7 @@ def dynasty(level: int) -> Durable[int]:
 
 @workflow(name="points.teller")
 def teller(left: int) -> Durable[str]:
-    """Tells where it is: at the beginning of each round, after each step, and at the end."""
+    """Publishes its position: at the beginning of each round, after each step, and at the end."""
     publish([left, "begun"])
     yield from work(left)
     publish([left, "worked"])
@@ -349,10 +349,10 @@ def teller(left: int) -> Durable[str]:
 
 @workflow(name="points.settler")
 def settler() -> Durable[list[Any]]:
-    """Everything at once, and what fails is a value."""
+    """Settles everything at once: failures are values."""
     outcomes = yield from settle(shaky(3), slow(1), _branch(4), sleep(100))
-    found = [one.value if isinstance(one, Returned) else list(one.error.args) for one in outcomes]
-    return [*found[:3], (yield from work(5))]
+    values = [outcome.value if isinstance(outcome, Returned) else list(outcome.error.args) for outcome in outcomes]
+    return [*values[:3], (yield from work(5))]
 
 
 def _late(number: int) -> Durable[int]:
@@ -362,7 +362,7 @@ def _late(number: int) -> Durable[int]:
 
 @workflow(name="points.optimist")
 def optimist() -> Durable[list[Any]]:
-    """One branch fails and is skipped, one wins, and a child loses; its event is there for the next wait."""
+    """One branch fails and is skipped, one wins, and a child loses. The child's event is left for the next wait."""
     won = yield from first_success(bad=shaky(3), child=waiter(), good=_late(2))
     return [won.key, won.value, (yield from go.wait())]
 
@@ -374,7 +374,7 @@ def _item(number: int) -> Durable[list[int]]:
 
 @workflow(name="points.spreader")
 def spreader() -> Durable[list[Any]]:
-    """Five branches, two at a time; those with an odd number wait for an event."""
+    """Runs five branches, two at a time. The odd ones wait for an event."""
     done = yield from fan_out(_item, range(5), limit=2)
     return [*done, (yield from work(9))]
 

@@ -1,4 +1,4 @@
-"""More canonical workflows: loops, code that changes, and what operators set right."""
+"""More canonical workflows: loops, code that changes, and repairs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from durable import (
 from durable.runner.definitions import WorkflowDef
 from tests.exhaustive.flows import Declined, go, slow, waiter, work
 
-# Which code the process runs, and whether the world outside has been mended. A script begins without both.
+# Which code the process runs, and whether the outside world works again. A script begins with neither.
 WORLD = {"has new code": False, "is mended": False}
 
 
 @activity(name="points.fragile", retry=Retry.never())
 def fragile(number: int) -> int:
-    """Fails as long as the world outside is not mended."""
+    """Fails until the outside world works again."""
     if not WORLD["is mended"]:
         raise Declined(number)
     return number * 1000
@@ -37,21 +37,21 @@ def fragile(number: int) -> int:
 
 
 def _collect(state: list[int]) -> Durable[Continue[list[int]] | Break[list[int]]]:
-    """An event and an activity in each of four rounds."""
+    """Takes an event and does an activity, in each of four rounds."""
     done = yield from work((yield from go.wait()))
     return Continue([*state, done]) if len(state) < 3 else Break([*state, done])
 
 
 @workflow(name="points.collector")
 def collector(keep: int) -> Durable[list[Any]]:
-    """A loop of which most is trimmed, and a step behind it."""
+    """Runs a loop that is mostly trimmed, then a step."""
     nothing: list[int] = []
-    found = yield from loop(_collect, nothing, keep=keep)
-    return [found, (yield from work(9))]
+    collected = yield from loop(_collect, nothing, keep=keep)
+    return [collected, (yield from work(9))]
 
 
 def _tick(left: int) -> Durable[Continue[int] | Break[str]]:
-    """A timer in each round, but for every second one, which learns nothing."""
+    """Sleeps in every second round; the other rounds record nothing."""
     if left == 0:
         return Break("ticked")
     if left % 2:
@@ -67,7 +67,7 @@ def _for_ever(number: int) -> Durable[Continue[int]]:
 
 @workflow(name="points.weaver")
 def weaver() -> Durable[list[Any]]:
-    """Loops in branches, one of which would never end and loses."""
+    """Runs loops in branches. One would never end, and loses."""
     won, ticked = yield from gather(race(loop(_for_ever, 1, keep=0), go.wait()), loop(_tick, 4, keep=0))
     return [won.key, won.value, ticked]
 
@@ -86,13 +86,13 @@ def _row(state: list[list[int]]) -> Durable[Continue[list[list[int]]] | Break[li
 
 @workflow(name="points.table")
 def table() -> Durable[list[list[int]]]:
-    """A loop in a loop."""
+    """Runs a loop inside a loop."""
     nothing: list[list[int]] = []
     return (yield from loop(_row, nothing, keep=0))
 
 
 def _rent(number: int) -> Durable[Continue[int]]:
-    """A step that is undone; the third round fails."""
+    """Does a step with an undo. The third round fails."""
     yield from work(number).undo(work)
     if number == 3:
         raise Declined(number)
@@ -102,7 +102,7 @@ def _rent(number: int) -> Durable[Continue[int]]:
 
 @workflow(name="points.hoarder")
 def hoarder() -> Durable[None]:
-    """Rounds that owe undos are needed until the end, though the loop would keep none."""
+    """Runs rounds that owe undos: they are needed until the end, though the loop keeps none."""
     yield from work(7)
     yield from loop(_rent, 1, keep=0)
 
@@ -112,7 +112,7 @@ def hoarder() -> Durable[None]:
 
 @workflow(name="points.changing")
 def changing() -> Durable[list[Any]]:
-    """Old and new code in one: two steps that were replaced, one that is gone, and a group that is gone."""
+    """Old and new code in one: two replaced steps, a removed step, and a removed group."""
     is_new = WORLD["has new code"]
     yield from removed("points.work") if is_new else work(1)
     first = yield from work(2) if is_new and patched("first") else slow(3)
@@ -127,24 +127,24 @@ def changing() -> Durable[list[Any]]:
 
 @workflow(name="points.misnaming")
 def misnaming() -> Durable[int]:
-    """New code that calls the step that is gone by a wrong name."""
+    """New code that removes a step under a wrong name."""
     yield from removed("points.slow") if WORLD["has new code"] else work(1)
     return (yield from go.wait())
 
 
-# --- what operators set right ---------------------------------------------------------------------------------------
+# --- repairs --------------------------------------------------------------------------------------------------------
 
 
 @workflow(name="points.apprentice")
 def apprentice(number: int) -> Durable[int]:
-    """Fails until the world outside is mended; the time in which it lies there does not count for the limit."""
+    """Fails until the outside world works again. The time spent FAILED does not count for its timeout."""
     yield from work(number)
     return (yield from fragile(number).within(60))
 
 
 @workflow(name="points.master")
 def master() -> Durable[list[Any]]:
-    """A child that fails, and one that is cancelled because of that."""
+    """Has a child that fails, and one that is cancelled because of that."""
     yield from work(1)
     first, second = yield from gather(apprentice(2), waiter())
     return [first, second, (yield from work(3))]
@@ -152,7 +152,7 @@ def master() -> Durable[list[Any]]:
 
 @workflow(name="points.clerk")
 def clerk() -> Durable[list[int]]:
-    """An activity, an event, and an activity that fails until the world outside is mended."""
+    """Does an activity, takes an event, then does an activity that fails until the outside world works again."""
     first = yield from work(1)
     taken = yield from go.wait()
     return [first, taken, (yield from fragile(taken))]

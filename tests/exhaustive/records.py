@@ -28,42 +28,44 @@ _FAR = 1 << 60
 
 
 def workflows(store: Backend) -> list[WorkflowRecord]:
-    """Every workflow."""
+    """All workflows."""
     return list(store.find(Workflows(limit=_ALL)))
 
 
 def events(store: Backend) -> list[PendingEvent]:
-    """Every pending event, of mailboxes and of queues."""
+    """All pending events, in mailboxes and in queues."""
     loose = store.find(StaleEvents(expired_at=_FAR, since_before=_FAR, limit=_ALL))
-    boxed = [event for one in workflows(store) for event in store.find(Mailbox(target=one.key, limit=_ALL))]
+    boxed = [event for record in workflows(store) for event in store.find(Mailbox(target=record.key, limit=_ALL))]
     return sorted({event.serial: event for event in (*loose, *boxed)}.values(), key=lambda event: event.serial)
 
 
 def _entry(entry: HistoryEntry) -> tuple[Any, ...]:
     outcome: Any = entry.outcome if entry.status is EntryStatus.OK else error_summary(entry.outcome)
     if entry.kind is EntryKind.RETRIED:
-        # How long it had lain failed depends on the clock.
+        # The time spent FAILED depends on the clock.
         outcome = Retried.of(entry).entries
     return (entry.seq, entry.position, entry.kind, entry.name, entry.status, outcome)
 
 
 def story(store: Backend) -> dict[str, Any]:
-    """Everything that does not depend on the clock or on how often the process died."""
-    ids: dict[int | None, str] = {one.key: one.id for one in workflows(store)}
+    """Everything that depends neither on the clock nor on the number of crashes."""
+    ids: dict[int | None, str] = {record.key: record.id for record in workflows(store)}
     return {
         "workflows": {
-            one.id: (one.name, one.status, one.input, one.result, one.error and error_summary(one.error), one.round,
-                     ids.get(one.parent_key), one.parent_place, one.cancel_requested, one.cancel_reason, one.tags,
-                     one.park_reason, one.wake_at is None, one.on_parent_close)
-            for one in workflows(store)
+            record.id: (
+                record.name, record.status, record.input, record.result, record.error and error_summary(record.error),
+                record.round, ids.get(record.parent_key), record.parent_place, record.cancel_requested,
+                record.cancel_reason, record.tags, record.park_reason, record.wake_at is None, record.on_parent_close,
+            )
+            for record in workflows(store)
         },
-        "history": {one.id: [*map(_entry, store.history(one.key))] for one in workflows(store)},
+        "history": {record.id: [*map(_entry, store.history(record.key))] for record in workflows(store)},
         "waits": {
-            one.id: [
+            record.id: [
                 (row.position, row.name, row.event_key, row.question and row.question.prompt)
-                for row in store.find(WaitsOf(workflow_key=one.key))
+                for row in store.find(WaitsOf(workflow_key=record.key))
             ]
-            for one in workflows(store)
+            for record in workflows(store)
         },
         "events": [
             (event.name, event.event_key, ids.get(event.target), event.unstarted, event.payload, event.consume)
@@ -75,37 +77,41 @@ def story(store: Backend) -> dict[str, Any]:
         ],
         "sent": {row.event_id: (row.digest, row.reply) for row in store.find(Sent(before=_FAR, limit=_ALL))},
         "progress": {
-            one.id: [(row.round, row.seq, row.value) for row in store.find(ProgressOf(one.key))]
-            for one in workflows(store)
+            record.id: [(row.round, row.seq, row.value) for row in store.find(ProgressOf(record.key))]
+            for record in workflows(store)
         },
         "schedules": [
-            (one.name, one.job, one.is_paused, one.next_at, one.wake_at, one.queued, one.skipped, one.last_tick,
-             one.last_id, one.missed_from, one.missed_until)
-            for one in store.find(Schedules(limit=_ALL))
+            (
+                schedule.name, schedule.job, schedule.is_paused, schedule.next_at, schedule.wake_at, schedule.queued,
+                schedule.skipped, schedule.last_tick, schedule.last_id, schedule.missed_from, schedule.missed_until,
+            )
+            for schedule in store.find(Schedules(limit=_ALL))
         ],
     }  # fmt: skip
 
 
 def state(service: Service) -> dict[str, Any]:
-    """Everything at this moment, to the microsecond: rows, open waits of bodies, running activities, the next timer.
+    """Everything at this moment, to the microsecond: rows, open waits, running activities, and the next timer.
 
-    Only the count of crashes may differ after a restart. Looking must not change anything, so it commits nothing.
+    Only the crash counts may differ after a restart. Reading must not change anything, so it must not commit.
     """
     store = service.backend.inner
     commits = service.backend.commits
-    found = workflows(store)
+    records = workflows(store)
     described = [
-        service.ask(DescribeWorkflow(one.id)) for one in found
+        service.ask(DescribeWorkflow(record.id)) for record in records
     ]  # fmt: skip
-    assert service.backend.commits == commits, "looking has changed something"
+    assert service.backend.commits == commits, "reading has changed something"
     return {
-        "records": [attrs.asdict(one, filter=lambda field, _: field.name != "crashes") for one in workflows(store)],
-        "history": [store.history(one.key) for one in found],
-        "waits": [store.find(WaitsOf(workflow_key=one.key)) for one in found],
+        "records": [
+            attrs.asdict(record, filter=lambda field, _: field.name != "crashes") for record in workflows(store)
+        ],
+        "history": [store.history(record.key) for record in records],
+        "waits": [store.find(WaitsOf(workflow_key=record.key)) for record in records],
         "events": events(store),
         "letters": store.find(Letters(limit=_ALL)),
         "sent": store.find(Sent(before=_FAR, limit=_ALL)),
-        "progress": [store.find(ProgressOf(one.key)) for one in found],
+        "progress": [store.find(ProgressOf(record.key)) for record in records],
         "schedules": store.find(Schedules(limit=_ALL)),
         "described": described,
         "running": {(*name, effect.attempt, effect.args) for name, effect in service.running.items()},
@@ -115,19 +121,19 @@ def state(service: Service) -> dict[str, Any]:
 
 
 def look(service: Service) -> None:
-    """Look at every workflow. With new code that is not for nothing: what `patched` answers then is recorded."""
-    for one in workflows(service.backend.inner):
-        service.ask(DescribeWorkflow(one.id))
+    """Describe every workflow. New code records the answers that `patched` gives on the way."""
+    for record in workflows(service.backend.inner):
+        service.ask(DescribeWorkflow(record.id))
 
 
 def check_whole(store: Backend) -> None:
-    """No half state: what has ended holds nothing any more, and histories have no gaps but those that loops leave."""
-    for one in workflows(store):
-        seqs = [entry.seq for entry in store.history(one.key)]
-        has_loop = any(entry.kind is EntryKind.LOOP for entry in store.history(one.key))
+    """No half state: an ended workflow holds nothing, and histories have no gaps except those that loops leave."""
+    for record in workflows(store):
+        seqs = [entry.seq for entry in store.history(record.key)]
+        has_loop = any(entry.kind is EntryKind.LOOP for entry in store.history(record.key))
         assert seqs == sorted(set(seqs)) if has_loop else seqs == [*range(1, len(seqs) + 1)]
-        if one.status.is_terminal:
-            assert not store.find(WaitsOf(workflow_key=one.key)), f"{one.id} has ended and waits"
-            assert not store.find(Mailbox(target=one.key, limit=1)), f"{one.id} has ended and has mail"
-            assert one.wake_at is None
-            assert one.finished_at is not None
+        if record.status.is_terminal:
+            assert not store.find(WaitsOf(workflow_key=record.key)), f"{record.id} has ended and waits"
+            assert not store.find(Mailbox(target=record.key, limit=1)), f"{record.id} has ended and has mail"
+            assert record.wake_at is None
+            assert record.finished_at is not None

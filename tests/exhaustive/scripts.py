@@ -1,4 +1,4 @@
-"""What the clients of each canonical workflow do, as values: a script is a list of calls, pauses and permissions."""
+"""What the clients of each canonical workflow do, as values: a script is a list of calls, waits and deployments."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tests.exhaustive.service import Service
 
 @attrs.frozen
 class Wait:
-    """Time passes."""
+    """Let time pass."""
 
     seconds: float
 
 
 @attrs.frozen
 class Let:
-    """The activities that were held may go on."""
+    """Let the held activities continue."""
 
 
 @attrs.frozen
@@ -48,12 +48,12 @@ class Replay:
 
 @attrs.frozen
 class Deploy:
-    """The process is stopped, and the next one has the new code."""
+    """The process stops, and the next one runs the new code."""
 
 
 @attrs.frozen
 class Mend:
-    """What has made activities fail is over."""
+    """The cause of the failing activities is gone."""
 
 
 Step = ops.Operation[Any] | Wait | Let | Replay | Deploy | Mend
@@ -61,32 +61,32 @@ Step = ops.Operation[Any] | Wait | Let | Replay | Deploy | Mend
 
 @attrs.frozen
 class Script:
-    """A canonical workflow and what happens to it, with the least it takes: commits, calls of the store, steps."""
+    """A canonical workflow, what happens to it, and its minimum of commits, store calls and steps."""
 
     name: str
     steps: tuple[Step, ...]
     commits: int
     store_calls: int
     moments: int
-    # Attempts that are made again because an operator wants it.
+    # Attempts that run again because an operator asked for it.
     again: int = 0
 
     @property
     def starts(self) -> int:
-        """How many processes it takes when nothing goes wrong."""
+        """How many processes it takes if nothing goes wrong."""
         return 1 + sum(isinstance(step, Deploy) for step in self.steps)
 
     def play(self, service: Service) -> list[Any]:
-        """Do all of it; what the clients were told."""
+        """Do all steps. Returns the replies of the clients."""
         WORLD.update(dict.fromkeys(WORLD, False))
         service.held.add("points.slow")
-        told: list[Any] = []
+        replies: list[Any] = []
         for step in self.steps:
-            self._do(service, step, told)
+            self._do(service, step, replies)
             service.work()
-        return told
+        return replies
 
-    def _do(self, service: Service, step: Step, told: list[Any]) -> None:
+    def _do(self, service: Service, step: Step, replies: list[Any]) -> None:
         if isinstance(step, Wait):
             service.wait(step.seconds)
         elif isinstance(step, Let):
@@ -94,25 +94,27 @@ class Script:
         elif isinstance(step, Replay):
             letters = service.ask(ListLetters(after=0, limit=1))
             answer = service.ask(ReplayLetter(letters[0].id, step.to))
-            # Whoever repeats this without having seen the answer finds that the letter is gone.
+            # A client that repeats this, because it missed the answer, finds that the letter is gone.
             assert isinstance(answer, ops.Delivered | ops.Queued | DeadLetterNotFound)
         elif isinstance(step, ops.CancelWorkflow):
-            # Whoever repeats this may find that it has ended meanwhile.
+            # A client that repeats this may find that the workflow has ended meanwhile.
             assert service.ask(step, is_done=lambda: _is_cancelled(service, step)) in (True, False, None)
         elif isinstance(step, ops.TerminateWorkflow):
             assert service.ask(step) in (True, False)
         elif isinstance(step, ops.ResumePause | ops.CancelPause):
-            # Whoever repeats this without having seen the answer finds that it is done.
+            # A client that repeats this, because it missed the answer, finds that it is done.
             answer = service.ask(step)
-            told.append(
+            replies.append(
                 "" if answer is None or isinstance(answer, PauseAlreadyAnswered | PauseCancelled) else repr(answer)
             )
         elif isinstance(step, ops.ListPauses):
-            told.append([(one.number, one.pause_id, one.prompt, one.expects) for one in service.ask(step)])
+            replies.append(
+                [(listed.number, listed.pause_id, listed.prompt, listed.expects) for listed in service.ask(step)]
+            )
         elif isinstance(step, ops.DeleteSchedule):
             assert isinstance(service.ask(step), None | ScheduleNotFound)
         elif isinstance(step, ops.CreateSchedule | ops.TriggerSchedule):
-            told.append(service.ask(step).key)
+            replies.append(service.ask(step).key)
         elif isinstance(step, Deploy):
             WORLD["has new code"] = True
             service.stop_undisturbed()
@@ -120,26 +122,26 @@ class Script:
         elif isinstance(step, Mend):
             WORLD["is mended"] = True
         elif isinstance(step, RetryWorkflow | ForkWorkflow):
-            # Whoever repeats this without having seen the answer finds that it runs.
+            # A client that repeats this, because it missed the answer, finds that the workflow runs.
             answer = service.ask(step)
             assert answer is None or isinstance(answer, CannotRetry | WorkflowAlreadyExists), answer
         elif isinstance(step, RepairWorkflow):
             assert service.ask(step, is_done=lambda: _is_repaired(service, step)) is None
         else:
             answer = service.ask(step)
-            told.append(answer.key if isinstance(step, ops.StartWorkflow) else answer)
+            replies.append(answer.key if isinstance(step, ops.StartWorkflow) else answer)
 
 
 def _is_repaired(service: Service, step: RepairWorkflow) -> bool:
-    """An operator who has not seen the answer looks whether it is done: a second repair would be noted as well."""
+    """Whether the repair is done. An operator who missed the answer checks this, because a second one would be kept."""
     noted = service.ask(ops.ReadHistory(step.id))
-    return any((one.kind, one.position) == (EntryKind.REPAIRED, step.position) for one in noted)
+    return any((entry.kind, entry.position) == (EntryKind.REPAIRED, step.position) for entry in noted)
 
 
 def _is_cancelled(service: Service, step: ops.CancelWorkflow) -> bool:
-    """A client that has not seen the answer looks whether it is done: a second cancel would be raised as well."""
+    """Whether the cancel is done. A client that missed the answer checks this, because a second one would be raised."""
     noted = service.ask(ops.ReadHistory(step.id))
-    return any((one.kind, one.outcome) == (EntryKind.CANCEL, json.dumps(step.reason)) for one in noted)
+    return any((entry.kind, entry.outcome) == (EntryKind.CANCEL, json.dumps(step.reason)) for entry in noted)
 
 
 def start_of(call: Any, id: str = "w", **more: Any) -> ops.StartWorkflow:
@@ -148,11 +150,11 @@ def start_of(call: Any, id: str = "w", **more: Any) -> ops.StartWorkflow:
 
 
 def go_of(payload: int, to: str | None = "w", **more: Any) -> ops.SendEvent:
-    """Send an event that most of them wait for."""
+    """Send the event that most workflows wait for."""
     return event_of(go, payload, to=to, event_id=f"go {payload}", **more)
 
 
-# The run of a minute's tick.
+# The id of the run of a tick.
 TICK = "s@2031-05-17T12:{:02}:00+00:00"
 
 SCRIPTS = (
@@ -284,7 +286,7 @@ SCRIPTS = (
         (start_of(flows.teller(3), delay=60), Wait(70), go_of(1), Wait(150), go_of(2)),
         10, 38, 8,
     ),
-    # Waits end in the middle of a minute: the clock may be some seconds ahead, because a suspect was on trial.
+    # Waits end in the middle of a minute: the clock may be some seconds ahead because of a trial.
     Script(
         "schedule: ticks and a pause",
         (

@@ -1,4 +1,4 @@
-"""What the clients, the operators and the deployments do to the workflows of `flows_of_changes`."""
+"""What clients, operators and deployments do to the workflows of `flows_of_changes`."""
 
 from __future__ import annotations
 

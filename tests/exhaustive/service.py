@@ -1,7 +1,8 @@
 """A `Service`: one process after another on one store, as its clients see it, in one thread.
 
-It drives the real coordinator by hand. What survives a crash is the store, the world in which activities leave traces,
-and clients that repeat a call with the same ids until it is answered. It knows no workflow and plans no fault.
+It drives the real coordinator by hand. Three things survive a crash: the store, the world in which activities leave
+traces, and the clients, which repeat a call with the same ids until it is answered. It knows no workflow and plans no
+fault.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from durable.testing.clock import ManualClock
 from durable.testing.faults import FaultyBackend, SimCrash
 
 _STEPS = 5_000
-# One for all: a codec learns how to store a function's arguments, which takes longer than many runs.
+# One for all services: a codec learns how to store a function's arguments, which takes longer than many runs.
 CODEC = Codec()
 
 
@@ -38,11 +39,11 @@ class Unthreaded(WorkflowStateCoordinator):
     """The coordinator, except that it never waits for its queue."""
 
     def step(self) -> bool:
-        """One batch, if there is anything to do; whether there was."""
+        """Run one batch if there is work. Returns whether there was."""
         if self.work_off():
             return True
         if not any(self.state.trials.groups):
-            # Nobody waits to be admitted.
+            # No suspect waits to be admitted.
             return False
         self._clock.sleep(WINDOW / SECOND)
         self.work_off()
@@ -55,7 +56,7 @@ class Unthreaded(WorkflowStateCoordinator):
 
 @attrs.define(eq=False)
 class Call(Envelope):
-    """A client's call; counts how often it was answered."""
+    """A client's call, which counts its answers."""
 
     answers: int = 0
 
@@ -68,21 +69,21 @@ class Call(Envelope):
 
 @attrs.define(eq=False)
 class Service:
-    """The store, the world and the process of the moment."""
+    """The store, the world and the current process."""
 
     backend: FaultyBackend
     workflows: Iterable[WorkflowDef[Any, Any]]
     config: EngineConfig = attrs.field(factory=EngineConfig)
     clock: ManualClock = attrs.field(factory=ManualClock)
-    # What ran: the workflow's id, the place in it, the attempt.
+    # What ran: the workflow's id, the position, the attempt.
     executed: list[tuple[str, str, int]] = attrs.field(factory=list)
     running: dict[tuple[int, int, str], ops.RunActivity] = attrs.field(factory=dict)
-    # Activities of these names take as long as the script says.
+    # Activities with these names are held until the script lets them continue.
     held: set[str] = attrs.field(factory=set)
     calls: list[Call] = attrs.field(factory=list)
     starts: int = 0
     crashes: int = 0
-    # Called after every step: a call that was answered, an activity that was recorded, time that has passed.
+    # Called after every step: an answered call, a recorded activity, or elapsed time.
     on_step: Callable[[], None] = lambda: None
     coordinator: Unthreaded = attrs.field(init=False)
 
@@ -93,7 +94,7 @@ class Service:
     # --- the process ----------------------------------------------------------------------------------------------
 
     def boot(self) -> None:
-        """A new process: it opens the store and recovers, however often that takes."""
+        """Start a new process: open the store, as often as it takes."""
         self.running.clear()
         while True:
             self.starts += 1
@@ -113,18 +114,18 @@ class Service:
             return
 
     def die(self) -> None:
-        """The process is gone, with everything in its memory; the next one starts."""
+        """Kill the process with everything in its memory, and start the next one."""
         self.backend.close()
         self.boot()
 
     def stop(self) -> None:
-        """An orderly stop; the next process starts."""
+        """Stop the process cleanly, and start the next one."""
         self.coordinator.stop()
         self.coordinator.run()
         self.boot()
 
     def stop_undisturbed(self) -> None:
-        """The same, and no fault is counted for the stop itself, which would be another script."""
+        """Stop and start without counting faults during the stop, because a fault there would be another script."""
         backend = self.backend
         counted = (backend.commits, backend.calls, backend.plan, backend.fail_calls)
         backend.plan, backend.fail_calls = {}, set()
@@ -134,7 +135,7 @@ class Service:
         self.boot()
 
     def settle(self) -> None:
-        """Let the engine do everything that it can do without anybody else; a dead process is followed by the next."""
+        """Let the engine do everything that it can do by itself. A dead process is replaced by the next."""
         for _ in range(_STEPS):
             try:
                 if not self.coordinator.step():
@@ -161,7 +162,7 @@ class Service:
     # --- clients --------------------------------------------------------------------------------------------------
 
     def ask(self, operation: ops.Operation[Any], is_done: Callable[[], bool] = lambda: False) -> Any:
-        """A client's call, repeated until it is answered or is seen to be done: the reply, or the error as itself."""
+        """Repeat a client's call until it is answered or seen to be done. Returns the reply; an error is a reply."""
         while True:
             crashes = self.crashes
             call = Call(operation, lambda: None)
@@ -177,7 +178,7 @@ class Service:
                 return None
 
     def wait(self, seconds: float) -> None:
-        """Time passes, and what is due happens."""
+        """Let time pass, and do what is due."""
         self.clock.advance(seconds)
         self.settle()
         self.on_step()
@@ -185,16 +186,16 @@ class Service:
     # --- activities -----------------------------------------------------------------------------------------------
 
     def work(self) -> None:
-        """Run activities one after the other until none is left but those that are held."""
+        """Run activities in turn until only held ones are left."""
         while (effect := self._next_activity()) is not None:
             del self.running[effect.key, effect.round, effect.position]
             self.report(effect)
 
     def _next_activity(self) -> ops.RunActivity | None:
-        return next((one for one in self.running.values() if one.definition.name not in self.held), None)
+        return next((effect for effect in self.running.values() if effect.definition.name not in self.held), None)
 
     def report(self, effect: ops.RunActivity) -> None:
-        """Run one attempt and tell the engine."""
+        """Run one attempt and report it to the engine."""
         self.executed.append((effect.workflow_id, place(effect.round, effect.position), effect.attempt))
         token = IN_ACTIVITY.set(effect)
         value, failure = None, None
@@ -207,7 +208,7 @@ class Service:
         self.answer(effect, value, failure)
 
     def answer(self, effect: ops.RunActivity, value: Any, error: Exception | None = None) -> None:
-        """Tell the engine what has come of an attempt."""
+        """Report the outcome of an attempt to the engine."""
         self._check_unrecorded(effect)
         coder = effect.definition.coder(CODEC)
         outcome, value = coder.result.pack(value) if error is None else (pack_error(error), None)
@@ -226,15 +227,15 @@ class Service:
         self.on_step()
 
     def _check_unrecorded(self, effect: ops.RunActivity) -> None:
-        """What is recorded never runs again, and the attempts before this one are recorded."""
+        """A recorded activity never runs again, and the attempts before this one are recorded."""
         record = self.backend.inner.workflow_by_key(effect.key)
         assert record is not None
         assert record.round == effect.round, f"{effect} belongs to a round that is over"
         history = effective(self.backend.inner.history(effect.key))
-        found = [entry.status for entry in history if _is_of(entry, effect.position)]
-        assert found == [EntryStatus.RETRY] * (effect.attempt - 1), f"{effect} is recorded already: {found}"
+        statuses = [entry.status for entry in history if _is_of(entry, effect.position)]
+        assert statuses == [EntryStatus.RETRY] * (effect.attempt - 1), f"{effect} is recorded already: {statuses}"
 
 
 def _is_of(entry: HistoryEntry, position: str) -> bool:
-    """Whether an entry tells of the activity at a position."""
+    """Whether an entry belongs to the activity at this position."""
     return entry.position == position and entry.kind is EntryKind.ACTIVITY

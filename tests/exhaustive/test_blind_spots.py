@@ -1,6 +1,6 @@
-"""The scripts of changes are not blind: each promise that is broken on purpose is noticed by the script that shows it.
+"""The scripts of changes are not blind: each broken promise is noticed by the script that shows it.
 
-What operators do is no part of the simulation, so these bugs are planted here.
+Repairs are not part of the simulation, so these bugs are planted here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Plant = Callable[[Planter], None]
 
 
 def failed_step_not_void(planter: Planter) -> None:
-    """A run that is retried does the step anew that has failed."""
+    """A retry runs the failed step again."""
 
     def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
         return HistoryEntry(seq, "", EntryKind.RETRIED, "retry", EntryStatus.OK, Retried([], 0).text(), now)
@@ -40,7 +40,7 @@ def failed_step_not_void(planter: Planter) -> None:
 
 
 def failed_child_left_behind(planter: Planter) -> None:
-    """A child that has made its parent fail is retried with it."""
+    """A child that made its parent fail is retried with it."""
 
     def _plan_child(turn: Turn, plan: _Plan, wait: WaitCondition) -> None:
         pass
@@ -49,7 +49,7 @@ def failed_child_left_behind(planter: Planter) -> None:
 
 
 def cancelled_sibling_left_behind(planter: Planter) -> None:
-    """A child that was stopped because its parent had failed begins anew."""
+    """A child that was cancelled because its parent failed starts over."""
 
     carry_out = retry._carry_out
 
@@ -61,7 +61,7 @@ def cancelled_sibling_left_behind(planter: Planter) -> None:
 
 
 def time_that_it_lay_failed_counts(planter: Planter) -> None:
-    """The limits of steps do not count the time in which a failed run lay there."""
+    """Time spent FAILED does not count for the timeouts of steps."""
 
     def _resume_after(self: WorkflowSessionRunner, entry: HistoryEntry) -> SessionResult:
         self.now = max(self.now, entry.at_us)
@@ -71,12 +71,12 @@ def time_that_it_lay_failed_counts(planter: Planter) -> None:
 
 
 def retry_forgotten_by_a_restart(planter: Planter) -> None:
-    """What an operator has made void stays void, also for a body that is rebuilt."""
+    """Entries that a retry made void stay void after a restart."""
     _effective(planter, lambda entries: [entry for entry in entries if entry.kind is not EntryKind.RETRIED])
 
 
 def repair_forgotten_by_a_restart(planter: Planter) -> None:
-    """A result that was replaced stays replaced."""
+    """A replaced result stays replaced."""
     _effective(planter, lambda entries: [entry for entry in entries if entry.kind is not EntryKind.REPAIRED])
 
 
@@ -90,18 +90,18 @@ def _effective(planter: Planter, change: Callable[[Iterable[HistoryEntry]], list
 
 
 def fork_knows_one_thing_too_many(planter: Planter) -> None:
-    """A fork has learnt what the other had learnt before the position, and not what it learnt there."""
+    """A fork copies the entries before the position, and none at it."""
     before = fork._before
 
     def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] | None:
-        found = before(recorded, position)
-        return None if found is None else recorded[: len(found) + 1]
+        copied = before(recorded, position)
+        return None if copied is None else recorded[: len(copied) + 1]
 
     planter.replace(fork, _before)
 
 
 def wrong_name_passed_over(planter: Planter) -> None:
-    """Only what is recorded under the name of a step that is gone is passed over; anything else is a divergence."""
+    """`removed` skips only entries with the name of the removed step; any other is a divergence."""
     aside = WorkflowSessionRunner._feed_aside
 
     def _feed_aside(self: WorkflowSessionRunner, entry: HistoryEntry, wait: WaitCondition | None) -> SessionResult:
@@ -125,21 +125,21 @@ BUGS: dict[Plant, str] = {
 
 
 def _ends_well(script: Script) -> bool:
-    """Whether a script ends as it must, with a crash at each commit or without one."""
+    """Whether a script ends as it must, with a crash at each commit and without one."""
     plans: list[dict[int, Fault]] = [{}, *({commit: Fault.CRASH_AFTER} for commit in range(1, script.commits + 1))]
     for plan in plans:
         try:
-            found = Run(script, plan).outcome()["workflows"]
+            records = Run(script, plan).outcome()["workflows"]
         except (AssertionError, CodecError):
             return False
-        if {id: record[3] or record[1].value for id, record in found.items()} != ENDINGS[script.name][0]:
+        if {id: record[3] or record[1].value for id, record in records.items()} != ENDINGS[script.name][0]:
             return False
     return True
 
 
 @pytest.mark.parametrize("plant", BUGS, ids=lambda plant: plant.__name__)
 def test_a_planted_bug_is_noticed(plant: Plant) -> None:
-    """The script that shows a promise does not end as it must when the promise is broken, and does when it is kept."""
+    """The script that shows a promise fails if the promise is broken, and passes if it is kept."""
     script = BY_NAME[BUGS[plant]]
     planter = Planter()
     try:

@@ -1,7 +1,7 @@
 """Every point at which something can go wrong in the canonical workflows, one after the other; none is left out.
 
-A run without any fault says what must come out. Each test goes over all points of one script, and how many there are is
-part of the claim, so that the set cannot shrink unseen.
+A run without a fault shows the right outcome. Each test visits all points of one script, and their number is part of
+the claim, so that the set cannot shrink unnoticed.
 """
 
 from __future__ import annotations
@@ -45,25 +45,25 @@ def in_memory() -> Backend:
 
 @attrs.define(eq=False)
 class Run:
-    """A script from its beginning to its end, with the faults of a plan."""
+    """A whole run of a script, with the faults of a plan."""
 
     script: Script
     plan: Mapping[int, Fault] = attrs.field(factory=dict)
     fail_calls: tuple[int, ...] = ()
     make: Callable[[], Backend] = in_memory
     config: EngineConfig = attrs.field(factory=EngineConfig)
-    # After which moment there is a restart, and whether it is an orderly one.
+    # After which moment there is a restart, and whether it is a clean one.
     restart_after: int | None = None
     is_clean: bool = True
     moments: int = 0
     service: Service = attrs.field(init=False)
-    told: list[Any] = attrs.field(init=False)
+    replies: list[Any] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         backend = FaultyBackend(self.make(), self.plan, fail_calls=self.fail_calls)
         self.service = Service(backend, EVERY, config=self.config)
         self.service.on_step = self._moment
-        self.told = self.script.play(self.service)
+        self.replies = self.script.play(self.service)
         check_whole(backend.inner)
 
     def _moment(self) -> None:
@@ -83,16 +83,16 @@ class Run:
         self.service.on_step = self._moment
 
     def outcome(self) -> dict[str, Any]:
-        """What must be the same whatever went wrong: what is stored, and what the clients were told."""
-        return {**story(self.service.backend.inner), "told": self.told}
+        """What must be the same whatever goes wrong: the store, and the replies of the clients."""
+        return {**story(self.service.backend.inner), "replies": self.replies}
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self.service.backend.close()
 
 
 def crashing(script: Script, plans: Callable[[int], list[Mapping[int, Fault]]], **more: Any) -> int:
-    """Runs with crashes: commit by commit, until a run has come to its end without one. How many there were."""
+    """Run with a crash at each commit in turn, until a run ends without one. Returns the number of crash points."""
     expected = Run(script).outcome()
     points = 0
     for commit in itertools.count(1):
@@ -108,7 +108,7 @@ def crashing(script: Script, plans: Callable[[int], list[Mapping[int, Fault]]], 
 
 @each_script
 def test_crash_at_every_commit(script: Script) -> None:
-    """The process ends before or after any one commit: the same records, replies and mail; nothing recorded reruns."""
+    """A crash before or after any one commit changes neither records, replies nor mail, and no recorded step reruns."""
     points = crashing(script, lambda commit: [{commit: fault} for fault in CRASHES])
     assert points >= 2 * script.commits
 
@@ -116,7 +116,7 @@ def test_crash_at_every_commit(script: Script) -> None:
 @pytest.mark.timeout(120)
 @each_script
 def test_two_crashes(script: Script) -> None:
-    """The process ends at any two commits, with one body in memory at a time: the same outcome."""
+    """The process ends at any two commits, with one body in memory at a time: the outcome is the same."""
     expected = Run(script).outcome()
     points = 0
     for first in range(1, script.commits + 1):
@@ -133,7 +133,7 @@ def test_two_crashes(script: Script) -> None:
 @each_script
 @pytest.mark.parametrize("fault", FAILURES, ids=["not stored", "stored"])
 def test_failed_commit(script: Script, fault: Fault) -> None:
-    """Any commit that is reported as failed, stored or not, ends in one: no activity twice, no reply lost."""
+    """A commit that is reported as failed, stored or not, happens once: no activity reruns, and no reply is lost."""
     clean = Run(script)
     for commit in range(1, clean.service.backend.commits + 1):
         run = Run(script, {commit: fault})
@@ -148,7 +148,7 @@ def test_failed_commit(script: Script, fault: Fault) -> None:
 @each_script
 @pytest.mark.parametrize("crashes", [0, 1], ids=["", "after a crash"])
 def test_failed_store_call(script: Script, crashes: int) -> None:
-    """Any one call of the store that fails, also in a recovery, is tried again or stops the engine in order."""
+    """A failed store call, even during a recovery, is repeated or stops the engine cleanly."""
     expected = Run(script).outcome()
     plan = dict.fromkeys(range(script.commits // 2, script.commits // 2 + crashes), Fault.CRASH_AFTER)
     calls = Run(script, plan).service.backend.calls
@@ -162,7 +162,7 @@ def test_failed_store_call(script: Script, crashes: int) -> None:
 @each_script
 @pytest.mark.parametrize("is_clean", [True, False], ids=["orderly", "crash"])
 def test_restart_after_every_moment(script: Script, is_clean: bool) -> None:
-    """After any step the state is the same before and after a restart, to the microsecond, and so is the end."""
+    """After any step, a restart changes neither the state, to the microsecond, nor the outcome."""
     clean = Run(script)
     for moment in range(1, clean.moments + 1):
         run = Run(script, restart_after=moment, is_clean=is_clean)
@@ -173,7 +173,7 @@ def test_restart_after_every_moment(script: Script, is_clean: bool) -> None:
 
 @each_script
 def test_restart_at_every_moment(script: Script) -> None:
-    """An orderly restart after each and every step, and one body in memory at a time: the same outcome."""
+    """A clean restart after every step, with one body in memory at a time, has the same outcome."""
     clean = Run(script, config=TIGHT)
     assert clean.outcome() == Run(script).outcome()
     service = Service(FaultyBackend(in_memory()), EVERY)
@@ -183,13 +183,13 @@ def test_restart_at_every_moment(script: Script) -> None:
         service.settle()
 
     service.on_step = restart
-    told = script.play(service)
-    assert {**story(service.backend.inner), "told": told} == clean.outcome()
+    replies = script.play(service)
+    assert {**story(service.backend.inner), "replies": replies} == clean.outcome()
 
 
 @pytest.mark.parametrize("script", SCRIPTS[::4], ids=lambda script: script.name)
 def test_crash_at_every_commit_of_a_file(script: Script, tmp_path: Path) -> None:
-    """The same on SQLite files: the outcome of a run in memory, whatever commit the process ended at."""
+    """On SQLite files, a crash at any commit has the outcome of a run in memory."""
     names = itertools.count()
 
     def in_file() -> Backend:
@@ -200,7 +200,7 @@ def test_crash_at_every_commit_of_a_file(script: Script, tmp_path: Path) -> None
 
 
 def test_number_of_points() -> None:
-    """The scripts have, by what each test above claims of them, more than 3,000 points."""
+    """The scripts have more than 3,000 points, counted as the tests above claim them."""
     commits = sum(4 * script.commits for script in SCRIPTS)
     calls = sum(2 * script.store_calls for script in SCRIPTS)
     moments = sum(2 * script.moments for script in SCRIPTS)
@@ -212,28 +212,28 @@ def test_number_of_points() -> None:
 
 @each_script
 def test_run_without_a_fault(script: Script) -> None:
-    """The run that all others are compared with ends as it was written down beforehand."""
-    found = Run(script).outcome()
-    ends = {id: record[3] or record[1].value for id, record in found["workflows"].items()}
-    left = [payload for *_, payload, _ in found["events"]]
-    assert (ends, left, [letter[-1] for letter in found["letters"]]) == ENDINGS[script.name]
+    """A run without a fault ends as it was written down."""
+    outcome = Run(script).outcome()
+    ends = {id: record[3] or record[1].value for id, record in outcome["workflows"].items()}
+    left = [payload for *_, payload, _ in outcome["events"]]
+    assert (ends, left, [letter[-1] for letter in outcome["letters"]]) == ENDINGS[script.name]
 
 
 def test_progress_of_a_run_without_a_fault() -> None:
-    """What the workflows have published last, and after which entry of which round, is as it was written down."""
-    found = {script.name: Run(script).outcome()["progress"].get("w") for script in SCRIPTS}
-    assert found["progress in rounds"] == [(2, 2, '"done"')]
-    assert found["spawned children asked for later"] == [(0, 5, "[1,[2]]")]
-    assert found["sequence"] == []
+    """The last progress of the workflows, with its entry and round, is as it was written down."""
+    progress = {script.name: Run(script).outcome()["progress"].get("w") for script in SCRIPTS}
+    assert progress["progress in rounds"] == [(2, 2, '"done"')]
+    assert progress["spawned children asked for later"] == [(0, 5, "[1,[2]]")]
+    assert progress["sequence"] == []
 
 
 def test_clients_are_told_who_got_what() -> None:
-    """Replies of the run without a fault: delivered where somebody waits, queued where not, refused where no answer."""
-    told = {script.name: Run(script).told for script in SCRIPTS}
-    assert told["targeted event after the wait"][1:] == [Delivered(("w",))] * 3
-    assert told["untargeted event"][3:] == [Delivered(("a",)), Delivered(("b",)), Queued()]
-    assert told["delayed start"][0] == Queued()
-    _, first, *answers = told["pauses"]
+    """Clients get the right replies: delivered, queued or refused."""
+    replies = {script.name: Run(script).replies for script in SCRIPTS}
+    assert replies["targeted event after the wait"][1:] == [Delivered(("w",))] * 3
+    assert replies["untargeted event"][3:] == [Delivered(("a",)), Delivered(("b",)), Queued()]
+    assert replies["delayed start"][0] == Queued()
+    _, first, *answers = replies["pauses"]
     assert [prompt for _, _, prompt, _ in first] == ["one", "first", "lost"]
     assert [str(answer)[:13] for answer in answers] == [
         "",

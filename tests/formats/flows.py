@@ -1,7 +1,7 @@
 """Workflows that leave one of everything in a store: each kind of entry, wait, ending and letter.
 
 The stores beside this file were written by these workflows in earlier versions of durable. Do not change a workflow
-here: its stored runs must finish as they are. A new kind of entry gets a workflow of its own.
+here: its stored runs must finish as they are. A new kind of entry gets a new workflow.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A process that reads spoilt texts with coders of many types: `python -m tests.fuzz.codec_worker SEED COUNT`.
+"""A process that reads corrupt texts with coders of many types: `python -m tests.fuzz.codec_worker SEED COUNT`.
 
-Prints one JSON object: how many texts were refused, and everything that came out other than a value or `CodecError`.
+It prints one JSON object: how many texts were refused, and every outcome other than a value or a `CodecError`.
 """
 
 from __future__ import annotations
@@ -89,26 +89,26 @@ def _error() -> str:
 
 
 def readers() -> list[tuple[str, str, Callable[[str], Any]]]:
-    """What is read, a text that can be read, and how."""
+    """What is read, a valid text, and the reader."""
     codec = Codec()
-    found: list[tuple[str, str, Callable[[str], Any]]] = []
+    samples: list[tuple[str, str, Callable[[str], Any]]] = []
     for annotation, value in SAMPLES:
         coder = codec.coder(annotation, "fuzz")
-        found.append((str(annotation), coder.pack(value)[0], coder.unpack))
+        samples.append((str(annotation), coder.pack(value)[0], coder.unpack))
     function = codec.function(described, "fuzz")
-    found.append(("arguments", function.pack_arguments((an_order(1),), {"day": DAY}), function.unpack_arguments))
-    return [*found, ("error", _error(), unpack_error), ("summary", _error(), error_summary)]
+    samples.append(("arguments", function.pack_arguments((an_order(1),), {"day": DAY}), function.unpack_arguments))
+    return [*samples, ("error", _error(), unpack_error), ("summary", _error(), error_summary)]
 
 
-def fuzz(known: list[tuple[str, str, Callable[[str], Any]]], seed: int, count: int) -> dict[str, Any]:
-    """Read spoilt texts; what came out."""
+def fuzz(samples: list[tuple[str, str, Callable[[str], Any]]], seed: int, count: int) -> dict[str, Any]:
+    """Read corrupt texts. Returns the outcomes."""
     chance = random.Random(seed)
     refused, read, wrong = 0, 0, list[str]()
     for _ in range(count):
-        name, text, reader = chance.choice(known)
+        name, text, reader = chance.choice(samples)
         data = mutate(chance, text)
         try:
-            # What is no UTF-8 never gets here: the store sees to that.
+            # Text that is not UTF-8 never gets here: the store prevents it.
             reader(data.decode("utf-8", chance.choice(("replace", "surrogateescape"))))
             read += 1
         except CodecError:
@@ -119,13 +119,13 @@ def fuzz(known: list[tuple[str, str, Callable[[str], Any]]], seed: int, count: i
 
 
 def main(seed: int, count: int) -> dict[str, Any]:
-    """Making coders compiles code, by the annotations in the program; a rehearsal makes them all. Then, the hook."""
+    """Creating coders compiles code for the annotations. A rehearsal creates them all; then the hook watches."""
     hook = Hook("")
     sys.addaudithook(hook)
-    known = readers()
-    fuzz(known, -1, count)
+    samples = readers()
+    fuzz(samples, -1, count)
     with hook.watching():
-        result = fuzz(known, seed, count)
+        result = fuzz(samples, seed, count)
     return {**result, "offences": hook.offences[:20]}
 
 

@@ -1,6 +1,6 @@
 """Workflows whose stored rows are of every kind, and the store that they leave.
 
-Knows the public engine. Must not know how rows are spoilt.
+This file knows the public engine. It must not know how rows are corrupted.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from durable import (
 )
 from durable.model.clock import Clock
 
-# One for all engines of the process: making converters compiles code, reading stored texts must not.
+# One for all engines of the process: creating converters compiles code, and reading stored texts must not.
 CODEC = Codec()
 COUNT = 12
 
 
 class Size(enum.Enum):
-    """How big."""
+    """A size."""
 
     SMALL = "small"
     LARGE = "large"
@@ -48,7 +48,7 @@ class Size(enum.Enum):
 
 @attrs.frozen
 class Line:
-    """What is ordered."""
+    """A line of an order."""
 
     what: str | int
     price: Decimal
@@ -57,7 +57,7 @@ class Line:
 
 @attrs.frozen
 class Order:
-    """One of every type."""
+    """A class with every type of field."""
 
     number: int
     id: UUID
@@ -82,7 +82,7 @@ def an_order(number: int) -> Order:
 
 
 class Declined(NonRetryable):
-    """The original class of an error that is stored."""
+    """The original class of a stored error."""
 
 
 early = Event[Order]("fuzz.early")
@@ -122,7 +122,7 @@ def failing_child(number: int) -> Durable[Order]:
 
 @workflow(name="fuzz.patient")
 def patient(order: Order) -> Durable[Order]:
-    """Has learnt one of everything when it waits for the last thing."""
+    """Has an entry of every kind when it waits for its last event."""
     first = yield from work(order)
     with suppress(KeyError):
         yield from decline(order.number)
@@ -144,7 +144,7 @@ def sharing(order: Order) -> Durable[int]:
 
 @workflow(name="fuzz.sleeping")
 def sleeping(order: Order) -> Durable[int]:
-    """Wakes by itself."""
+    """Wakes up by itself."""
     yield from sleep(timedelta(hours=1))
     return (yield from work(order)).number
 
@@ -157,7 +157,7 @@ def waiting_child(order: Order) -> Durable[int]:
 
 @workflow(name="fuzz.parent")
 def parent(order: Order) -> Durable[int]:
-    """Waits for a child that it has spawned."""
+    """Waits for a child that it spawned."""
     handle = yield from spawn(waiting_child(order), on_parent_close=OnParentClose.CANCEL)
     publish(order)
     return (yield from handle.result())
@@ -172,7 +172,7 @@ def expected(number: int) -> Order:
 
 
 async def fill(path: Path, clock: Clock) -> None:
-    """Make the store: for every number a patient that has come to its last wait, and ended ones."""
+    """Fill the store: for every number a patient at its last wait, and some ended workflows."""
     async with WorkflowEngine(path, workflows=ALL, codec=CODEC, clock=clock) as engine:
         await engine.send_event(news, "news")
         for number in range(COUNT):
@@ -192,7 +192,7 @@ async def fill(path: Path, clock: Clock) -> None:
             with suppress(WorkflowFailed):
                 await engine.handle(f"f{number}").result()
         for number in range(COUNT):
-            # Ends with its mail untaken: dead letters.
+            # Ends with untaken mail, which becomes dead letters.
             await _waits_for(engine, f"p{number}", "fuzz.go")
             await _waits_for(engine, f"c{number}", "fuzz.go")
             await engine.terminate(f"c{number}", "over")
@@ -201,7 +201,7 @@ async def fill(path: Path, clock: Clock) -> None:
             await engine.schedules.create(f"s{number}", child(number), cron=f"{number} * * * *", timezone=timezone)
             await engine.schedules.create(f"e{number}", child(number), every=1000 + number)
         with suppress(InvalidValue):
-            # Has the list of zones loaded, which reading a stored text must not do.
+            # Loads the list of zones now, because reading a stored text must not.
             await engine.schedules.create("nowhere", child(0), cron="@daily", timezone="Nowhere/At_All")
 
 

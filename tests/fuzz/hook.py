@@ -1,6 +1,6 @@
-"""An audit hook that notes what reading stored bytes must never do.
+"""An audit hook that records what reading stored bytes must never do.
 
-It cannot be removed once it is set, so it belongs in a process of its own.
+It cannot be removed, so it needs its own process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORBIDDEN = (
 
 @attrs.define
 class Hook:
-    """Notes what must not happen while it is on."""
+    """Records what must not happen while it is on."""
 
     folder: str
     is_on: bool = False
@@ -32,7 +32,7 @@ class Hook:
     offences: list[str] = attrs.field(factory=list)
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
-        """Told of everything that Python finds worth telling."""
+        """Receives every audit event of Python."""
         if not self.is_on:
             return
         self.events += 1
@@ -48,7 +48,7 @@ class Hook:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """The time in which stored bytes are read."""
+        """Watch while stored bytes are read."""
         self.is_on = True
         try:
             yield
@@ -57,7 +57,7 @@ class Hook:
 
 
 def _is_drawing_carets() -> bool:
-    """The traceback module parses lines of source code, to mark the place in them."""
+    """The traceback module parses source lines to mark a place in them."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != traceback.__file__:
         frame = frame.f_back

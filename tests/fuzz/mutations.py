@@ -1,6 +1,6 @@
-"""Ways to spoil a stored text, from one seed.
+"""Ways to corrupt a stored text, from one seed. The result is text, or bytes where it is not text any longer.
 
-Gives texts, or bytes where the result is no text at all. Knows JSON and pickle as formats. Must not know who reads it.
+This file knows JSON and pickle as formats. It must not know the reader.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-# What pickle would run if anybody handed it this; the second is the same in a newer protocol.
+# What pickle would run if it were given this. The second is the same in a newer protocol.
 MARK = "durable-was-fooled"
 PICKLES = (
     f"cos\nsystem\n(S'touch {MARK}'\ntR.".encode(),
     b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x8c\x06system\x93\x8c\x04true\x85R.",
 )
-# Names of things that would do harm if a stored name were enough to have them called.
+# Names that would do harm if a stored name were enough to call them.
 HARMFUL = ("os.system", "subprocess.Popen", "builtins.eval", "builtins.exec", "builtins.open", "posix.system")
 DEEP = 10_000
 
@@ -81,7 +81,7 @@ def _splice(chance: random.Random, text: str) -> str:
 
 
 def _replace_part(chance: random.Random, text: str) -> str:
-    """Put something else in one place of a JSON value, so that it is still JSON."""
+    """Replace one place of a JSON value, so that it is still JSON."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -93,7 +93,7 @@ def _replaced(chance: random.Random, value: Any) -> Any:
     if isinstance(value, dict) and value and chance.random() < 0.8:
         key = chance.choice(list(value))
         if chance.random() < 0.2:
-            return {("other" if one == key else one): item for one, item in value.items()}
+            return {("other" if name == key else name): item for name, item in value.items()}
         return {**value, key: _replaced(chance, value[key])}
     if isinstance(value, list) and value and chance.random() < 0.8:
         index = chance.randrange(len(value))
@@ -125,11 +125,11 @@ NUMBERS = (0, 1, -1, 2, 1 << 31, -(1 << 31), (1 << 63) - 1, -(1 << 63), 10**15, 
 
 
 def mutate_number(chance: random.Random, number: int) -> int:
-    """Another number that the column can hold."""
+    """Another number that fits the column."""
     return chance.choice((number ^ (1 << chance.randrange(62)), number + chance.choice((-1, 1)), *NUMBERS))
 
 
 def mutate(chance: random.Random, text: str) -> bytes:
-    """The text, spoilt in one way; as the bytes that would lie in the file."""
+    """The text, corrupted in one way, as the bytes that the file would hold."""
     spoilt = chance.choice(MUTATIONS)(chance, text)
     return spoilt if isinstance(spoilt, bytes) else spoilt.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Stored bytes are data: whatever they are, nothing is imported or run, and only their own workflow is set aside."""
+"""Stored bytes are data: nothing in them is imported or run, and only their own workflow is affected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXTS = 20_000
 
 
 def _run(module: str, *arguments: object) -> dict[str, Any]:
-    """The answer of a process of its own."""
+    """The answer of another process."""
     command = [sys.executable, "-m", f"tests.fuzz.{module}", *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -31,7 +31,7 @@ def _run(module: str, *arguments: object) -> dict[str, Any]:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(("loop", "seed"), [("asyncio", 1), ("trio", 2)])
 def test_spoilt_rows_harm_nobody_else(tmp_path: Path, loop: str, seed: int) -> None:
-    """A thousand spoilt rows: the engine lives, the others end well, and the audit hook has nothing to say."""
+    """A thousand corrupt rows do not stop the engine or other workflows, and the audit hook reports nothing."""
     figures = _run("worker", tmp_path, seed, ROUNDS, loop)
     assert figures["violations"] == []
     assert figures["offences"] == []
@@ -44,7 +44,7 @@ def test_spoilt_rows_harm_nobody_else(tmp_path: Path, loop: str, seed: int) -> N
 
 @pytest.mark.timeout(120)
 def test_spoilt_texts_are_codec_errors() -> None:
-    """A coder of any type gives a value or a `CodecError`, and nothing else, for any text at all."""
+    """A coder of any type returns a value or raises a `CodecError`, for any text."""
     figures = _run("codec_worker", 1, TEXTS)
     assert (figures["wrong"], figures["offences"]) == ([], [])
     assert figures["refused"] > TEXTS / 2
@@ -66,7 +66,7 @@ def test_spoilt_texts_are_codec_errors() -> None:
     ],
 )
 def test_hook_is_not_blind(event: str, args: tuple[Any, ...], is_noted: bool) -> None:
-    """The hook notes what is forbidden, while it is on and only then."""
+    """The hook records what is forbidden, while it is on and only then."""
     hook = Hook("/store")
     hook(event, args)
     assert hook.offences == []
@@ -77,8 +77,8 @@ def test_hook_is_not_blind(event: str, args: tuple[Any, ...], is_noted: bool) ->
 
 def test_same_seed_spoils_in_the_same_way() -> None:
     """A failing seed can be repeated."""
-    one, other = (
+    first, again = (
         [mutate(chance, '{"a":[1,2]}') for _ in range(500)] for chance in (random.Random(1), random.Random(1))
     )
-    assert one == other
-    assert len(set(one)) > 100
+    assert first == again
+    assert len(set(first)) > 100

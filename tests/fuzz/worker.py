@@ -1,6 +1,6 @@
-"""A process that opens spoilt stores, watched by an audit hook: `python -m tests.fuzz.worker FOLDER SEED ROUNDS LOOP`.
+"""A process that opens corrupt stores, watched by an audit hook: `python -m tests.fuzz.worker FOLDER SEED ROUNDS LOOP`.
 
-The hook cannot be removed, so it needs a process of its own. Prints one JSON object: what was done and what went wrong.
+The hook cannot be removed, so it needs its own process. It prints one JSON object: what was done, and what went wrong.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.fuzz import flows
 from tests.fuzz.hook import Hook
 from tests.fuzz.mutations import mutate, mutate_number
 
-# Workflows with these numbers and above are left alone, and must end well.
+# Workflows with these numbers and above are left alone, and must succeed.
 SPOILT_BELOW = 9
 ROWS_A_ROUND = 60
 CONTROLS = range(SPOILT_BELOW, flows.COUNT)
@@ -47,7 +47,7 @@ TABLES = {
     "progress": ("workflow",),
     "schedule": ("key",),
 }
-# Most of the texts that users' values lie in.
+# Most of the columns that hold users' values.
 MOST = (
     ("workflow", "input"), ("workflow", "result"), ("workflow", "error"), ("workflow", "tags"), ("workflow", "cursors"),
     ("history", "outcome"), ("history", "outcome"), ("pending_event", "payload"), ("dead_letter", "payload"),
@@ -68,7 +68,7 @@ class Book:
 
 
 class Listener(logging.Handler):
-    """Counts what is logged, and notes the end of an engine."""
+    """Counts log lines, and records the end of an engine."""
 
     def __init__(self, book: Book) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Listener(logging.Handler):
 
 
 def spoil(path: Path, chance: random.Random, book: Book) -> list[str]:
-    """Spoil texts in rows of some workflows; what was done."""
+    """Corrupt texts in rows of some workflows. Returns what was done."""
     done: list[str] = []
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         names = dict(connection.execute("SELECT key, id FROM workflow").fetchall())
@@ -89,7 +89,7 @@ def spoil(path: Path, chance: random.Random, book: Book) -> list[str]:
             (table, row[1])
             for table in TABLES
             for row in connection.execute(f"PRAGMA table_info({table})")
-            # Another target moves an event into the mailbox of one that is to be left alone.
+            # Another target would move an event into the mailbox of a workflow that is left alone.
             if row[2] == "TEXT" or row[1] not in (*TABLES[table], "target")
         ]
         if chance.random() < 0.5:
@@ -109,7 +109,7 @@ def spoil(path: Path, chance: random.Random, book: Book) -> list[str]:
             except sqlite3.IntegrityError:
                 continue
             if not changed:
-                # Its key is spoilt already.
+                # Its key is corrupt already.
                 continue
             done.append(f"{table}.{column} of {[row[name] for name in TABLES[table]]} := {data!r:.60}")
     book.rows += len(done)
@@ -121,7 +121,7 @@ def _some_row(
 ) -> dict[str, Any] | None:
     connection.text_factory = lambda raw: raw.decode(errors="replace")
     cursor = connection.execute(f"SELECT * FROM {table}")
-    columns = [one[0] for one in cursor.description]
+    columns = [column[0] for column in cursor.description]
     row = dict(zip(columns, chance.choice(cursor.fetchall()), strict=True))
     key = row.get("key", row.get("workflow", row.get("target")))
     id = names.get(key) if isinstance(key, int) else None
@@ -136,28 +136,28 @@ def _number(id: str) -> int:
 
 
 class Dead(Exception):
-    """The engine has stopped or does not answer; the round is over."""
+    """The engine has stopped or does not answer, so the round is over."""
 
 
 async def ask(book: Book, question: Callable[..., Awaitable[Any]], *args: Any, **more: Any) -> Any:
-    """Ask the engine something: an answer or one of our errors, and nothing else."""
+    """Ask the engine: the outcome must be an answer or one of our errors."""
     book.questions += 1
-    what = f"{question.__qualname__}{args}"
+    call = f"{question.__qualname__}{args}"
     try:
         with anyio.fail_after(30):
             return await question(*args, **more)
     except (EngineClosed, StorageError, InvariantViolated, TimeoutError) as error:
-        book.violations.append(f"{what}: {error!r:.500}")
+        book.violations.append(f"{call}: {error!r:.500}")
         raise Dead from None
     except DurableError as error:
         book.refused[type(error).__name__] += 1
     except Exception as error:
-        book.violations.append(f"{what}: not an error of ours: {error!r:.500}")
+        book.violations.append(f"{call}: not an error of ours: {error!r:.500}")
     return None
 
 
 async def examine(engine: WorkflowEngine, clock: ManualClock, ids: list[str], book: Book) -> None:
-    """Have every row of the store read, and let everything go on that can."""
+    """Read every row of the store, and let every workflow that can continue."""
     for id in ids:
         await ask(book, engine.runs.describe, id)
         await ask(book, engine.runs.history, id)
@@ -168,7 +168,7 @@ async def examine(engine: WorkflowEngine, clock: ManualClock, ids: list[str], bo
             await ask(book, engine.send_event, flows.go, number, to=id)
         if id == f"p{number}":
             await ask(book, engine.send_event, flows.go, number, to=id, event_id=f"go {id}")
-            # Sent before under this id: the first answer is read.
+            # This event was sent before with this id, so its first answer is read.
             await ask(book, engine.send_event, flows.mail, flows.an_order(number), to=id, event_id=f"mail {id}")
     for _ in range(2 * flows.COUNT):
         await ask(book, engine.send_event, flows.shared, 1)
@@ -184,7 +184,7 @@ async def examine(engine: WorkflowEngine, clock: ManualClock, ids: list[str], bo
 
 
 async def check_controls(engine: WorkflowEngine, book: Book) -> None:
-    """Those that nobody touched end well, and so does a new one."""
+    """The workflows that were left alone succeed, and so does a new one."""
     wanted: dict[str, Any] = {f"p{number}": flows.expected(number) for number in CONTROLS}
     wanted |= {f"q{number}": 2 * number for number in CONTROLS} | {f"s{number}": number + 1 for number in CONTROLS}
     wanted |= {f"t{number}": number for number in CONTROLS}
@@ -197,7 +197,7 @@ async def check_controls(engine: WorkflowEngine, book: Book) -> None:
 
 
 async def end_all(engine: WorkflowEngine, ids: list[str], chance: random.Random, book: Book) -> None:
-    """Note how all stand, and end those that have not ended."""
+    """Record the status of every workflow, and end the unfinished ones."""
     for id in ids:
         status = await ask(book, engine.query_status, id)
         book.ends["unreadable" if status is None else status.value] += 1
@@ -206,7 +206,7 @@ async def end_all(engine: WorkflowEngine, ids: list[str], chance: random.Random,
 
 
 async def one_round(path: Path, seed: str, book: Book, hook: Hook) -> None:
-    """Spoil a store, open it, have everything read, end everything."""
+    """Corrupt a store, open it, read everything, end everything."""
     chance = random.Random(seed)
     before = len(book.violations)
     with closing(sqlite3.connect(path)) as connection:
@@ -224,7 +224,7 @@ async def one_round(path: Path, seed: str, book: Book, hook: Hook) -> None:
 
 
 def main(folder: Path, seed: int, rounds: int, loop: str) -> dict[str, Any]:
-    """All rounds."""
+    """Run all rounds."""
     hook = Hook(str(folder))
     sys.addaudithook(hook)
     book = Book()
@@ -234,7 +234,7 @@ def main(folder: Path, seed: int, rounds: int, loop: str) -> dict[str, Any]:
     for number in range(-1, rounds):
         path = folder / f"round{number}.db"
         shutil.copy(folder / "template.db", path)
-        # The first round loads what Python loads when it is first needed: formatting of tracebacks, say.
+        # The first round loads what Python loads on first use, such as the formatting of tracebacks.
         rehearsal = Hook(str(folder)) if number < 0 else hook
         anyio.run(one_round, path, f"{seed}/{number}", book, rehearsal, backend=loop)
         path.unlink()

@@ -47,7 +47,7 @@ def ten(start: int) -> Durable[int]:
 
 
 @workflow(name="growth.one")
-def one(start: int) -> Durable[int]:
+def one_step(start: int) -> Durable[int]:
     """A single step."""
     return (yield from step(start))
 
@@ -64,7 +64,7 @@ def sleeper() -> Durable[None]:
     yield from sleep(3600)
 
 
-EVERY: list[WorkflowDef[..., Any]] = [ten, one, waiter, sleeper]
+EVERY: list[WorkflowDef[..., Any]] = [ten, one_step, waiter, sleeper]
 
 
 @attrs.define

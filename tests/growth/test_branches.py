@@ -15,7 +15,7 @@ from durable import Durable, Retry, activity, fan_out, gather, pause, race, slee
 from durable.engine.operations import RecordActivity
 from durable.model.error_codec import pack_error
 from tests.growth import counted
-from tests.growth.counted import Counted, one, step
+from tests.growth.counted import Counted, one_step, step
 
 FEW = 100
 
@@ -36,7 +36,7 @@ BRANCHES: dict[str, Callable[[int], Any]] = {
     "race of activities": lambda count: race(*(step(number) for number in range(count))),
     "race of sleeps": lambda count: race(*(sleep(100 + number) for number in range(count))),
     "fan-out": lambda count: fan_out(step, range(count), limit=10),
-    "children": lambda count: gather(*(one(number) for number in range(count))),
+    "children": lambda count: gather(*(one_step(number) for number in range(count))),
     "pauses": lambda count: gather(
         *(pause(returns=bool, expires_after=100 + number).or_default(False) for number in range(count))
     ),
@@ -60,7 +60,7 @@ class Calls:
 
 
 @pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> None:
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the workflow with the coordinators of this file."""
     monkeypatch.setattr(counted, "EVERY", [*counted.EVERY, branches])
 
@@ -99,7 +99,7 @@ def calls_of(file: Path, name: str, count: int) -> int:
     return calls.count
 
 
-@pytest.mark.usefixtures("known")
+@pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("name", BRANCHES)
 def test_branches_cost_the_same_however_many_there_are(tmp_path: Path, name: str) -> None:
     """Four times as many branches take at most five times as many calls: a little more for sorting."""

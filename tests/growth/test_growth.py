@@ -10,7 +10,7 @@ import pytest
 
 from durable import EngineConfig
 from durable.engine.operations import AwaitEnd, SendEvent
-from tests.growth.counted import Counted, Work, one, sleeper, ten, waiter
+from tests.growth.counted import Counted, Work, one_step, sleeper, ten, waiter
 
 HOUR = 3600
 FINISHED = 1_000
@@ -61,7 +61,7 @@ def test_one_alone(make: Callable[..., Counted]) -> None:
     counted = make()
     counted.open()
     counted.start([waiter()], "first-")
-    begun = counted.start([one(1)])
+    begun = counted.start([one_step(1)])
     assert spent(begun) == (1, 1, 1, 0)
     assert begun.statements == {
         "SELECT workflow": 1, "BEGIN": 1, "UPDATE meta": 1, "INSERT workflow": 1, "COMMIT": 1,
@@ -123,7 +123,7 @@ def test_steps_do_not_grow_with_what_is_finished(make: Callable[..., Counted]) -
     counted.open()
     counted.start([waiter()], "first-")
     before = _run_ten(counted, "early")
-    counted.start((one(number) for number in range(FINISHED)), "old-")
+    counted.start((one_step(number) for number in range(FINISHED)), "old-")
     counted.answer()
     after = _run_ten(counted, "later")
     assert after.statements == before.statements

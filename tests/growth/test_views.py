@@ -9,7 +9,7 @@ import pytest
 
 from durable.backends.base import Workflows
 from durable.engine.operations import DescribeWorkflow, ListWorkflows
-from tests.growth.counted import Counted, one, ten, waiter
+from tests.growth.counted import Counted, one_step, ten, waiter
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_describing_a_body_in_memory_reads_no_history(counted: Counted) -> None:
 def test_a_list_asks_twice_however_long_it_is(counted: Counted) -> None:
     """Parents and progress of a whole page take one more query, and an empty page takes none."""
     counted.start([waiter() for _ in range(100)])
-    counted.start([one(1)], "other")
+    counted.start([one_step(1)], "other")
     for limit, statements in ((1, 2), (100, 2)):
         assert counted.do(ListWorkflows(Workflows(limit=limit))).total == statements
     assert counted.do(ListWorkflows(Workflows(name="nobody", limit=9))).total == 1

@@ -68,15 +68,15 @@ def test_failed_undo_is_told_once() -> None:
 
 def test_failed_undos_are_those_of_the_cause() -> None:
     """An error that reports another includes that one's failed undos, also through the store; no other error does."""
-    inner, outer, other = ValueError("no"), WorkflowFailed("w", "ValueError", "no"), KeyError("x")
+    inner, outer, unrelated = ValueError("no"), WorkflowFailed("w", "ValueError", "no"), KeyError("x")
     report_undos(inner, [undo(1)])
     outer.__cause__ = inner
     assert failed_undos(outer) == failed_undos(unpack_error(pack_error(outer))) == (undo(1),)
     assert undos_summary(pack_error(outer)) == ()
-    inner.__context__ = other
-    assert failed_undos(other) == ()
-    other.__cause__ = other
-    assert failed_undos(other) == ()
+    inner.__context__ = unrelated
+    assert failed_undos(unrelated) == ()
+    unrelated.__cause__ = unrelated
+    assert failed_undos(unrelated) == ()
 
 
 def test_failed_undos_are_bounded() -> None:

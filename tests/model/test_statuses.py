@@ -1,4 +1,4 @@
-"""The status in an error about an ended workflow, also after the error was stored and read again."""
+"""The status in an error about an ended workflow, before and after the error was stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted bugs: several things at once."""
+"""Planted bugs: concurrent branches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.planted.planting import Planter, bug
 
 @bug("I5")
 def settle_ends_with_a_failure(planter: Planter) -> None:
-    """`settle` waits for all its branches, also when one has failed."""
+    """`settle` waits for all its branches, even if one has failed."""
 
     def finished(self: _All, index: int, outcome: Outcome) -> Outcome | None:
         if isinstance(outcome, Raised):
@@ -27,7 +27,7 @@ def settle_ends_with_a_failure(planter: Planter) -> None:
 
 @bug("I5", "I25", "engine")
 def results_in_the_order_of_their_ends(planter: Planter) -> None:
-    """Results stand in the order of the branches, whatever the order in which they came."""
+    """Results are in the order of the branches, not in the order in which they arrived."""
     finish = _All.finished
 
     def finished(self: Any, index: int, outcome: Outcome) -> Outcome | None:
@@ -38,7 +38,7 @@ def results_in_the_order_of_their_ends(planter: Planter) -> None:
 
 @bug("I5")
 def first_success_is_the_first_end(planter: Planter) -> None:
-    """`first_success` skips failures while another branch may succeed."""
+    """`first_success` ignores failures while another branch may still succeed."""
 
     def finished(self: _Failures, index: int, outcome: Outcome) -> Outcome | None:
         return outcome if isinstance(outcome, Raised) else self.op.won(index, outcome.value)
@@ -48,7 +48,7 @@ def first_success_is_the_first_end(planter: Planter) -> None:
 
 @bug("I5", "I25", seed=1)
 def winner_under_a_wrong_key(planter: Planter) -> None:
-    """The key of a winner is that of its branch."""
+    """The winner is returned under the key of its own branch."""
     finish = _Failures.finished
 
     def finished(self: _Failures, index: int, outcome: Outcome) -> Outcome | None:
@@ -59,7 +59,7 @@ def winner_under_a_wrong_key(planter: Planter) -> None:
 
 @bug("I22", "I29")
 def only_the_first_few_begin(planter: Planter) -> None:
-    """Each branch of a `fan_out` that ends lets the next one begin."""
+    """When a branch of a `fan_out` ends, the next one begins."""
     begin = Interpreter._open
 
     def _open(self: Interpreter, group: Group, limit: int | None) -> None:
@@ -71,7 +71,7 @@ def only_the_first_few_begin(planter: Planter) -> None:
 
 @bug("I8", "I25", "I5", "I9", "I12", "I33", seed=65)
 def positions_used_again(planter: Planter) -> None:
-    """A branch of a `fan_out` has a position that no other has."""
+    """Each branch of a `fan_out` has its own position."""
     begin = Interpreter._open
 
     def _open(self: Interpreter, group: Group, limit: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Planted bugs: code that changes under workflows that run. What `patched` has answered, and what `removed` passes."""
+"""Planted bugs: code that changes under running workflows. What `patched` answered, and what `removed` skips."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.planted.planting import Planter, bug
 
 @bug("I25", "I5", "I24")
 def answer_not_recorded(planter: Planter) -> None:
-    """What `patched` has answered stands for this run, also after a restart."""
+    """The answer of `patched` holds for the whole run, even after a restart."""
     look_after = body._look_after_history
 
     def _look_after_history(turn: Turn, loaded: Loaded) -> None:
@@ -38,7 +38,7 @@ def answer_not_recorded(planter: Planter) -> None:
 
 @bug("I25", "I5", "I24")
 def answered_yes_on_replay(planter: Planter) -> None:
-    """A run that was under way when the change came keeps to the old code."""
+    """A run that was under way when the code changed keeps to the old code."""
 
     def patched(change_id: str) -> bool:
         session = ambient("patched")
@@ -53,7 +53,7 @@ def answered_yes_on_replay(planter: Planter) -> None:
 
 @bug("I34")
 def answered_no_by_a_new_run(planter: Planter) -> None:
-    """A run that began with the new code takes it."""
+    """A run that began with the new code takes the new path."""
 
     def patched(change_id: str) -> bool:
         session = ambient("patched")
@@ -68,7 +68,7 @@ def answered_no_by_a_new_run(planter: Planter) -> None:
 
 @bug("I34", "I5")
 def answered_anew_each_time(planter: Planter) -> None:
-    """The first answer is recorded, however often it is asked."""
+    """`patched` records its first answer only, however often it is asked."""
 
     def patched(change_id: str) -> bool:
         session = ambient("patched")
@@ -81,7 +81,7 @@ def answered_anew_each_time(planter: Planter) -> None:
 
 @bug("I25", "I5", "I24", "I34")
 def answers_of_rebuilt_bodies_turned_round(planter: Planter) -> None:
-    """What is looked up is what was recorded."""
+    """A rebuilt body sees the answers that were recorded."""
     look_up = Past._look_up
 
     def _look_up(self: Past, aside: Sequence[HistoryEntry]) -> None:
@@ -106,13 +106,13 @@ def _rebuilding(planter: Planter, is_first: Any) -> None:
 
 @bug("I24", "I9", "I25", seed=1893)
 def round_under_way_taken_for_new(planter: Planter) -> None:
-    """A round that the old code has begun keeps to it, though nothing is recorded yet."""
+    """A round that began with the old code keeps to it, even if nothing is recorded yet."""
     _rebuilding(planter, lambda turn, record: record.round > 0 or record.key in turn.state.unbegun)
 
 
 @bug("I34", seed=2)
 def new_round_taken_for_old(planter: Planter) -> None:
-    """A round, or the run of a tick, whose body begins with the new code takes it."""
+    """A round, or a scheduled run, whose body begins with the new code takes the new path."""
     _rebuilding(planter, lambda turn, record: False)
 
 
@@ -121,7 +121,7 @@ def new_round_taken_for_old(planter: Planter) -> None:
 
 @bug("engine")
 def removed_step_waits_for_ever(planter: Planter) -> None:
-    """Where nothing is recorded of a step that is gone, it takes no time."""
+    """`removed` returns at once if nothing is recorded for the removed step."""
 
     def prepare(self: Removed, wait: WaitCondition, session: Ambient) -> None:
         pass
@@ -131,7 +131,7 @@ def removed_step_waits_for_ever(planter: Planter) -> None:
 
 @bug("I25")
 def record_of_a_removed_step_in_the_way(planter: Planter) -> None:
-    """What is recorded of a step that is gone is passed over."""
+    """The record of a removed step is skipped."""
 
     def prepare(self: Removed, wait: WaitCondition, session: Ambient) -> Outcome:
         return Returned(None)
@@ -141,18 +141,20 @@ def record_of_a_removed_step_in_the_way(planter: Planter) -> None:
 
 @bug("I25")
 def removed_group_passed_after_one_entry(planter: Planter) -> None:
-    """All that is recorded of a group that is gone is passed over."""
+    """Every entry of a removed group is skipped."""
 
     def last_at(self: Past, position: str) -> int | None:
-        below = (one for one in self.entries if one.position == position or one.position.startswith(f"{position}."))
-        return next((one.seq for one in below), None)
+        below = (
+            entry for entry in self.entries if entry.position == position or entry.position.startswith(f"{position}.")
+        )
+        return next((entry.seq for entry in below), None)
 
     planter.replace(Past, last_at)
 
 
 @bug("I24", "I25", "I8", "I9")
 def removed_step_takes_no_place(planter: Planter) -> None:
-    """The positions of the steps behind one that is gone stay as they are."""
+    """The steps after a removed one keep their positions."""
     take = Interpreter._take
 
     def _take(self: Interpreter, fiber: Any, op: object) -> Outcome | None:

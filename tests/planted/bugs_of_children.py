@@ -1,4 +1,4 @@
-"""Planted bugs: children that are spawned, what workflows publish, and who watches them."""
+"""Planted bugs: spawned children, published progress, and watchers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def spawner_not_woken(planter: Planter) -> None:
 
 @bug("I20", "I29", seed=1)
 def absent_spawner_not_woken(planter: Planter) -> None:
-    """The same, where the parent is not in memory."""
+    """The end of a spawned child wakes a waiting parent that is not in memory."""
     wake = children.wake_parent
 
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
@@ -55,7 +55,7 @@ def absent_spawner_not_woken(planter: Planter) -> None:
 
 @bug("I20", seed=1)
 def spawner_woken_in_another_commit(planter: Planter) -> None:
-    """A spawned child's end and the wake-up of its parent are one commit, and no crash comes between."""
+    """The end of a spawned child and the wake-up of its parent are one commit: no crash comes between them."""
     wake = children.wake_parent
 
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
@@ -69,7 +69,7 @@ def spawner_woken_in_another_commit(planter: Planter) -> None:
 
 @bug("I6", "I20", "I29", seed=1)
 def wait_for_a_child_not_noted(planter: Planter) -> None:
-    """Who waits for the end of a spawned child is noted durably, so that its end finds the wait."""
+    """A wait for the end of a spawned child is stored, so that the end finds it."""
     note = wait_rows.register
 
     def register(turn: Turn, loaded: Loaded, position: str, *, name: str, event_key: str, **more: Any) -> None:
@@ -81,13 +81,13 @@ def wait_for_a_child_not_noted(planter: Planter) -> None:
 
 @bug("I6", "I7", "I18", "I20", seed=1)
 def wait_for_a_child_outlives_its_branch(planter: Planter) -> None:
-    """A wait for a child that is given up is forgotten."""
+    """A wait for a child is forgotten when its branch is withdrawn."""
     planter.change_row(WAIT_KINDS, EntryKind.RESULT, withdrawn=None)
 
 
 @bug("I20", seed=3)
 def result_told_before_the_end(planter: Planter) -> None:
-    """The result of a spawned child is how it ended."""
+    """The result of a spawned child is how the child ended."""
 
     def check_result(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         body.feed(turn, loaded, wait, EntryStatus.OK, "[]")
@@ -100,7 +100,7 @@ def result_told_before_the_end(planter: Planter) -> None:
 
 @bug("I20", seed=1)
 def tied_child_goes_on(planter: Planter) -> None:
-    """A child that was spawned to end with its parent is cancelled when the parent ends."""
+    """A tied child is cancelled when its parent ends."""
 
     def close_children(turn: Turn, message: WorkflowEnded) -> None:
         pass
@@ -110,7 +110,7 @@ def tied_child_goes_on(planter: Planter) -> None:
 
 @bug("I20", seed=1)
 def tied_child_of_an_earlier_round_goes_on(planter: Planter) -> None:
-    """The same, where it was spawned in an earlier round."""
+    """A tied child that was spawned in an earlier round is cancelled when its parent ends."""
     close = children.close_children
 
     def close_children(turn: Turn, message: WorkflowEnded) -> None:
@@ -122,7 +122,7 @@ def tied_child_of_an_earlier_round_goes_on(planter: Planter) -> None:
 
 @bug("I20", seed=20)
 def child_of_this_batch_goes_on(planter: Planter) -> None:
-    """The same, where the child was spawned in the same commit."""
+    """A tied child is cancelled when its parent ends in the commit that spawned it."""
 
     def living_children(state: State, parent_key: int) -> list[WorkflowRecord]:
         return list(state.backend.find(Children(parent_key)))
@@ -132,7 +132,7 @@ def child_of_this_batch_goes_on(planter: Planter) -> None:
 
 @bug("I21", seed=1)
 def kept_child_cancelled(planter: Planter) -> None:
-    """A child that was spawned to be kept goes on when its parent has ended."""
+    """A child that was spawned to be kept continues after its parent has ended."""
     start = start_decisions.register_workflow
 
     def close_children(turn: Turn, message: WorkflowEnded) -> None:
@@ -157,7 +157,7 @@ def kept_child_cancelled(planter: Planter) -> None:
 
 @bug("I21", seed=1)
 def cancel_of_a_child_answered_and_not_done(planter: Planter) -> None:
-    """A parent that is told that its child is being cancelled is told the truth."""
+    """If `child.cancel()` returns True, the child is being cancelled."""
 
     def check_cancel_child(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         body.feed(turn, loaded, wait, EntryStatus.OK, "true")
@@ -167,7 +167,7 @@ def cancel_of_a_child_answered_and_not_done(planter: Planter) -> None:
 
 @bug("I20", seed=1)
 def spawned_without_a_start(planter: Planter) -> None:
-    """The start of a spawned child is durable with the step that spawns it."""
+    """The start of a spawned child is committed with the step that spawns it."""
 
     def check_spawn(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         body.feed(turn, loaded, wait, EntryStatus.OK, '"nobody"')
@@ -180,7 +180,7 @@ def spawned_without_a_start(planter: Planter) -> None:
 
 @bug("I32", seed=1)
 def progress_published_again_by_replay(planter: Planter) -> None:
-    """A body that is rebuilt does not publish again what it has passed."""
+    """A rebuilt body does not publish old progress again."""
 
     def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
         pass
@@ -190,20 +190,20 @@ def progress_published_again_by_replay(planter: Planter) -> None:
 
 @bug("I32", seed=1)
 def progress_older_after_a_restart(planter: Planter) -> None:
-    """What is shown of a workflow is never older than what was shown before."""
+    """The progress that readers see never goes backwards."""
 
     def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
-        known = turn.state.chronicle.progress_of(record.key)
-        if session.published is not None and known is not None:
-            # As new as can be by its number, and yet the value of long ago.
-            session.published = (known.seq + 1, '[0,0,"begin"]')
+        shown = turn.state.chronicle.progress_of(record.key)
+        if session.published is not None and shown is not None:
+            # Its number is the newest, but its value is from long ago.
+            session.published = (shown.seq + 1, '[0,0,"begin"]')
 
     planter.replace(published, forget_known)
 
 
 @bug("I32", seed=1)
 def progress_of_a_first_step_lost(planter: Planter) -> None:
-    """What a body publishes in its first step is stored, also when that runs after a delay or in a new round."""
+    """What a body publishes in its first step is stored, even if that step runs after a delay or in a new round."""
 
     def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
         session.published = None
@@ -213,7 +213,7 @@ def progress_of_a_first_step_lost(planter: Planter) -> None:
 
 @bug("I32", seed=1)
 def progress_one_step_behind(planter: Planter) -> None:
-    """Progress is stored with its step."""
+    """Progress is stored in the commit of its step."""
     late: dict[int, Progress] = {}
     store = published.store_progress
 
@@ -233,29 +233,29 @@ def progress_one_step_behind(planter: Planter) -> None:
 
 @bug("I5", "I29", seed=1)
 def watcher_not_told(planter: Planter) -> None:
-    """Who watches a workflow is told when it changes."""
+    """A watcher is told when its workflow changes."""
     see = Observers.look
 
     def look(self: Observers[Envelope], turn: Turn) -> list[tuple[int, Envelope]]:
-        return [(key, one) for key, one in see(self, turn) if key in self._fresh]
+        return [(key, watcher) for key, watcher in see(self, turn) if key in self._fresh]
 
     planter.replace(Observers, look)
 
 
 @bug("I5", "I6", seed=1)
 def watcher_told_before_the_commit(planter: Planter) -> None:
-    """Who watches is told of nothing that is not stored."""
+    """A watcher sees only what is stored."""
     commit = WorkflowStateCoordinator._commit
 
     def _commit(self: WorkflowStateCoordinator) -> None:
         turn = new_turn(self.state, self._clock.now())
-        told = self._observers.take(self._observers.look(turn))
-        if told:
-            self._release(Release(told))
+        changed = self._observers.take(self._observers.look(turn))
+        if changed:
+            self._release(Release(changed))
         commit(self)
 
-    def take(self: Observers[Envelope], told: list[tuple[int, Envelope]]) -> list[Envelope]:
-        return give(self, [(key, one) for key, one in told if one in self._waiting.get(key, ())])
+    def take(self: Observers[Envelope], changed: list[tuple[int, Envelope]]) -> list[Envelope]:
+        return give(self, [(key, watcher) for key, watcher in changed if watcher in self._waiting.get(key, ())])
 
     give = Observers.take
     planter.replace(Observers, take)
@@ -264,14 +264,14 @@ def watcher_told_before_the_commit(planter: Planter) -> None:
 
 @bug("I5", seed=1)
 def watcher_told_of_what_was(planter: Planter) -> None:
-    """Who watches is told how the workflow stands after the commit, and not how it stood before."""
+    """A watcher sees the workflow as it is after the commit, not as it was before."""
     see = Observers.look
     last: dict[int, Any] = {}
 
     def look(self: Observers[Envelope], turn: Turn) -> list[tuple[int, Envelope]]:
-        told = see(self, turn)
-        for key, one in told:
-            one.reply, last[key] = last.get(key, one.reply), one.reply
-        return told
+        changed = see(self, turn)
+        for key, watcher in changed:
+            watcher.reply, last[key] = last.get(key, watcher.reply), watcher.reply
+        return changed
 
     planter.replace(Observers, look)

@@ -1,4 +1,4 @@
-"""Planted bugs: what becomes of workflows while their code is missing, and when it is back."""
+"""Planted bugs: workflows whose code is missing, and what happens when it returns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.planted.planting import Planter, bug
 
 @bug("I21", "I31", seed=905)
 def cancel_without_code_ends_at_once(planter: Planter) -> None:
-    """A cancel of what cannot run waits for the code: it may owe undos."""
+    """Cancelling a workflow that cannot run waits for its code, because it may owe undos."""
     cancel = cancel_decisions.cancel_workflow
 
     def cancel_workflow(
@@ -36,7 +36,7 @@ def cancel_without_code_ends_at_once(planter: Planter) -> None:
 
 @bug("I21", seed=905)
 def cancel_without_code_not_kept(planter: Planter) -> None:
-    """A cancel that came while the code was missing is raised when it is back."""
+    """A cancel that arrived while the code was missing is raised when the code is back."""
     cancel = Workflows.cancel_workflow
 
     def cancel_workflow(
@@ -50,7 +50,7 @@ def cancel_without_code_not_kept(planter: Planter) -> None:
 
 @bug("I25", "I29")
 def parked_for_code_that_is_back(planter: Planter) -> None:
-    """Who was parked for missing code goes on by itself when the code is back."""
+    """A workflow that was parked for missing code continues by itself when the code is back."""
     recover = recovery._recover
 
     def _recover(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
@@ -63,7 +63,7 @@ def parked_for_code_that_is_back(planter: Planter) -> None:
 
 @bug("I5", "I21", "I25")
 def missing_code_fails_the_workflow(planter: Planter) -> None:
-    """Whoever has to run while the code is missing is parked, and does not fail."""
+    """A workflow whose code is missing is parked; it does not fail."""
     set_aside = endings.park
 
     def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str, position: str | None = None) -> None:
@@ -78,7 +78,7 @@ def missing_code_fails_the_workflow(planter: Planter) -> None:
 
 @bug("I26", seed=370)
 def missing_code_forgives_crashes(planter: Planter) -> None:
-    """Who takes the process down is counted on after a life without its code, in which nobody could look at it."""
+    """A workflow that crashes the process keeps its crash count through an engine run without its code."""
     set_aside = Workflows.mark_parked
 
     def mark_parked(self: Workflows, record: WorkflowRecord, reason: ParkReason, detail: str) -> WorkflowRecord:
@@ -91,7 +91,7 @@ def missing_code_forgives_crashes(planter: Planter) -> None:
 
 @bug("I6", "I22", "I29", "I25")
 def unparked_in_memory_only(planter: Planter) -> None:
-    """Who goes on when the code is back is stored as one that goes on."""
+    """The workflow that continues when its code is back is also stored as running."""
     rebuild = body.load
 
     def load(turn: Turn, record: WorkflowRecord) -> Any:
@@ -105,7 +105,7 @@ def unparked_in_memory_only(planter: Planter) -> None:
 
 @bug("I26", seed=400)
 def orderly_life_without_code_forgives(planter: Planter) -> None:
-    """An engine that stops in order speaks for those bodies only that it had the code of."""
+    """A clean stop acquits only the bodies whose code the engine had."""
 
     def _note_missing_code(turn: Turn) -> None:
         pass
@@ -115,7 +115,7 @@ def orderly_life_without_code_forgives(planter: Planter) -> None:
 
 @bug("I26")
 def any_step_that_is_survived_forgives(planter: Planter) -> None:
-    """A body that comes out of one step may still be what kills the process in another."""
+    """A body that survives one step may still kill the process in another."""
     comes_out_of = Deaths.survive
 
     def survive(self: Deaths, key: int, where: int, what: int) -> int:

@@ -1,4 +1,4 @@
-"""Planted bugs: what leaves before it is durable, commits that fail, restarts, crash counts, timers, memory."""
+"""Planted bugs: effects that leave too early, failed commits, restarts, crash counts, timers, memory."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def released_before_the_commit(planter: Planter) -> None:
 
 @bug("I6")
 def acknowledged_before_the_commit(planter: Planter) -> None:
-    """A caller is told only what is durable."""
+    """A caller learns only what is durable."""
     answer = WorkflowStateCoordinator._answer
 
     def _answer(self: WorkflowStateCoordinator, turn: Turn, envelope: Envelope, release: Release) -> None:
@@ -60,7 +60,7 @@ def acknowledged_before_the_commit(planter: Planter) -> None:
 
 @bug()
 def committed_one_batch_behind(planter: Planter) -> None:
-    """The batch that is released is the one that was committed."""
+    """The batch that is released is the batch that was committed."""
     late: dict[WorkflowStateCoordinator, Batch] = {}
 
     def _commit(self: WorkflowStateCoordinator) -> None:
@@ -76,7 +76,7 @@ def committed_one_batch_behind(planter: Planter) -> None:
 
 @bug("I15", seed=1)
 def commit_repeated_blindly(planter: Planter) -> None:
-    """A commit whose outcome is unknown is applied once: the batch number is asked first."""
+    """A commit whose outcome is unknown is applied once: the batch number is read before the commit is repeated."""
 
     def _commit(self: WorkflowStateCoordinator) -> None:
         if self.state.batch.is_empty():
@@ -99,7 +99,7 @@ def commit_repeated_blindly(planter: Planter) -> None:
 
 @bug(seed=1)
 def failed_commit_released(planter: Planter) -> None:
-    """A commit that failed is tried again, unreleased."""
+    """A failed commit is repeated, and nothing is released before it succeeds."""
 
     def _commit(self: WorkflowStateCoordinator) -> None:
         if self.state.batch.is_empty():
@@ -116,7 +116,7 @@ def failed_commit_released(planter: Planter) -> None:
 
 @bug()
 def commit_torn(planter: Planter) -> None:
-    """A commit is all or nothing: here the store loses what was learnt in it when an event was kept as well."""
+    """A commit is all or nothing. Here the store loses the new history of a batch that also keeps an event."""
     whole = MemoryStore.apply
 
     def apply(self: MemoryStore, batch: Batch) -> None:
@@ -127,7 +127,7 @@ def commit_torn(planter: Planter) -> None:
 
 @bug("I29", seed=1)
 def callers_forgotten(planter: Planter) -> None:
-    """Who waits for the end of a workflow is told of it."""
+    """A caller that waits for the end of a workflow is told of it."""
 
     forget = Watchers.forget_abandoned
 
@@ -142,18 +142,18 @@ def callers_forgotten(planter: Planter) -> None:
 
 @bug("I29")
 def end_not_told(planter: Planter) -> None:
-    """The same, where the workflow ends in the commit in which it was asked for."""
+    """A caller is told of the end even if the workflow ends in the commit that decided the call."""
     apply = WorkflowStateCoordinator._apply
 
     def _apply(self: WorkflowStateCoordinator, effects: list[Effect], release: Release) -> None:
-        apply(self, [one for one in effects if not (isinstance(one, Ended) and one.record.round)], release)
+        apply(self, [effect for effect in effects if not (isinstance(effect, Ended) and effect.record.round)], release)
 
     planter.replace(WorkflowStateCoordinator, _apply)
 
 
 @bug()
 def serials_given_out_again(planter: Planter) -> None:
-    """No number is given out twice, also not after a restart."""
+    """No serial is assigned twice, even after a restart."""
     whole = State.seal
 
     def seal(self: State, number: int) -> Batch:
@@ -169,7 +169,7 @@ def serials_given_out_again(planter: Planter) -> None:
 
 @bug("I22", "I29")
 def recovery_skips_some(planter: Planter) -> None:
-    """After a restart everything that was in work goes on."""
+    """After a restart, every running workflow continues."""
     recover = recovery._recover
 
     def _recover(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
@@ -180,7 +180,7 @@ def recovery_skips_some(planter: Planter) -> None:
 
 @bug("I26")
 def suspect_not_noted(planter: Planter) -> None:
-    """After an unclean stop whoever runs an activity again is on trial."""
+    """After a crash, a workflow that runs an activity again is on trial."""
 
     def hold(self: Trials, key: int) -> bool:
         return False
@@ -190,7 +190,7 @@ def suspect_not_noted(planter: Planter) -> None:
 
 @bug("I26")
 def body_that_was_not_stored_never_found(planter: Planter) -> None:
-    """A body that kills before its workflow is stored is stored first the next time, so that it can be blamed."""
+    """A body that kills the process before its workflow is stored is stored first the next time, to be blamed."""
     blame = recovery._blame_body
 
     def _blame_body(turn: Turn, key: int, where: int, what: int) -> None:
@@ -202,7 +202,7 @@ def body_that_was_not_stored_never_found(planter: Planter) -> None:
 
 @bug("I26")
 def suspect_noted_in_memory_only(planter: Planter) -> None:
-    """That somebody is on trial is committed before the activity runs."""
+    """A trial is committed before its activity runs."""
 
     def admit(self: Trials, key: int) -> None:
         self.on_trial[key] = self.waiting.pop(key)
@@ -212,7 +212,7 @@ def suspect_noted_in_memory_only(planter: Planter) -> None:
 
 @bug("I26")
 def crash_taken_for_a_clean_stop(planter: Planter) -> None:
-    """An engine knows that the last one died."""
+    """An engine knows that its predecessor crashed."""
     take = WorkflowStateCoordinator.open
 
     def open(self: WorkflowStateCoordinator, incarnation: str) -> None:
@@ -234,7 +234,7 @@ def body_not_blamed(planter: Planter) -> None:
 
 @bug("I26")
 def body_not_marked(planter: Planter) -> None:
-    """A body that is fed is marked, whoever was stepped before it."""
+    """Every body that is fed is marked, whichever body ran before it."""
 
     def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
         marked, turn.state.mark = turn.state.mark, [0] * MARK_CELLS
@@ -262,10 +262,10 @@ def suspects_never_admitted(planter: Planter) -> None:
 
 @bug("I29", "I23", seed=7)
 def far_timers_forgotten(planter: Planter) -> None:
-    """Timers beyond the window are read from the store when their time comes near."""
+    """Timers beyond the window are read from the store when their deadline approaches."""
 
-    def refill(self: TimerWindow, found: Sequence[tuple[int, int]]) -> None:
-        self._timers.update(found)
+    def refill(self: TimerWindow, timers: Sequence[tuple[int, int]]) -> None:
+        self._timers.update(timers)
         self._horizon = None
 
     planter.replace(TimerWindow, refill)
@@ -273,7 +273,7 @@ def far_timers_forgotten(planter: Planter) -> None:
 
 @bug("I29", "I23", seed=7)
 def timers_cut_off_lost(planter: Planter) -> None:
-    """What is cut off a window that has grown too long is beyond its horizon, and is found again."""
+    """Timers cut off an overfull window lie beyond its horizon, so they are read again."""
     register = TimerWindow.register_timer
 
     def register_timer(self: TimerWindow, key: int, at: int) -> None:
@@ -289,7 +289,7 @@ def timers_cut_off_lost(planter: Planter) -> None:
 
 @bug("I28", seed=4)
 def bodies_never_let_go(planter: Planter) -> None:
-    """No more bodies are in memory than the limit says."""
+    """There are never more bodies in memory than the limit."""
 
     def _evict(self: State) -> None:
         pass
@@ -299,7 +299,7 @@ def bodies_never_let_go(planter: Planter) -> None:
 
 @bug("I10", "I22", "I29", seed=4)
 def eviction_forgets_what_runs(planter: Planter) -> None:
-    """An activity goes on while its workflow is not in memory, and is not run again."""
+    """An activity continues while its workflow is evicted, and does not run again."""
     close = State.unload
 
     def unload(self: State, key: int) -> None:
@@ -311,7 +311,7 @@ def eviction_forgets_what_runs(planter: Planter) -> None:
 
 @bug("I6", "I22", "I29", seed=4)
 def eviction_ends_waits(planter: Planter) -> None:
-    """A workflow that is not in memory still waits for its events."""
+    """An evicted workflow still waits for its events."""
     let_go = State._evict
 
     def _evict(self: State) -> None:

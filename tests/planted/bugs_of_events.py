@@ -1,4 +1,4 @@
-"""Planted bugs: events that are lost, doubled, out of order, too old or for somebody else."""
+"""Planted bugs: events that are lost, duplicated, out of order, expired or misdirected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.planted.planting import Planter, bug
 
 @bug("I18", "I17")
 def pending_events_not_looked_for(planter: Planter) -> None:
-    """A wait is never registered while an event that it may take is pending."""
+    """A wait is never registered while a matching event is pending."""
 
     def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         pass
@@ -35,7 +35,7 @@ def pending_events_not_looked_for(planter: Planter) -> None:
 
 @bug("I18")
 def waiters_not_looked_for(planter: Planter) -> None:
-    """An event is never kept while somebody waits who may take it."""
+    """An event is never kept while a matching wait is open."""
 
     def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...]:
         return ()
@@ -45,7 +45,7 @@ def waiters_not_looked_for(planter: Planter) -> None:
 
 @bug("I16")
 def event_kept_in_memory_only(planter: Planter) -> None:
-    """An event that was accepted survives a crash."""
+    """An accepted event survives a crash."""
     put = Postbox.put_event
 
     def put_event(self: Postbox, event: PendingEvent) -> None:
@@ -68,7 +68,7 @@ def event_delivered_and_kept(planter: Planter) -> None:
 
 @bug("I16")
 def event_dropped_and_not_fed(planter: Planter) -> None:
-    """An event that is taken out of the mailbox reaches the body."""
+    """An event that leaves the mailbox reaches the body."""
 
     def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool:
         turn.state.post.drop_event(event)
@@ -90,7 +90,7 @@ def last_sent_first_taken(planter: Planter) -> None:
 
 @bug("I16", "I17", seed=96)
 def queue_before_the_mailbox(planter: Planter) -> None:
-    """What was sent to a workflow comes before what was sent to anybody."""
+    """Events sent to a workflow come before events sent to nobody in particular."""
 
     def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         row = loaded.rows[wait.position]
@@ -117,7 +117,7 @@ def broadcast_taken_twice(planter: Planter) -> None:
 
 @bug("I16")
 def broadcast_consumed(planter: Planter) -> None:
-    """A broadcast stays for those who come later."""
+    """A broadcast stays for later waiters."""
     feed_event = events_decisions.take
 
     def take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
@@ -131,7 +131,7 @@ def broadcast_consumed(planter: Planter) -> None:
 
 @bug("I16")
 def expired_event_delivered(planter: Planter) -> None:
-    """An event that has expired is delivered to nobody."""
+    """An expired event is never delivered."""
 
     def is_expired(turn: Turn, event: PendingEvent) -> bool:
         return False
@@ -151,7 +151,7 @@ def expires_too_early(planter: Planter) -> None:
 
 @bug("I18", seed=1)
 def event_from_before_the_wait(planter: Planter) -> None:
-    """A wait that asks for events sent after it began takes no older one."""
+    """A wait for events sent after it began takes no older event."""
     bound = events_decisions._after
 
     def _after(record: WorkflowRecord, row: EventWait) -> int:
@@ -162,7 +162,7 @@ def event_from_before_the_wait(planter: Planter) -> None:
 
 @bug("I18", seed=3)
 def event_from_before_the_workflow(planter: Planter) -> None:
-    """A wait that asks for events sent after its workflow was created takes no older one."""
+    """A wait for events sent after its workflow was created takes no older event."""
     bound = events_decisions._after
 
     def _after(record: WorkflowRecord, row: EventWait) -> int:
@@ -173,7 +173,7 @@ def event_from_before_the_workflow(planter: Planter) -> None:
 
 @bug("I16")
 def event_id_ignored(planter: Planter) -> None:
-    """The same event sent twice under its id is one event."""
+    """An event that is sent twice with the same id is one event."""
 
     def sent(self: Archive, event_id: str) -> SentEvent | None:
         return None
@@ -183,7 +183,7 @@ def event_id_ignored(planter: Planter) -> None:
 
 @bug("I16")
 def event_id_forgotten_by_the_store(planter: Planter) -> None:
-    """The same, where the id is remembered only as long as the batch is open."""
+    """The id of an event is remembered after the batch that accepted it."""
     whole = MemoryStore.apply
 
     def apply(self: MemoryStore, batch: Batch) -> None:
@@ -194,7 +194,7 @@ def event_id_forgotten_by_the_store(planter: Planter) -> None:
 
 @bug("I16")
 def mail_before_the_start_lost(planter: Planter) -> None:
-    """What was sent to an id before its start becomes the mailbox of the workflow."""
+    """Events sent to an id before its start become the mailbox of the workflow."""
 
     def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
         return 0
@@ -204,7 +204,7 @@ def mail_before_the_start_lost(planter: Planter) -> None:
 
 @bug("I16", seed=1)
 def dead_letters_dropped(planter: Planter) -> None:
-    """What a workflow never took is kept as a dead letter, or offered to others."""
+    """An event that its workflow never took becomes a dead letter or is offered to others."""
 
     def give_up_mail(
         turn: Turn, record: WorkflowRecord, status: WorkflowStatus, events: Sequence[PendingEvent]
@@ -229,7 +229,7 @@ def mail_of_an_ended_workflow_kept(planter: Planter) -> None:
 
 @bug("I16", seed=2)
 def mail_lost_on_its_way_to_others(planter: Planter) -> None:
-    """Mail that has lost its target is offered to others, and kept if nobody takes it."""
+    """An event that has lost its target is offered to others, and kept if nobody takes it."""
 
     def reoffer(turn: Turn, message: EventMoved) -> None:
         pass
@@ -239,7 +239,7 @@ def mail_lost_on_its_way_to_others(planter: Planter) -> None:
 
 @bug("I16", seed=14)
 def letter_replayed_and_kept(planter: Planter) -> None:
-    """A dead letter that is sent again is a letter no more."""
+    """A dead letter that is sent again is deleted."""
 
     def drop_letter(self: Archive, id: int) -> None:
         self.batch.letters_put.pop(id, None)
@@ -249,7 +249,7 @@ def letter_replayed_and_kept(planter: Planter) -> None:
 
 @bug("I7", seed=105)
 def wait_outlives_its_workflow(planter: Planter) -> None:
-    """A workflow that has ended waits for nothing."""
+    """An ended workflow has no waits."""
     end = endings.mark_finished
 
     def mark_finished(turn: Turn, record: WorkflowRecord, status: Any, **ending: Any) -> None:
@@ -264,7 +264,7 @@ def wait_outlives_its_workflow(planter: Planter) -> None:
 
 @bug("I18")
 def resolved_wait_stays_registered(planter: Planter) -> None:
-    """A wait has one outcome: a limit that is over ends it."""
+    """A wait has one outcome: a timeout ends it."""
 
     def forget(turn: Turn, loaded: Loaded, position: str) -> None:
         loaded.rows.pop(position, None)
@@ -274,7 +274,7 @@ def resolved_wait_stays_registered(planter: Planter) -> None:
 
 @bug("I18", seed=6)
 def waits_number_drawn_again(planter: Planter) -> None:
-    """Who has waited longest is served first, also after its body was rebuilt."""
+    """The longest wait is served first, even after its body was rebuilt."""
     keep = wait_rows.register_event
 
     def register_event(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -286,7 +286,7 @@ def waits_number_drawn_again(planter: Planter) -> None:
 
 @bug("I17", seed=167)
 def last_come_first_served(planter: Planter) -> None:
-    """An event goes to the one that has waited longest."""
+    """An event goes to the longest wait."""
     in_order = Waits.find_waiting_for_event
 
     def find_waiting_for_event(self: Waits, name: str, event_key: str) -> Iterator[EventWait]:

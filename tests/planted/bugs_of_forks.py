@@ -1,4 +1,4 @@
-"""Planted bugs: what operators fork, and what a fork must not take for its own."""
+"""Planted bugs: forks by operators, and what a fork must not copy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.planted.planting import Planter, bug
 
 @bug("I36")
 def fork_copies_too_much(planter: Planter) -> None:
-    """The step at which a workflow is forked is done again, and nothing of it is copied."""
+    """The step at which a workflow is forked runs again: nothing of it is copied."""
     before = fork._before
 
     def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] | None:
@@ -26,7 +26,7 @@ def fork_copies_too_much(planter: Planter) -> None:
 
 @bug("I36")
 def fork_copies_too_little(planter: Planter) -> None:
-    """Everything before the step at which a workflow is forked is copied, and not done again."""
+    """Every step before the fork is copied and does not run again."""
     before = fork._before
 
     def _before(recorded: list[HistoryEntry], position: str) -> list[HistoryEntry] | None:
@@ -38,7 +38,7 @@ def fork_copies_too_little(planter: Planter) -> None:
 
 @bug("I36")
 def fork_behind_what_was_undone(planter: Planter) -> None:
-    """A fork is refused where it would take a step for done that its source has undone since."""
+    """A fork is refused if it would copy a step that its source has undone since."""
 
     def _undone_since(turn: Turn, source: WorkflowRecord, cut: Sequence[HistoryEntry], tried: Tried) -> Owed | None:
         return None

@@ -1,4 +1,4 @@
-"""Planted bugs: letters between shards that are lost, doubled, late or out of order, and what follows from that."""
+"""Planted bugs: letters between shards that are lost, duplicated, late or out of order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _lose(planter: Planter, name: str) -> None:
 
 @bug("I20", "I29", "L5", "L6")
 def end_of_a_child_is_lost(planter: Planter) -> None:
-    """A parent in another shard hears of the end of its child."""
+    """A parent in another shard learns of the end of its child."""
     _lose(planter, "child_ended")
 
 
@@ -38,13 +38,13 @@ def start_of_a_child_is_lost(planter: Planter) -> None:
 
 @bug("I16")
 def offer_is_lost(planter: Planter) -> None:
-    """An event that leaves its home is in a letter."""
+    """An event that leaves its home shard travels in a letter."""
     _lose(planter, "event_offered")
 
 
 @bug("L5")
 def registration_is_lost(planter: Planter) -> None:
-    """A wait for an event of another shard stands in the line there."""
+    """A wait for an event of another shard queues in that shard."""
     _lose(planter, "wait_registered")
 
 
@@ -56,7 +56,7 @@ def end_of_a_parent_is_lost(planter: Planter) -> None:
 
 @bug("I29")
 def answer_to_a_sender_is_lost(planter: Planter) -> None:
-    """A body that sends an event to another shard goes on when that is accepted."""
+    """A body that sends an event to another shard continues when that shard accepts it."""
     _lose(planter, "send_answered")
 
 
@@ -74,7 +74,7 @@ def letter_is_applied_twice(planter: Planter) -> None:
 
 @bug()
 def letter_is_not_deleted(planter: Planter) -> None:
-    """A letter is deleted in the commit that has handled it."""
+    """A letter is deleted in the commit that handles it."""
 
     def handled(self: Outbox, id: object) -> None:
         pass
@@ -84,7 +84,7 @@ def letter_is_not_deleted(planter: Planter) -> None:
 
 @bug("I16", "I20", "I29", "L2", "L5", "L7")
 def letters_are_read_out_of_order(planter: Planter) -> None:
-    """Letters of one pair of shards are handled in the order in which they were written."""
+    """Letters between two shards are handled in the order in which they were written."""
 
     def read(self: Outbox, limit: int) -> Sequence[StoredLetter]:
         return self._backend.find(Inbox(limit=1_000))[::-1][:limit]
@@ -94,7 +94,7 @@ def letters_are_read_out_of_order(planter: Planter) -> None:
 
 @bug("I16", "I20", "L5", "L6", "L7")
 def letter_leaves_after_the_commit(planter: Planter) -> None:
-    """A letter is part of the commit of what it follows from: no crash comes between."""
+    """A letter is in the commit of its cause: no crash comes between them."""
     late: dict[int, list[tuple[int, str]]] = {}
     write, fetch = Outbox.post, Outbox.read
 
@@ -102,7 +102,7 @@ def letter_leaves_after_the_commit(planter: Planter) -> None:
         late.setdefault(id(self), []).append((shard, text))
 
     def read(self: Outbox, limit: int) -> Sequence[StoredLetter]:
-        # The first thing that is done for the next commit.
+        # Reading is the first step towards the next commit.
         for shard, text in late.pop(id(self), ()):
             write(self, shard, text)
         return fetch(self, limit)
@@ -113,7 +113,7 @@ def letter_leaves_after_the_commit(planter: Planter) -> None:
 
 @bug("L5")
 def wait_elsewhere_is_not_withdrawn(planter: Planter) -> None:
-    """A wait that is over is forgotten where it stands in line."""
+    """A wait that is over leaves the queue in the other shard."""
 
     def withdraw(turn: Turn, row: EventWait) -> None:
         pass
@@ -123,7 +123,7 @@ def wait_elsewhere_is_not_withdrawn(planter: Planter) -> None:
 
 @bug("I16", "L5")
 def offered_event_stays_in_its_queue(planter: Planter) -> None:
-    """An event that one workflow takes is in one place: offered to another shard, it leaves the queue."""
+    """An event that is offered to another shard leaves its queue, so it is in one place at a time."""
     offer = guests.hand_out
 
     def hand_out(turn: Turn, row: EventWait, event: PendingEvent) -> None:
@@ -136,7 +136,7 @@ def offered_event_stays_in_its_queue(planter: Planter) -> None:
 
 @bug("I16")
 def offer_that_is_too_late_is_dropped(planter: Planter) -> None:
-    """An event that was offered to a wait that is over comes back."""
+    """An event that was offered to a finished wait comes back."""
 
     def _give_back(turn: Turn, event: PendingEvent) -> None:
         pass
@@ -146,11 +146,11 @@ def offer_that_is_too_late_is_dropped(planter: Planter) -> None:
 
 @bug("L5")
 def wait_is_not_registered_again(planter: Planter) -> None:
-    """A wait that could not take what it was offered stands in line again."""
+    """A wait that could not take what it was offered queues again."""
     register = guests.register_wait
 
     def register_wait(turn: Turn, record: WorkflowRecord, row: EventWait) -> None:
-        # Only for the first time: it has no rank yet.
+        # Only the first registration, which has no rank yet, gets through.
         if row.unregistered is not None and row.unregistered.rank is None:
             register(turn, record, row)
 
@@ -159,7 +159,7 @@ def wait_is_not_registered_again(planter: Planter) -> None:
 
 @bug("I20", "L7")
 def shards_of_tied_children_forgotten(planter: Planter) -> None:
-    """A workflow knows in which other shards it has started children that end with it."""
+    """A workflow knows the other shards in which it has tied children."""
 
     def tied(self: Outbox, key: int) -> list[int]:
         return []
@@ -169,7 +169,7 @@ def shards_of_tied_children_forgotten(planter: Planter) -> None:
 
 @bug("L9")
 def guests_take_what_is_older(planter: Planter) -> None:
-    """Marks tell what was stored first, of what two shards have stored."""
+    """The mark tells which of two shards stored its row first."""
 
     def guest_fits(row: EventWait, event: PendingEvent) -> bool:
         assert row.guest is not None

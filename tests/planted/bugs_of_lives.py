@@ -1,4 +1,4 @@
-"""Planted bugs: how workflows begin, have children, continue, are cancelled and end."""
+"""Planted bugs: how workflows start, have children, continue as new rounds, are cancelled and end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.planted.planting import Planter, bug
 
 @bug("I2", seed=1)
 def another_start_under_one_id(planter: Planter) -> None:
-    """An id that is taken is refused to another program."""
+    """A start with an id that another workflow has is refused."""
     start = start_decisions.decide_start_workflow
 
     def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
@@ -42,7 +42,7 @@ def another_start_under_one_id(planter: Planter) -> None:
 
 @bug("engine", seed=64)
 def start_not_looked_up(planter: Planter) -> None:
-    """The same start twice is one workflow."""
+    """A start that is repeated is one workflow."""
 
     def prefetch(self: State, ids: Any) -> None:
         self._free = set(ids)
@@ -66,7 +66,7 @@ def delay_of_a_start_ignored(planter: Planter) -> None:
 
 @bug("I20", "I29", seed=1)
 def parent_not_woken(planter: Planter) -> None:
-    """A child's end wakes its parent."""
+    """The end of a child wakes its parent."""
 
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
         pass
@@ -76,7 +76,7 @@ def parent_not_woken(planter: Planter) -> None:
 
 @bug("I20", seed=1)
 def absent_parent_not_woken(planter: Planter) -> None:
-    """The same, where the parent is not in memory."""
+    """The end of a child wakes a parent that is not in memory."""
     wake = children.wake_parent
 
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
@@ -88,7 +88,7 @@ def absent_parent_not_woken(planter: Planter) -> None:
 
 @bug("I20", "I29", seed=1)
 def parent_woken_in_another_commit(planter: Planter) -> None:
-    """A child's end and its parent's wake-up are one commit, and no crash comes between."""
+    """The end of a child and the wake-up of its parent are one commit: no crash comes between them."""
     wake = children.wake_parent
 
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
@@ -101,7 +101,7 @@ def parent_woken_in_another_commit(planter: Planter) -> None:
 
 @bug("I20", seed=1)
 def second_child_on_replay(planter: Planter) -> None:
-    """A rebuilt parent finds the child that it has started."""
+    """A rebuilt parent finds the child that it started."""
     count = itertools.count()
 
     def child_id_of(record: WorkflowRecord, op: Any, position: str) -> str:
@@ -112,7 +112,7 @@ def second_child_on_replay(planter: Planter) -> None:
 
 @bug("I20", "I29", seed=1)
 def child_of_an_earlier_round_taken(planter: Planter) -> None:
-    """A round has children of its own."""
+    """Each round has its own children."""
 
     def place(round_number: int, position: str) -> str:
         return position
@@ -122,7 +122,7 @@ def child_of_an_earlier_round_taken(planter: Planter) -> None:
 
 @bug("I20", seed=1)
 def child_unheard_after_continuing(planter: Planter) -> None:
-    """Also a parent that has continued as another round hears of the children of that round."""
+    """A parent in a later round learns of the end of that round's children."""
     wake = children.wake_parent
 
     def wake_parent(turn: Turn, record: WorkflowRecord) -> None:
@@ -134,7 +134,7 @@ def child_unheard_after_continuing(planter: Planter) -> None:
 
 @bug("I20", "I25", seed=1)
 def failed_child_succeeds(planter: Planter) -> None:
-    """What a parent learns is how its child has ended."""
+    """The parent learns how its child ended."""
     hand_over = children.hand_over_child
 
     def hand_over_child(turn: Turn, loaded: Loaded, wait: WaitCondition, child: WorkflowRecord) -> None:
@@ -146,7 +146,7 @@ def failed_child_succeeds(planter: Planter) -> None:
 
 @bug("I20", seed=3)
 def child_not_cancelled_with_its_parent(planter: Planter) -> None:
-    """A child that nobody waits for any more is cancelled."""
+    """A child is cancelled when nobody waits for it any longer."""
 
     def _cancel_child(turn: Turn, message: CancelChild) -> None:
         pass
@@ -159,7 +159,7 @@ def child_not_cancelled_with_its_parent(planter: Planter) -> None:
 
 @bug("I18", seed=5)
 def next_round_keeps_waits(planter: Planter) -> None:
-    """The waits of a round end with it."""
+    """The waits of a round end with the round."""
     go_on = body.advance
 
     def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
@@ -183,7 +183,7 @@ def next_round_keeps_history(planter: Planter) -> None:
 
 @bug("I22", "I29")
 def next_round_never_begins(planter: Planter) -> None:
-    """A workflow that continues goes on by itself."""
+    """A workflow that continues as a new round runs by itself."""
     begin = endings._continue
 
     def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> None:
@@ -198,7 +198,7 @@ def next_round_never_begins(planter: Planter) -> None:
 
 @bug("I21", seed=16)
 def cancellation_in_memory_only(planter: Planter) -> None:
-    """A cancellation that was acknowledged survives a restart."""
+    """An acknowledged cancel survives a restart."""
     cancel = cancel_decisions.cancel_workflow
 
     def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None, *cause: Any) -> bool:
@@ -213,7 +213,7 @@ def cancellation_in_memory_only(planter: Planter) -> None:
 
 @bug("I5", "I21", seed=1)
 def cancelled_workflow_succeeds(planter: Planter) -> None:
-    """A workflow that is being cancelled ends cancelled, whatever its body does."""
+    """A workflow that is being cancelled ends as cancelled, whatever its body does."""
     end = endings.end_workflow
 
     def end_workflow(turn: Turn, record: WorkflowRecord, result: Completed | Failed | ContinueAs) -> None:
@@ -224,7 +224,7 @@ def cancelled_workflow_succeeds(planter: Planter) -> None:
 
 @bug("I21", seed=1)
 def cancelled_body_goes_on(planter: Planter) -> None:
-    """A cancellation is raised in the body, which runs nothing but its cleanup."""
+    """A cancel is raised in the body, and only its cleanup still runs."""
 
     def feed_cancel(turn: Turn, loaded: Loaded) -> None:
         pass
@@ -234,7 +234,7 @@ def cancelled_body_goes_on(planter: Planter) -> None:
 
 @bug("I21", "I31", seed=200)
 def cancel_ends_what_is_parked(planter: Planter) -> None:
-    """What a workflow owes is undone although its body cannot run when it is cancelled."""
+    """A parked workflow that is cancelled still runs its undos."""
     cancel = cancel_decisions.cancel_workflow
 
     def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None, *cause: Any) -> bool:
@@ -248,7 +248,7 @@ def cancel_ends_what_is_parked(planter: Planter) -> None:
 
 @bug("I21")
 def second_cancel_is_ignored(planter: Planter) -> None:
-    """Every cancel that is accepted is raised in the body, not only the first one."""
+    """Every accepted cancel is raised in the body, not only the first."""
     cancel = cancel_decisions.cancel_workflow
 
     def cancel_workflow(turn: Turn, record: WorkflowRecord, reason: str | None, *cause: Any) -> bool:
@@ -259,7 +259,7 @@ def second_cancel_is_ignored(planter: Planter) -> None:
 
 @bug("I25")
 def describe_parks(planter: Planter) -> None:
-    """Whoever looks at a workflow changes nothing."""
+    """Describing a workflow changes nothing."""
     describe = description.decide_describe_workflow
 
     def decide_describe_workflow(turn: Turn, op: DescribeWorkflow) -> Description:
@@ -283,7 +283,7 @@ def cancel_answered_and_not_done(planter: Planter) -> None:
 
 @bug("I5", seed=13)
 def end_changed_again(planter: Planter) -> None:
-    """The end of a workflow is the end: also terminating it changes nothing."""
+    """An ended workflow stays as it ended: even terminating it changes nothing."""
     terminate = cancel_decisions.decide_terminate_workflow
 
     def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:
@@ -299,7 +299,7 @@ def end_changed_again(planter: Planter) -> None:
 
 @bug("I5")
 def result_replaced(planter: Planter) -> None:
-    """How a workflow ends is what its body returned."""
+    """The result of a workflow is what its body returned."""
     end = endings.mark_finished
 
     def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **ending: Any) -> None:
@@ -310,7 +310,7 @@ def result_replaced(planter: Planter) -> None:
 
 @bug("I7")
 def timer_outlives_its_workflow(planter: Planter) -> None:
-    """A workflow that has ended has no timer."""
+    """An ended workflow has no timer."""
     change = WorkflowRecord.with_status
 
     def with_status(self: WorkflowRecord, status: WorkflowStatus, **changes: Any) -> WorkflowRecord:

@@ -1,4 +1,4 @@
-"""Planted bugs: rounds of loops, their states, what is trimmed of them, and what they draw."""
+"""Planted bugs: loops. Their rounds, their states, what is trimmed, and random values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.planted.planting import Planter, bug
 
 @bug("I33")
 def state_not_recorded(planter: Planter) -> None:
-    """The state is recorded between two rounds, so that a replay goes on from there."""
+    """The state is recorded between two rounds, so that a replay continues from there."""
     go_on = Course._go_on
 
     def _go_on(self: Course, state: Any) -> Raised | None:
@@ -37,7 +37,7 @@ def state_not_recorded(planter: Planter) -> None:
 
 @bug("I33")
 def round_that_learns_nothing_is_recorded(planter: Planter) -> None:
-    """A round that has learnt nothing leaves nothing in the history."""
+    """A round without entries leaves nothing in the history."""
     go_on = Course._go_on
 
     def _go_on(self: Course, state: Any) -> Raised | None:
@@ -49,22 +49,22 @@ def round_that_learns_nothing_is_recorded(planter: Planter) -> None:
 
 @bug("I5", "I9", "I25", "I29")
 def old_state_used(planter: Planter) -> None:
-    """A round begins with the state that is recorded, also after a restart."""
+    """A round begins with the recorded state, even after a restart."""
     finish = Course.finished
 
     def finished(self: Course, index: int, outcome: Outcome) -> Outcome | None:
         before = self.state
-        found = finish(self, index, outcome)
+        outcome_of_loop = finish(self, index, outcome)
         if self.is_recorded:
             self.state = before
-        return found
+        return outcome_of_loop
 
     planter.replace(Course, finished)
 
 
 @bug("I8", "I9", "I25", "engine")
 def place_of_the_state_used_again(planter: Planter) -> None:
-    """The steps of a round stand behind its state."""
+    """The steps of a round come after its state."""
     begin = Rounds.open
 
     def open(self: Rounds, limit: int | None) -> Iterator[Fiber]:
@@ -80,7 +80,7 @@ def place_of_the_state_used_again(planter: Planter) -> None:
 
 @bug("I9", "I25", "I5", "I33")
 def replay_from_the_first_round(planter: Planter) -> None:
-    """A rebuilt loop goes on with the round that ran."""
+    """A rebuilt loop continues with the round that was running."""
     look_up = Past._look_up
 
     def _look_up(self: Past, aside: Any) -> None:
@@ -92,7 +92,7 @@ def replay_from_the_first_round(planter: Planter) -> None:
 
 @bug("I25", "I33", "I5")
 def replay_from_the_round_after(planter: Planter) -> None:
-    """A rebuilt loop does not skip the round that ran."""
+    """A rebuilt loop does not skip the round that was running."""
     look_up = Past._look_up
 
     def _look_up(self: Past, aside: Any) -> None:
@@ -104,7 +104,7 @@ def replay_from_the_round_after(planter: Planter) -> None:
 
 @bug("I5", "I19", "I24", seed=51)
 def deadline_from_the_beginning_of_the_loop(planter: Planter) -> None:
-    """A timer counts from when it is asked for, in each round anew."""
+    """A timer in a loop counts from the moment it is asked for, in every round."""
     prepare, begin = timers.prepare_timer, loops.rounds_of
     begun: dict[int, tuple[Rounds, int]] = {}
 
@@ -134,7 +134,7 @@ def deadline_from_the_beginning_of_the_loop(planter: Planter) -> None:
 
 @bug("I33")
 def one_round_too_many_trimmed(planter: Planter) -> None:
-    """The last rounds that are over stay, as many as are to be kept."""
+    """The loop keeps exactly as many finished rounds as `keep` says."""
     start = Course.begin
 
     def begin(self: Course, entry: int) -> set[int]:
@@ -148,7 +148,7 @@ def one_round_too_many_trimmed(planter: Planter) -> None:
 
 @bug("I33")
 def state_that_is_needed_trimmed(planter: Planter) -> None:
-    """The state with which the round that runs began stays."""
+    """The state with which the running round began is kept."""
     start = Course.begin
 
     def begin(self: Course, entry: int) -> set[int]:
@@ -159,7 +159,7 @@ def state_that_is_needed_trimmed(planter: Planter) -> None:
 
 @bug("I33")
 def undos_do_not_hold_rounds(planter: Planter) -> None:
-    """What is owed in a round is needed until the end, though the round is over."""
+    """A finished round is kept to the end if it owes an undo."""
 
     def hold(self: Course) -> None:
         pass
@@ -169,7 +169,7 @@ def undos_do_not_hold_rounds(planter: Planter) -> None:
 
 @bug("I31", "I33", "I25")
 def replay_forgets_what_rounds_owe(planter: Planter) -> None:
-    """A replay begins with the first round that owes something."""
+    """A replay begins with the first round that owes an undo."""
     text = RoundState.text.__func__  # type: ignore[attr-defined]  # a class method
     go_on = Course._go_on
 
@@ -184,7 +184,7 @@ def replay_forgets_what_rounds_owe(planter: Planter) -> None:
 
 @bug("I33")
 def rounds_around_a_loop_do_not_hear_of_it(planter: Planter) -> None:
-    """What a round of an inner loop has learnt, the round of the outer one has learnt as well."""
+    """An entry in a round of an inner loop also counts for the round of the outer loop."""
     around = loops.courses_around
 
     def courses_around(fiber: Fiber) -> list[Course]:
@@ -195,13 +195,13 @@ def rounds_around_a_loop_do_not_hear_of_it(planter: Planter) -> None:
 
 @bug("I33")
 def rounds_before_a_restart_stay_for_ever(planter: Planter) -> None:
-    """A rebuilt loop knows the rounds that it keeps, and trims them when their time has come."""
+    """A rebuilt loop knows the rounds that it keeps, and trims them in time."""
 
     def _is_over(self: Past, entry: HistoryEntry) -> bool:
-        found = is_over(self, entry)
+        over = is_over(self, entry)
         for past in self.loops.values():
             past.rounds.clear()
-        return found
+        return over
 
     is_over = Past._is_over
     planter.replace(Past, _is_over)
@@ -209,7 +209,7 @@ def rounds_before_a_restart_stay_for_ever(planter: Planter) -> None:
 
 @bug("I33")
 def nothing_is_trimmed(planter: Planter) -> None:
-    """What nobody needs any more goes."""
+    """Entries that nobody needs are trimmed."""
 
     def trim(self: Chronicle, key: int, entries: Iterable[int]) -> None:
         pass
@@ -219,7 +219,7 @@ def nothing_is_trimmed(planter: Planter) -> None:
 
 @bug("I33", "I4", "I3", "I6")
 def next_round_trimmed_by_the_last(planter: Planter) -> None:
-    """What a loop has trimmed says nothing about the next round of the workflow, which counts from 1 again."""
+    """What a loop trimmed does not affect the next round of the workflow, which counts from 1 again."""
 
     def clear(self: Chronicle, key: int) -> None:
         self.batch.history = self.batch.history.without(key)
@@ -230,7 +230,7 @@ def next_round_trimmed_by_the_last(planter: Planter) -> None:
 
 @bug("I33")
 def some_rounds_stay_for_ever(planter: Planter) -> None:
-    """What nobody needs any more goes in the commit of the step that has made it so."""
+    """Entries are trimmed in the commit of the step that made them useless."""
     look_after = body._look_after_history
 
     def _look_after_history(turn: Turn, loaded: Loaded) -> None:
@@ -246,7 +246,7 @@ def some_rounds_stay_for_ever(planter: Planter) -> None:
 
 @bug("I5", "I24")
 def draws_counted_over_all_rounds(planter: Planter) -> None:
-    """What is drawn in a round does not depend on what earlier rounds have drawn, which may not be run again."""
+    """The random values of a round do not depend on earlier rounds, which a replay may skip."""
 
     def _place_of_draw(session: Ambient) -> tuple[tuple[str, ...], Draws]:
         if session.draws is None:
@@ -258,7 +258,7 @@ def draws_counted_over_all_rounds(planter: Planter) -> None:
 
 @bug("I5")
 def draws_the_same_in_every_round(planter: Planter) -> None:
-    """What one round draws no other does."""
+    """Each round draws its own random values."""
     place_of_draw = determinism._place_of_draw
 
     def _place_of_draw(session: Ambient) -> tuple[tuple[str, ...], Draws]:

@@ -1,4 +1,4 @@
-"""Planted bugs: events that lose something on the way, those that nobody can read, and those that are kept."""
+"""Planted bugs: events that lose a field on the way, events that nobody can read, and events that are kept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.planted.planting import Planter, bug
 
 @bug("I16", "I18")
 def adopted_mail_never_expires(planter: Planter) -> None:
-    """Mail that was sent before its workflow began expires when its sender said."""
+    """An event that was sent before its workflow started expires when its sender said."""
     adopt = events_decisions.adopt_mail
 
     def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
@@ -37,7 +37,7 @@ def adopted_mail_never_expires(planter: Planter) -> None:
 
 @bug("I16", "I18")
 def moved_mail_never_expires(planter: Planter) -> None:
-    """Mail that has lost its target expires when its sender said."""
+    """An event that lost its target expires when its sender said."""
     move = sending.reoffer
 
     def reoffer(turn: Turn, message: EventMoved) -> None:
@@ -48,7 +48,7 @@ def moved_mail_never_expires(planter: Planter) -> None:
 
 @bug("I25")
 def unreadable_event_parks_its_waiter(planter: Planter) -> None:
-    """Who cannot read an event keeps waiting, and is not set aside."""
+    """A workflow that cannot read an event keeps waiting, and is not parked."""
     feed_event = events_decisions.take
 
     def take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
@@ -73,7 +73,7 @@ def unreadable_event_dropped(planter: Planter) -> None:
 
 @bug("I18", "I16", "I17")
 def unreadable_event_stops_the_line(planter: Planter) -> None:
-    """What lies behind an event that nobody can read still arrives."""
+    """Events behind an unreadable one still arrive."""
     take = events_decisions._take_first
 
     def _take_first(turn: Turn, loaded: Loaded, wait: WaitCondition, events: Iterable[PendingEvent]) -> bool:
@@ -85,7 +85,7 @@ def unreadable_event_stops_the_line(planter: Planter) -> None:
 
 @bug("I16", "I18")
 def unreadable_event_buried_and_kept(planter: Planter) -> None:
-    """An event that its waiter cannot read is a letter, and pending no more."""
+    """An event that its waiter cannot read becomes a dead letter and is no longer pending."""
     take = events_decisions._take_pending
 
     def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
@@ -99,7 +99,7 @@ def unreadable_event_buried_and_kept(planter: Planter) -> None:
 
 @bug("I16")
 def forgotten_mail_dropped(planter: Planter) -> None:
-    """Mail for an id that is not started in time becomes a dead letter."""
+    """An event for an id that is not started in time becomes a dead letter."""
 
     def bury_forgotten(turn: Turn, events: Sequence[PendingEvent]) -> None:
         pass
@@ -109,7 +109,7 @@ def forgotten_mail_dropped(planter: Planter) -> None:
 
 @bug("I16")
 def mail_kept_too_briefly(planter: Planter) -> None:
-    """Mail for an id that is not started is kept for as long as the options say, and so are the ids of its senders."""
+    """An event for an id that is not started is kept for the configured time, and so is its event id."""
     sweep = kept_events.decide_sweep_events
 
     def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
@@ -127,7 +127,7 @@ def mail_kept_too_briefly(planter: Planter) -> None:
 
 @bug("I29")
 def old_mail_never_swept(planter: Planter) -> None:
-    """Mail that nobody takes does not lie for ever."""
+    """An event that nobody takes is not kept forever."""
 
     def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
         return 0
@@ -137,7 +137,7 @@ def old_mail_never_swept(planter: Planter) -> None:
 
 @bug("I16")
 def untaken_broadcast_dropped(planter: Planter) -> None:
-    """A broadcast that nobody has taken within its retention becomes a dead letter."""
+    """A broadcast that nobody takes within its retention becomes a dead letter."""
 
     def _is_done(turn: Turn, event: PendingEvent) -> bool:
         return not event.consume
@@ -147,7 +147,7 @@ def untaken_broadcast_dropped(planter: Planter) -> None:
 
 @bug("I16")
 def taken_broadcast_buried(planter: Planter) -> None:
-    """A broadcast that somebody has taken has come to what it was for, and is no dead letter."""
+    """A broadcast that somebody took does not become a dead letter."""
 
     def _is_done(turn: Turn, event: PendingEvent) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""Planted bugs: questions that are not listed or stay listed, answers that are lost, doubled or for another pause."""
+"""Planted bugs: pauses that are not listed or stay listed, and answers that are lost, duplicated or misdirected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.planted.planting import Planter, bug
 
 @bug("I6", "I29")
 def question_never_listed(planter: Planter) -> None:
-    """A pause is listed in the commit in which the workflow begins to wait."""
+    """A pause is listed in the commit in which its workflow begins to wait."""
 
     def check_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         pass
@@ -44,7 +44,7 @@ def only_one_pause_is_listed(planter: Planter) -> None:
 
 @bug("I18")
 def question_put_anew_when_it_is_loaded(planter: Planter) -> None:
-    """A pause keeps its number and since when it is open, however often its workflow is rebuilt."""
+    """A pause keeps its number and its opening time, however often its workflow is rebuilt."""
     check = pauses.check_pause
 
     def check_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -56,13 +56,13 @@ def question_put_anew_when_it_is_loaded(planter: Planter) -> None:
 
 @bug("I2", "I6", "I7", "I18")
 def loser_stays_listed(planter: Planter) -> None:
-    """The question of a branch that has lost is withdrawn."""
+    """The pause of a losing branch is withdrawn."""
     planter.change_row(WAIT_KINDS, EntryKind.PAUSE, withdrawn=None)
 
 
 @bug("I1")
 def answer_acknowledged_and_lost(planter: Planter) -> None:
-    """An answer that was acknowledged is recorded."""
+    """An acknowledged answer is recorded."""
     decide = pauses.decide_resume_pause
 
     def decide_resume_pause(turn: Turn, op: ResumePause) -> Any:
@@ -73,7 +73,7 @@ def answer_acknowledged_and_lost(planter: Planter) -> None:
 
 @bug("I1", "I8")
 def second_answer_acknowledged(planter: Planter) -> None:
-    """The first answer stands, and nobody is told that another one does."""
+    """The first answer stands, and a second one is refused."""
     refuse = pauses._refusal
 
     def _refusal(turn: Turn, record: WorkflowRecord, pause_id: str) -> Any:
@@ -81,11 +81,11 @@ def second_answer_acknowledged(planter: Planter) -> None:
         return None if isinstance(refused, PauseAlreadyAnswered) else refused
 
     def decide_resume_pause(turn: Turn, op: ResumePause) -> DurableError | None:
-        found: Any = pauses._find(turn, op.workflow_id, op.pause_id)
-        if not isinstance(found, tuple):
-            refused: DurableError | None = found
+        open_pause: Any = pauses._find(turn, op.workflow_id, op.pause_id)
+        if not isinstance(open_pause, tuple):
+            refused: DurableError | None = open_pause
             return refused
-        loaded, wait = found
+        loaded, wait = open_pause
         body.feed(turn, loaded, wait, EntryStatus.OK, op.answer)
         return None
 
@@ -95,7 +95,7 @@ def second_answer_acknowledged(planter: Planter) -> None:
 
 @bug("I12")
 def answer_for_another_pause(planter: Planter) -> None:
-    """An answer goes to the pause that it was given to."""
+    """An answer goes to the pause it names."""
     find = pauses._find
 
     def _find(turn: Turn, workflow_id: str, pause_id: str) -> Any:
@@ -110,13 +110,13 @@ def answer_for_another_pause(planter: Planter) -> None:
 
 @bug("I5", "I12")
 def taken_back_taken_for_an_answer(planter: Planter) -> None:
-    """A question that is taken back has no answer."""
+    """A pause that was cancelled has no answer."""
 
     def decide_cancel_pause(turn: Turn, op: CancelPause) -> DurableError | None:
-        found = pauses._find(turn, op.workflow_id, op.pause_id)
-        if isinstance(found, DurableError):
-            return found
-        loaded, wait = found
+        open_pause = pauses._find(turn, op.workflow_id, op.pause_id)
+        if isinstance(open_pause, DurableError):
+            return open_pause
+        loaded, wait = open_pause
         body.feed(turn, loaded, wait, EntryStatus.OK, "[0]")
         return None
 
@@ -125,7 +125,7 @@ def taken_back_taken_for_an_answer(planter: Planter) -> None:
 
 @bug("I29")
 def expiry_forgotten(planter: Planter) -> None:
-    """A pause that expires wakes its workflow, if nothing else does."""
+    """A pause that expires wakes its workflow, even if nothing else does."""
     begin = Waits.open
 
     def open(self: Waits, wait: WaitCondition) -> None:
@@ -138,7 +138,7 @@ def expiry_forgotten(planter: Planter) -> None:
 
 @bug("I19")
 def pause_expires_early(planter: Planter) -> None:
-    """A pause expires when the list says that it does, and not before."""
+    """A pause expires at its listed deadline, not before."""
 
     def check_pause(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         if wait.position not in loaded.rows:
@@ -156,13 +156,13 @@ def pause_expires_early(planter: Planter) -> None:
 
 @bug("I19", "I5")
 def cancelled_pause_has_expired(planter: Planter) -> None:
-    """A pause expires only if it has a deadline: a question that is taken back is told as what it is."""
+    """A cancelled pause raises `PauseCancelled` in the body, not `PauseExpired`."""
 
     def decide_cancel_pause(turn: Turn, op: CancelPause) -> DurableError | None:
-        found = pauses._find(turn, op.workflow_id, op.pause_id)
-        if isinstance(found, DurableError):
-            return found
-        loaded, wait = found
+        open_pause = pauses._find(turn, op.workflow_id, op.pause_id)
+        if isinstance(open_pause, DurableError):
+            return open_pause
+        loaded, wait = open_pause
         body.feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(PauseExpired(op.workflow_id, op.pause_id)))
         return None
 
@@ -171,7 +171,7 @@ def cancelled_pause_has_expired(planter: Planter) -> None:
 
 @bug("I2")
 def refused_though_it_is_open(planter: Planter) -> None:
-    """An open pause takes its answer, also when its workflow is not in memory."""
+    """An open pause accepts its answer, even if its workflow is not in memory."""
     find = pauses._find
 
     def _find(turn: Turn, workflow_id: str, pause_id: str) -> Any:

@@ -1,4 +1,4 @@
-"""Planted bugs: what operators retry, and what must stay as it is."""
+"""Planted bugs: retries by operators, and what they must not touch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.planted.planting import Planter, bug
 
 @bug("I35")
 def retry_keeps_the_failure(planter: Planter) -> None:
-    """The step whose error ended the workflow begins anew."""
+    """The step whose error ended the workflow runs again."""
     note = retry._retried
 
     def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
@@ -29,7 +29,7 @@ def retry_keeps_the_failure(planter: Planter) -> None:
 
 @bug("I35", seed=67)
 def retry_voids_a_step_that_was_done(planter: Planter) -> None:
-    """What was done before the failure stays recorded and is not done again."""
+    """The steps before the failure stay recorded and do not run again."""
     note = retry._retried
 
     def _retried(record: WorkflowRecord, learnt: Sequence[HistoryEntry], seq: int, now: int) -> HistoryEntry:
@@ -42,7 +42,7 @@ def retry_voids_a_step_that_was_done(planter: Planter) -> None:
 
 @bug("I35")
 def retry_after_undos(planter: Planter) -> None:
-    """A workflow that has undone its steps is not retried: what they gave back is gone."""
+    """A workflow that has undone its steps cannot be retried, because their results are gone."""
 
     def _plan(turn: Turn, record: WorkflowRecord) -> Any:
         history = turn.state.chronicle.of(record.key)
@@ -55,7 +55,7 @@ def retry_after_undos(planter: Planter) -> None:
 
 @bug("I5")
 def retry_of_what_was_cancelled(planter: Planter) -> None:
-    """Only what has failed or is parked goes on."""
+    """Only a failed or a parked workflow can be retried."""
     decide = retry.decide_retry_workflow
 
     def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
@@ -70,7 +70,7 @@ def retry_of_what_was_cancelled(planter: Planter) -> None:
 
 @bug("I5", "I1", "I6")
 def retry_forgotten_by_the_store(planter: Planter) -> None:
-    """A retry that was accepted is stored with its note."""
+    """An accepted retry is stored together with its note."""
     carry_out = retry._carry_out
 
     def _carry_out(turn: Turn, plan: Any) -> None:

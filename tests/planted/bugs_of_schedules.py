@@ -1,4 +1,4 @@
-"""Planted bugs: ticks that come twice, too early, too late or never, runs that overlap, policies that are forgotten."""
+"""Planted bugs: ticks that come twice, too early, too late or never; overlapping runs; forgotten policies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _tick, _work_off, _leave_out = schedules._tick, schedules._work_off, schedules._
 
 @bug("I23")
 def tick_committed_without_the_advance(planter: Planter) -> None:
-    """A run and the advance of its schedule are one commit; here a crash between them makes the tick come again."""
+    """A run and the advance of its schedule are one commit. Here a crash between them repeats the tick."""
     decide = schedules.decide_tick_schedule
 
     def decide_tick_schedule(turn: Turn, op: TickSchedule) -> None:
@@ -34,7 +34,7 @@ def tick_committed_without_the_advance(planter: Planter) -> None:
 
 @bug()
 def tick_started_twice(planter: Planter) -> None:
-    """A tick that has its run gets no second one."""
+    """A tick starts one run."""
 
     def _start(turn: Turn, schedule: ScheduleRecord, tick: int) -> ScheduleRecord:
         run = schedules._start_run(turn, schedule, run_id(schedule.name, tick))
@@ -46,7 +46,7 @@ def tick_started_twice(planter: Planter) -> None:
 
 @bug("I23")
 def tick_lost(planter: Planter) -> None:
-    """No tick is passed over for nothing."""
+    """No tick is lost."""
 
     def _start(turn: Turn, schedule: ScheduleRecord, tick: int) -> ScheduleRecord:
         return schedule
@@ -56,7 +56,7 @@ def tick_lost(planter: Planter) -> None:
 
 @bug("I23")
 def tick_before_its_time(planter: Planter) -> None:
-    """A tick starts its run at its time, and not before."""
+    """A tick starts its run at its time, not before."""
 
     def _work_off(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:
         after = _tick(turn, schedule, schedule.next_at or turn.now)
@@ -68,7 +68,7 @@ def tick_before_its_time(planter: Planter) -> None:
 
 @bug("I23")
 def timers_not_stored(planter: Planter) -> None:
-    """After a restart the next ticks come from the store."""
+    """After a restart, the next ticks come from the store."""
     apply_whole = MemorySchedules.apply
 
     def apply(self: MemorySchedules, batch: Batch) -> None:
@@ -81,7 +81,7 @@ def timers_not_stored(planter: Planter) -> None:
 
 @bug("I28", seed=420)
 def all_missed_ticks_at_once(planter: Planter) -> None:
-    """However many ticks were missed, one commit starts a few of them."""
+    """However many ticks were missed, one commit starts only a few of them."""
 
     def _work_off(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:
         while True:
@@ -99,7 +99,7 @@ def all_missed_ticks_at_once(planter: Planter) -> None:
 
 @bug("I23")
 def overlap_ignored(planter: Planter) -> None:
-    """Runs overlap only where that is allowed."""
+    """Runs overlap only if the schedule allows it."""
 
     def _is_busy(turn: Turn, schedule: ScheduleRecord) -> bool:
         return False
@@ -119,7 +119,7 @@ def first_tick_skipped(planter: Planter) -> None:
 
 @bug("I23")
 def queue_never_served(planter: Planter) -> None:
-    """The tick that waits in line has its turn when the last run has ended."""
+    """A queued tick starts when the last run ends."""
 
     def run_ended(self: Timetable, record: WorkflowRecord, now: int) -> None:
         pass
@@ -129,7 +129,7 @@ def queue_never_served(planter: Planter) -> None:
 
 @bug("I23")
 def queue_served_at_the_next_tick_only(planter: Planter) -> None:
-    """The same: at once, and not when the schedule happens to wake."""
+    """A queued tick starts as soon as the last run ends, not when the schedule next wakes."""
     wake = Timetable.run_ended
 
     def run_ended(self: Timetable, record: WorkflowRecord, now: int) -> None:
@@ -140,7 +140,7 @@ def queue_served_at_the_next_tick_only(planter: Planter) -> None:
 
 @bug("I23")
 def queued_tick_forgotten(planter: Planter) -> None:
-    """A tick that has waited in line starts its run."""
+    """A tick that was queued starts its run."""
 
     def _work_off(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:
         return _whole(turn, attrs.evolve(schedule, queued=None))
@@ -151,7 +151,7 @@ def queued_tick_forgotten(planter: Planter) -> None:
 
 @bug("I23")
 def queued_tick_pushed_out(planter: Planter) -> None:
-    """The tick that came first keeps its place in the line."""
+    """The tick that was queued first keeps its place."""
 
     def _tick(turn: Turn, schedule: ScheduleRecord, at: int) -> ScheduleRecord:
         return _whole(turn, attrs.evolve(schedule, queued=None), at)
@@ -165,7 +165,7 @@ def queued_tick_pushed_out(planter: Planter) -> None:
 
 @bug("I23")
 def missed_ticks_all_started(planter: Planter) -> None:
-    """Missed ticks are caught up only where that is asked for."""
+    """Missed ticks are caught up only if the schedule asks for it."""
 
     def _leave_out_missed(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:
         return schedule
@@ -174,39 +174,39 @@ def missed_ticks_all_started(planter: Planter) -> None:
 
 
 def _as_if(planter: Planter, asked: CatchUp, done: CatchUp) -> None:
-    """One policy is taken for another."""
+    """The schedule asks for one policy and gets another."""
 
     def _leave_out_missed(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:
         job = schedule.job
         if job.catch_up is not asked:
             return _leave_out(turn, schedule)
-        found = _leave_out(turn, attrs.evolve(schedule, job=attrs.evolve(job, catch_up=done)))
-        return attrs.evolve(found, job=job)
+        after = _leave_out(turn, attrs.evolve(schedule, job=attrs.evolve(job, catch_up=done)))
+        return attrs.evolve(after, job=job)
 
     planter.replace(schedules, _leave_out_missed)
 
 
 @bug("I23")
 def missed_ticks_left_out(planter: Planter) -> None:
-    """ALL is all."""
+    """ALL starts every missed tick."""
     _as_if(planter, CatchUp.ALL, CatchUp.SKIP)
 
 
 @bug("I23")
 def last_missed_tick_left_out(planter: Planter) -> None:
-    """LAST is one."""
+    """LAST starts the last missed tick."""
     _as_if(planter, CatchUp.LAST, CatchUp.SKIP)
 
 
 @bug("I23", seed=200)
 def more_than_the_last_missed_tick(planter: Planter) -> None:
-    """LAST is one, and not more."""
+    """LAST starts only the last missed tick."""
     _as_if(planter, CatchUp.LAST, CatchUp.ALL)
 
 
 @bug("I23")
 def late_by_a_little_is_missed(planter: Planter) -> None:
-    """A tick that is late by less than the grace is not missed."""
+    """A tick that is late by less than the grace period is not missed."""
 
     def _leave_out_missed(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:
         if schedule.next_at is None or schedule.next_at >= turn.now:
@@ -235,7 +235,7 @@ def pause_ignored(planter: Planter) -> None:
 
 @bug("I23", seed=35)
 def resumed_from_the_clock(planter: Planter) -> None:
-    """A schedule that is resumed after the clock was set back does not repeat what is done."""
+    """A schedule that is resumed after the clock was set back does not repeat ticks."""
     decide = schedules.decide_resume_schedule
 
     def decide_resume_schedule(turn: Turn, op: ResumeSchedule) -> None:
@@ -249,7 +249,7 @@ def resumed_from_the_clock(planter: Planter) -> None:
 
 @bug("I23")
 def deleted_schedule_goes_on(planter: Planter) -> None:
-    """What is deleted is gone."""
+    """A deleted schedule is gone."""
 
     def drop(self: Timetable, schedule: ScheduleRecord) -> None:
         self.put(attrs.evolve(schedule, is_paused=True, wake_at=None), schedule)

@@ -1,4 +1,4 @@
-"""Planted bugs: events that workflows send themselves, and that are lost, doubled or late."""
+"""Planted bugs: events that workflows send, and that are lost, duplicated or late."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.planted.planting import Planter, bug
 
 @bug("I37")
 def sent_event_is_lost(planter: Planter) -> None:
-    """What a body has sent arrives."""
+    """An event sent by a body arrives."""
 
     def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         feed(turn, loaded, wait, EntryStatus.OK, "null")
@@ -29,7 +29,7 @@ def sent_event_is_lost(planter: Planter) -> None:
 
 @bug("I6", "I16", "I37")
 def sent_event_arrives_twice(planter: Planter) -> None:
-    """What a body has sent arrives once."""
+    """An event sent by a body arrives once."""
     once = sending.send_from_body
 
     def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -44,7 +44,7 @@ def sent_event_arrives_twice(planter: Planter) -> None:
 
 @bug("I37")
 def sent_event_leaves_after_the_commit(planter: Planter) -> None:
-    """What a body has sent is in the commit of its step: no crash comes between."""
+    """An event sent by a body is in the commit of its step: no crash comes between them."""
 
     def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         assert isinstance(wait.op, EventSend)
@@ -56,7 +56,7 @@ def sent_event_leaves_after_the_commit(planter: Planter) -> None:
 
 @bug("I37")
 def sent_event_never_expires(planter: Planter) -> None:
-    """What a body has sent expires as what a client has sent does."""
+    """An event sent by a body expires like an event sent by a client."""
     make = sending.operation_of
 
     def operation_of(op: EventSend, payload: str) -> SendEvent:

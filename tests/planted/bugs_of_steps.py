@@ -1,4 +1,4 @@
-"""Planted bugs: activities, their attempts and late answers; replay; timers."""
+"""Planted bugs: activities, attempts, late results, replay and timers."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from durable.runner.results import SessionResult
 from durable.runner.session import WorkflowSessionRunner
 from tests.planted.planting import Planter, bug
 
-# --- beginnings -----------------------------------------------------------------------------------------------------
+# --- the start of a round -------------------------------------------------------------------------------------------
 
 
 @bug("engine", seed=1)
 def beginning_moved(planter: Planter) -> None:
-    """When and as what a round has begun stays as it is while it goes on."""
+    """The start time of a round does not change while the round runs."""
     put = Workflows._put
 
     def _put(self: Workflows, record: WorkflowRecord, before: WorkflowRecord) -> WorkflowRecord:
@@ -43,12 +43,12 @@ def beginning_moved(planter: Planter) -> None:
     planter.replace(Workflows, _put)
 
 
-# --- answers --------------------------------------------------------------------------------------------------------
+# --- results --------------------------------------------------------------------------------------------------------
 
 
 @bug("I12", seed=5)
 def attempt_number_forgotten(planter: Planter) -> None:
-    """The late answer of an earlier attempt or round changes nothing."""
+    """A late result of an earlier attempt or round changes nothing."""
     record = activities.decide_record_activity
 
     def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
@@ -62,7 +62,7 @@ def attempt_number_forgotten(planter: Planter) -> None:
 
 @bug("I8", "I25", "I12")
 def answer_recorded_twice(planter: Planter) -> None:
-    """An answer that arrives twice is recorded once."""
+    """A result that arrives twice is recorded once."""
     record = activities.decide_record_activity
 
     def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
@@ -82,7 +82,7 @@ def answer_recorded_twice(planter: Planter) -> None:
 
 @bug("I22", "I29", seed=4)
 def answer_to_an_absent_body_dropped(planter: Planter) -> None:
-    """An answer counts, whether its workflow is in memory or not."""
+    """A result counts whether or not its workflow is in memory."""
     record = activities.decide_record_activity
 
     def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
@@ -149,7 +149,7 @@ def one_attempt_too_few(planter: Planter) -> None:
 
 @bug("I9", "I10", "I11", seed=2)
 def run_again_while_it_runs(planter: Planter) -> None:
-    """What is in flight is not run again."""
+    """An activity that is running is not started again."""
     run = body.dispatch
 
     def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -161,37 +161,37 @@ def run_again_while_it_runs(planter: Planter) -> None:
 
 @bug("I9", seed=2)
 def recorded_activity_run_again(planter: Planter) -> None:
-    """An activity whose outcome is recorded does not run again, also not when its workflow is rebuilt."""
+    """An activity with a recorded result does not run again, even when its workflow is rebuilt."""
     replay_all = WorkflowSessionRunner.replay
 
     def replay(self: WorkflowSessionRunner, entries: Iterable[HistoryEntry]) -> SessionResult:
-        known = list(entries)
-        is_done = bool(known) and known[-1].kind is EntryKind.ACTIVITY and known[-1].status is EntryStatus.OK
-        return replay_all(self, known[:-1] if is_done else known)
+        recorded = list(entries)
+        is_done = bool(recorded) and recorded[-1].kind is EntryKind.ACTIVITY and recorded[-1].status is EntryStatus.OK
+        return replay_all(self, recorded[:-1] if is_done else recorded)
 
     planter.replace(WorkflowSessionRunner, replay)
 
 
 @bug("I6", "I21", seed=23)
 def loser_goes_on(planter: Planter) -> None:
-    """An activity that nobody waits for any more is stopped and forgotten."""
+    """An activity that nobody waits for any longer is stopped and forgotten."""
     planter.change_row(WAIT_KINDS, EntryKind.ACTIVITY, withdrawn=None)
 
 
 @bug("I6")
 def stop_never_sent(planter: Planter) -> None:
-    """What a workflow no longer waits for is told to stop."""
+    """An activity that its workflow no longer waits for is told to stop."""
     apply = WorkflowStateCoordinator._apply
 
     def _apply(self: WorkflowStateCoordinator, effects: list[Effect], release: Release) -> None:
-        apply(self, [one for one in effects if not isinstance(one, StopActivity)], release)
+        apply(self, [effect for effect in effects if not isinstance(effect, StopActivity)], release)
 
     planter.replace(WorkflowStateCoordinator, _apply)
 
 
 @bug("I22", "I29")
 def run_never_sent(planter: Planter) -> None:
-    """Every attempt that is decided is made: here those of bodies that were rebuilt are not."""
+    """Every decided attempt runs. Here the attempts of rebuilt bodies do not."""
     rebuild = body.load
 
     def load(turn: Turn, record: Any) -> Loaded | None:
@@ -199,7 +199,7 @@ def run_never_sent(planter: Planter) -> None:
         before = len(turn.effects)
         loaded = rebuild(turn, record)
         if not is_there:
-            kept = [one for one in turn.effects[before:] if not isinstance(one, RunActivity)]
+            kept = [effect for effect in turn.effects[before:] if not isinstance(effect, RunActivity)]
             turn.effects[before:] = kept
         return loaded
 
@@ -222,12 +222,12 @@ def replay_forgets_retries(planter: Planter) -> None:
 
 @bug("I25", "I11", seed=1)
 def replay_in_another_order(planter: Planter) -> None:
-    """A rebuilt body learns things in the order in which it learnt them first, so races have the same winner."""
+    """A replay feeds entries in their recorded order, so races have the same winner."""
     replay_all = WorkflowSessionRunner.replay
 
     def replay(self: WorkflowSessionRunner, entries: Iterable[HistoryEntry]) -> SessionResult:
         in_order = list(entries)
-        if len(in_order) > 1 and {one.position[:1] for one in in_order[-2:]} == {in_order[-1].position[:1]}:
+        if len(in_order) > 1 and {entry.position[:1] for entry in in_order[-2:]} == {in_order[-1].position[:1]}:
             in_order[-2:] = reversed(in_order[-2:])
         return replay_all(self, in_order)
 
@@ -236,7 +236,7 @@ def replay_in_another_order(planter: Planter) -> None:
 
 @bug("I5", "I24", seed=1)
 def uuid_differs_on_replay(planter: Planter) -> None:
-    """`uuid()` is the same on every replay."""
+    """`uuid()` returns the same value on every replay."""
     count = itertools.count()
 
     def draw(kind: str, name: str) -> tuple[str, ...]:
@@ -247,7 +247,7 @@ def uuid_differs_on_replay(planter: Planter) -> None:
 
 @bug("I5", "I24", seed=1)
 def random_differs_on_replay(planter: Planter) -> None:
-    """`random()` is the same on every replay."""
+    """`random()` returns the same values on every replay."""
     source = _random.Random(1)
 
     def random(name: str = "") -> _random.Random:
@@ -258,7 +258,7 @@ def random_differs_on_replay(planter: Planter) -> None:
 
 @bug("I5", "I24")
 def now_differs_on_replay(planter: Planter) -> None:
-    """`now()` is the recorded time, the same on every replay."""
+    """`now()` is the recorded time, and the same on every replay."""
     recorded = determinism.now
     count = itertools.count()
 
@@ -273,7 +273,7 @@ def now_differs_on_replay(planter: Planter) -> None:
 
 @bug("I19", seed=18)
 def time_runs_back(planter: Planter) -> None:
-    """A workflow's own time never runs back, though the wall clock may."""
+    """The time of a workflow never goes back, though the wall clock may."""
 
     def feed(turn: Turn, loaded: Loaded, wait: WaitCondition, status: EntryStatus, outcome: str, **value: Any) -> bool:
         entry = HistoryEntry(loaded.seq + 1, wait.position, wait.kind, wait.name, status, outcome, turn.now)
@@ -299,7 +299,7 @@ def timer_fires_early(planter: Planter) -> None:
 
 @bug("I5", seed=1)
 def old_timer_fires_the_next_wait(planter: Planter) -> None:
-    """The timer of a wait that is over fires nothing."""
+    """The timer of a finished wait fires nothing."""
 
     def due(self: WorkflowSessionRunner, now: int) -> list[WaitCondition]:
         return list(self.waits.timed.values())

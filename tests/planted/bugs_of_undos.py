@@ -1,4 +1,4 @@
-"""Planted bugs: what is owed is undone, by whom, when, in which order, and what is said of it."""
+"""Planted bugs: undos. Which run, when, in which order, and how they are reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.planted.planting import Planter, bug
 
 @bug("I31", "I25", seed=5)
 def undos_forgotten_by_a_replay(planter: Planter) -> None:
-    """A workflow that was rebuilt owes what it owed before."""
+    """A rebuilt workflow owes the same undos as before."""
     replay = WorkflowSessionRunner.replay
 
     def replayed(self: WorkflowSessionRunner, entries: Iterable[HistoryEntry], **more: bool) -> SessionResult:
@@ -34,7 +34,7 @@ def undos_forgotten_by_a_replay(planter: Planter) -> None:
 
 @bug("I31", seed=3)
 def undos_in_the_order_of_the_steps(planter: Planter) -> None:
-    """What was done last is undone first."""
+    """The last step is undone first."""
     begin = Undos._next
 
     def _next(self: Undos, stepper: Stepper, scope: Scope, group: Group | None) -> bool:
@@ -48,7 +48,7 @@ def undos_in_the_order_of_the_steps(planter: Planter) -> None:
 
 @bug("I31", seed=14)
 def undo_run_twice_after_a_replay(planter: Planter) -> None:
-    """An undo that is recorded is done, also for a workflow that was rebuilt in the middle of it."""
+    """A recorded undo does not run again, even if its workflow is rebuilt between undos."""
     replay, end = WorkflowSessionRunner.replay, Undos.finish
     rebuilt: set[int] = set()
 
@@ -72,7 +72,7 @@ def undo_run_twice_after_a_replay(planter: Planter) -> None:
 
 @bug("I5", seed=3)
 def error_of_an_undo_hides_the_first(planter: Planter) -> None:
-    """A workflow fails with its own error, whatever its undos come to."""
+    """A workflow fails with its own error, even if its undos fail too."""
     report = Undos._report
 
     def _report(self: Undos, scope: Scope, owed: Owed, error: BaseException) -> None:
@@ -85,7 +85,7 @@ def error_of_an_undo_hides_the_first(planter: Planter) -> None:
 
 @bug("I31", seed=38)
 def failed_undo_stops_the_others(planter: Planter) -> None:
-    """The other undos run, though one has failed."""
+    """The other undos run even if one of them fails."""
     report = Undos._report
 
     def _report(self: Undos, scope: Scope, owed: Owed, error: BaseException) -> None:
@@ -97,7 +97,7 @@ def failed_undo_stops_the_others(planter: Planter) -> None:
 
 @bug("I31", seed=5)
 def undos_not_run_when_cancelled(planter: Planter) -> None:
-    """A cancelled workflow is undone like one that fails."""
+    """A cancelled workflow runs its undos, like one that fails."""
     unwind = Undos.end_with
 
     def end_with(self: Undos, stepper: Stepper, end: End) -> None:
@@ -111,7 +111,7 @@ def undos_not_run_when_cancelled(planter: Planter) -> None:
 
 @bug("I31", seed=11)
 def cancellation_interrupts_undos(planter: Planter) -> None:
-    """An undo that runs is not cancelled."""
+    """A running undo is not cancelled."""
 
     def shield_of(fiber: Fiber) -> Fiber | None:
         return None
@@ -121,7 +121,7 @@ def cancellation_interrupts_undos(planter: Planter) -> None:
 
 @bug("I31", seed=30)
 def saga_that_succeeds_forgets(planter: Planter) -> None:
-    """What a saga owes is owed by the workflow behind it."""
+    """When a saga succeeds, the workflow around it takes over its undos."""
 
     def _hand_over(self: Undos, group: Group) -> None:
         assert isinstance(group.tally, Scope)
@@ -132,17 +132,17 @@ def saga_that_succeeds_forgets(planter: Planter) -> None:
 
 @bug("I31", seed=3)
 def saga_that_succeeds_is_undone(planter: Planter) -> None:
-    """Only what fails or loses is undone."""
+    """Only a saga that fails or loses is undone."""
 
     def _hand_over(self: Undos, group: Group) -> None:
-        """Nothing, so that the saga still owes when it goes on."""
+        """Nothing, so the saga still owes its undos afterwards."""
 
     planter.replace(Undos, _hand_over)
 
 
 @bug("I31", seed=300)
 def saga_that_loses_forgets(planter: Planter) -> None:
-    """What a saga has done before it lost is undone."""
+    """The steps of a saga that loses are undone."""
 
     def closed(self: Undos, stepper: Stepper, group: Group) -> None:
         if isinstance(group.tally, Scope):
@@ -153,7 +153,7 @@ def saga_that_loses_forgets(planter: Planter) -> None:
 
 @bug("I31", seed=3)
 def saga_goes_on_before_it_is_undone(planter: Planter) -> None:
-    """Whoever catches the error of a saga finds it undone."""
+    """When a body catches the error of a saga, the saga is already undone."""
     go_on = Undos._go_on
 
     def _go_on(self: Undos, stepper: Stepper, group: Group) -> None:
@@ -182,7 +182,7 @@ def steps_of_branches_not_owed(planter: Planter) -> None:
 
 @bug("I25", "I31", seed=2)
 def undos_of_a_saga_and_of_the_workflow_at_one_place(planter: Planter) -> None:
-    """The undos of each scope have positions of their own."""
+    """The undos of each scope have their own positions."""
 
     def undo_prefix(scope: str, number: int) -> str:
         return f"u.{number}."

@@ -1,7 +1,7 @@
-"""Where bugs are planted: a process that has loaded everything, and a fork of it for each bug, so that none can leak.
+"""Where bugs are planted: a process that has loaded everything. It forks for each bug, so that no bug leaks.
 
-Takes the names of bugs on its standard input, one a line, and answers each with a line of JSON: who noticed it, at
-which seed, and what was seen. A bug that ends its process answers with a text.
+It reads the names of bugs from standard input, one per line. It answers each with a line of JSON: the invariant that
+noticed the bug, the seed, and what was seen. A bug that ends its process is answered with a text.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from simulation.scenario import make_scenario
 from simulation.shrink import failure
 from tests.planted.planting import BUDGET, BUGS
 
-# Importing them fills the table.
+# Importing these files fills the table.
 FILES = sorted(path.stem for path in Path(__file__).parent.glob("bugs_of_*.py"))
 for name in FILES:
     importlib.import_module(f"tests.planted.{name}")
 
 
 def notice(name: str) -> tuple[str, int, str] | None:
-    """Plant a bug in this process: the invariant that notices it, the seed, and what was seen."""
+    """Plant a bug in this process. Returns the invariant that noticed it, the seed, and what was seen."""
     bug = BUGS[name]
     with bug.planted():
         for seed in range(bug.seed, bug.seed + BUDGET):
@@ -43,7 +43,7 @@ def _answer(name: str) -> None:
 
 
 def main() -> None:
-    """Answer until there is nobody left to ask."""
+    """Answer until standard input ends."""
     for line in sys.stdin:
         if not (child := os.fork()):
             _answer(line.strip())

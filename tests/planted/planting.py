@@ -1,6 +1,7 @@
-"""How a bug is planted: one function of the engine is replaced, wherever it was imported to, and put back afterwards.
+"""How a bug is planted: replace one function of the engine wherever it was imported, and put it back afterwards.
 
-Knows no bug. A name that does not exist any more is an error: a plant that replaces nothing would prove nothing.
+This file knows no bug. Replacing a name that does not exist is an error, because a plant that replaces nothing proves
+nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from durable.engine.decide import lists
 from durable.model.records import EntryKind
 from durable.runner.kinds import KINDS
 
-# Seeds that a bug may take to be noticed, from the one that noticed it first: programs and dice change now and then.
+# How many seeds the search tries, starting with the seed that first noticed the bug. Programs and dice change over
+# time.
 BUDGET = 200
 
 
 class Planter:
-    """Replaces functions, and remembers what was there."""
+    """Replaces functions, and remembers the originals."""
 
     def __init__(self) -> None:
         self._undo = contextlib.ExitStack()
@@ -31,7 +33,7 @@ class Planter:
         self.changed_rows: list[tuple[dict[EntryKind, Any], EntryKind]] = []
 
     def replace(self, owner: Any, new: Callable[..., Any]) -> None:
-        """Put a function in the place of the one that has its name. Raises `LookupError` if there is none."""
+        """Replace the function of the same name. Raises `LookupError` if there is none."""
         name = new.__name__
         if name not in vars(owner):
             raise LookupError(f"{owner.__name__} has no {name}: the bug must be planted elsewhere")
@@ -63,7 +65,7 @@ class Planter:
                     self.change_row(table, kind, **columns)
 
     def change_row(self, table: dict[EntryKind, Any], kind: EntryKind, **columns: Any) -> None:
-        """Change what is done for one kind of wait."""
+        """Change columns in the row of one kind of wait."""
         self._undo.callback(table.__setitem__, kind, table[kind])
         self.changed_rows.append((table, kind))
         table[kind] = attrs.evolve(table[kind], **columns)
@@ -79,18 +81,18 @@ class Planter:
 
 @attrs.frozen
 class Bug:
-    """One promise broken: who should notice, and from which seed on it is looked for."""
+    """A broken promise: the invariants that should notice it, and the first seed to try."""
 
     name: str
     promise: str
-    # The invariants that may be the first to notice; none where the damage is such that any of them may.
+    # The invariants that may be the first to notice. Empty if the damage is such that any of them may be.
     noticed_by: tuple[str, ...]
     seed: int
     plant: Callable[[Planter], None]
 
     @contextlib.contextmanager
     def planted(self) -> Iterator[Planter]:
-        """While this lasts the engine has the bug."""
+        """The engine has the bug inside this block."""
         planter = Planter()
         try:
             self.plant(planter)
@@ -103,7 +105,7 @@ BUGS: dict[str, Bug] = {}
 
 
 def bug(*noticed_by: str, seed: int = 0) -> Callable[[Callable[[Planter], None]], Callable[[Planter], None]]:
-    """Add a bug to the table."""
+    """Add a bug to the table. Its docstring is the promise that it breaks."""
 
     def add(plant: Callable[[Planter], None]) -> Callable[[Planter], None]:
         BUGS[plant.__name__] = Bug(plant.__name__, plant.__doc__ or "", noticed_by, seed, plant)

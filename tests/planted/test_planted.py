@@ -1,4 +1,4 @@
-"""The checkers are not blind: each promise that is broken on purpose is noticed by the simulation."""
+"""The checkers are not blind: the simulation notices each promise that is broken on purpose."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def plant() -> Iterator[Callable[[str], Any]]:
-    """Plants a bug in a process of its own, unmeasured, and says who noticed it."""
+    """Plants a bug in another process, without coverage, and returns who noticed it."""
     unmeasured = {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE")}
     command = [sys.executable, "-m", "tests.planted.nursery"]
     pipes = subprocess.Popen(
@@ -47,7 +47,7 @@ def plant() -> Iterator[Callable[[str], Any]]:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_noticed(name: str, plant: Callable[[str], Any]) -> None:
-    """The simulation notices this bug within its budget of seeds, by an invariant that speaks of the broken promise."""
+    """The simulation notices this bug within its budget of seeds, by an invariant that is about the promise."""
     answer = plant(name)
     assert answer is not None, f"nobody notices: {BUGS[name].promise}"
     assert isinstance(answer, list), answer
@@ -55,19 +55,19 @@ def test_a_planted_bug_is_noticed(name: str, plant: Callable[[str], Any]) -> Non
     assert not noticed_by or answer[0] in noticed_by, answer
 
 
-def test_a_bug_that_fails_by_itself_is_told(plant: Callable[[str], Any]) -> None:
-    """An error that is no violation does not count as noticed, and the next bug is planted all the same."""
+def test_a_bug_that_raises_is_reported(plant: Callable[[str], Any]) -> None:
+    """An error that is not a violation does not count as noticed, and the next bug can still be planted."""
     assert "KeyError" in plant("no such bug")
     assert isinstance(plant("released_before_the_commit"), list)
 
 
 def test_without_a_bug_the_same_seeds_hold() -> None:
-    """It is the bug that is noticed: without one the first seeds of all bugs break nothing."""
+    """The bug alone is noticed: without it, the first seeds of all bugs break nothing."""
     assert run_seeds(sorted({bug.seed for bug in BUGS.values()})).failures == {}
 
 
 def test_every_bug_is_planted_and_put_back() -> None:
-    """There are many bugs, each says what it breaks and truly replaces something, and nothing of it stays."""
+    """There are many bugs. Each states a promise and replaces something, and everything is put back."""
     assert len(nursery.FILES) >= 4
     assert len(BUGS) >= 180
     for bug in BUGS.values():
@@ -81,7 +81,7 @@ def test_every_bug_is_planted_and_put_back() -> None:
 
 
 def test_a_bug_that_replaces_nothing_is_an_error() -> None:
-    """A function that was renamed makes its bugs fail, and what was planted before is put back."""
+    """A bug whose function was renamed raises an error, and what it had already replaced is put back."""
     first = next(iter(BUGS.values()))
 
     def plant(planter: Planter) -> None:
@@ -98,8 +98,8 @@ def test_a_bug_that_replaces_nothing_is_an_error() -> None:
     assert vars(WorkflowStateCoordinator) == before
 
 
-def test_a_bug_that_nobody_notices_is_found_out() -> None:
-    """A plant that breaks no promise gets no answer: the search for a violation can come back with nothing."""
+def test_a_bug_that_nobody_notices_gets_no_answer() -> None:
+    """A plant that breaks no promise is not noticed: the search for a violation can come back empty."""
     harmless = Bug("harmless", "none", ("I1",), 0, lambda planter: planter.replace(Bug, Bug.planted))
     with harmless.planted():
         assert failure(make_scenario(harmless.seed)) is None

@@ -1,9 +1,9 @@
-"""Power cuts: `power_cuts(seed, images)` runs a service on a disk that keeps a diary and switches it off afterwards.
+"""Power cuts: `power_cuts(seed, images)` runs a service on a disk that keeps a diary, and switches it off afterwards.
 
-Each image of the disk is opened by a real engine with the standard library's SQLite, which recovers it and goes on.
-What must hold in every image: the file is sound, it holds exactly what some commit left (so a prefix of all commits),
-what it promised is there, and everything that was begun ends with its right result. `FULL` promises everything that was
-acknowledged, `NORMAL` only the prefix.
+A real engine opens each image of the disk with the standard library's SQLite, which recovers it, and continues. In
+every image, four things must hold: the file is sound; it holds exactly what some commit left, so a prefix of all
+commits; what was promised is there; and everything that was begun ends with its right result. `FULL` promises
+everything that was acknowledged, `NORMAL` only the prefix.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tests.power.store import RecordedBackend, Recording, contents
 Synchronous = Literal["FULL", "NORMAL", "OFF"]
 Promise = Literal["FULL", "NORMAL"]
 STORE = "store.db"
-# One engine stops in order, the next goes on with its file.
+# One engine stops cleanly, and the next continues with its file.
 LIVES = 2
 ORDERS = 12
 
 
-# Rows that a store must not have once everything has ended.
+# Rows that a store must not have after everything has ended.
 _NEVER = (
     "SELECT id, status FROM workflow WHERE status != 'succeeded'",
     "SELECT workflow FROM history GROUP BY workflow HAVING max(seq) != count(*) OR min(seq) != 1",
@@ -45,7 +45,7 @@ _NEVER = (
 
 
 class PowerLoss(AssertionError):
-    """A power cut did what it must not."""
+    """A power cut broke a promise."""
 
 
 @attrs.frozen
@@ -53,7 +53,7 @@ class Figures:
     """What was done."""
 
     images: int
-    # Images in which unsynced commits were missing; a disk that forgets nothing proves nothing.
+    # Images in which unsynced commits were missing. A disk that forgets nothing proves nothing.
     lost_tails: int
     lost_commits: int
     acknowledged: int
@@ -63,22 +63,22 @@ class Figures:
 
 
 class _Examined(SqliteBackend):
-    """Looks at what the file holds as soon as SQLite has recovered it, before the engine changes anything."""
+    """Reads the file as soon as SQLite has recovered it, before the engine changes anything."""
 
-    found: tuple[str, int] | None = None
+    last_commit: tuple[str, int] | None = None
     fingerprint = ""
     problems: str = ""
 
     def _take(self, connection: sqlite3.Connection, incarnation: str) -> Opened:
         self.problems = connection.execute("PRAGMA integrity_check").fetchone()[0]
         if connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]:
-            self.found = connection.execute("SELECT incarnation, batch FROM meta").fetchone()
+            self.last_commit = connection.execute("SELECT incarnation, batch FROM meta").fetchone()
             self.fingerprint = contents(connection)
         return super()._take(connection, incarnation)
 
 
 def record(folder: Path, seed: int, synchronous: Synchronous) -> Recording:
-    """Run the service on a new store, in several lives, and write down everything."""
+    """Run the service on a new store, in several lives, and record everything."""
     chance = random.Random(seed)
     recording = Recording()
     folder.mkdir(parents=True)
@@ -94,29 +94,29 @@ def record(folder: Path, seed: int, synchronous: Synchronous) -> Recording:
 
 
 def judge(folder: Path, recording: Recording, image: Image, promise: Promise) -> int:
-    """Open one image and go on; how many commits it has lost. Raises `PowerLoss`."""
+    """Open one image and continue. Returns the number of lost commits, or raises `PowerLoss`."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name, data in image.files.items():
         (folder / name).write_bytes(data)
-    told: dict[str, set[str]] = {}
-    for at, what, id in recording.acks:
+    acknowledged: dict[str, set[str]] = {}
+    for at, kind, id in recording.acks:
         if at <= image.at:
-            told.setdefault(what, set()).add(id)
+            acknowledged.setdefault(kind, set()).add(id)
     backend = _Examined(folder / STORE, synchronous="NORMAL")
-    kept = told if promise == "FULL" else {}
-    begun = told.get("begin", set()) - kept.get("result", set())
+    kept = acknowledged if promise == "FULL" else {}
+    begun = acknowledged.get("begin", set()) - kept.get("result", set())
     anyio.run(resume, backend, kept, sorted(begun))
     _check_end(folder / STORE)
     return _lost(backend, recording, image, promise)
 
 
 def _check_end(path: Path) -> None:
-    """All have ended well, and no history has a hole or two results for one position."""
+    """Every workflow has succeeded, and no history has a gap or two results for one position."""
     with closing(sqlite3.connect(path)) as connection:
         for question in _NEVER:
-            if found := connection.execute(question).fetchall():
-                raise PowerLoss(f"{question}: {found}")
+            if rows := connection.execute(question).fetchall():
+                raise PowerLoss(f"{question}: {rows}")
 
 
 def _lost(backend: _Examined, recording: Recording, image: Image, promise: Promise) -> int:
@@ -125,8 +125,8 @@ def _lost(backend: _Examined, recording: Recording, image: Image, promise: Promi
     numbers = list(recording.commits)
     done = sum(commit.at <= image.at for commit in recording.commits.values())
     there = 0
-    if backend.found is not None and backend.found[0]:
-        there = numbers.index(backend.found) + 1
+    if backend.last_commit is not None and backend.last_commit[0]:
+        there = numbers.index(backend.last_commit) + 1
         if backend.fingerprint != recording.commits[numbers[there - 1]].contents:
             raise PowerLoss(f"the file is not what commit {there} of {done} left: no prefix")
     if promise == "FULL" and there < done:
@@ -135,13 +135,15 @@ def _lost(backend: _Examined, recording: Recording, image: Image, promise: Promi
 
 
 def power_cuts(seed: int, count: int, *, synchronous: Synchronous = "FULL", promise: Promise | None = None) -> Figures:
-    """Record one service, cut the power `count` times, and judge what is left each time. Raises `PowerLoss`."""
+    """Record one service, cut the power `count` times, and judge each image. Raises `PowerLoss`."""
     folder = Path(tempfile.mkdtemp(prefix="durable-power-"))
     chance = random.Random(seed)
     recording = record(folder / "recorded", seed, synchronous)
-    told = [at for at, _, _ in recording.acks]
-    # Half of the cuts come at the worst moment, when somebody has just been told something.
-    moments = [chance.choice((chance.choice(told), chance.randint(0, len(recording.diary)))) for _ in range(count)]
+    acknowledged = [at for at, _, _ in recording.acks]
+    # Half of the cuts come at the worst moment, right after an acknowledgement.
+    moments = [
+        chance.choice((chance.choice(acknowledged), chance.randint(0, len(recording.diary)))) for _ in range(count)
+    ]
     judged = promise or ("FULL" if synchronous == "FULL" else "NORMAL")
     fates: Counter[str] = Counter()
     lost: list[int] = []
@@ -157,7 +159,7 @@ def power_cuts(seed: int, count: int, *, synchronous: Synchronous = "FULL", prom
         images=len(lost),
         lost_tails=sum(map(bool, lost)),
         lost_commits=sum(lost),
-        acknowledged=sum(what != "begin" for _, what, _ in recording.acks),
+        acknowledged=sum(kind != "begin" for _, kind, _ in recording.acks),
         commits=len(recording.commits),
         acts=len(recording.diary),
         fates=fates,

@@ -1,7 +1,7 @@
 """A disk that keeps a diary: every write, truncation, sync and deletion of SQLite's files, in order.
 
-`DiaryVFS` is SQLite's own file layer with a pen; what it writes down is enough to build the files as a power cut at any
-moment may leave them (`images`). Knows files and offsets. Must not know what is in them.
+`DiaryVFS` is SQLite's own file layer with a diary. From the diary, `images` builds the files as a power cut at any
+moment may leave them. This file knows files and offsets. It must not know their contents.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Truncate:
 
 @attrs.frozen
 class Sync:
-    """Everything of this file so far is on the disk."""
+    """Everything written to this file so far is on the disk."""
 
     file: str
 
 
 @attrs.frozen
 class Delete:
-    """The file is gone; for good, if the directory was synced."""
+    """The file is deleted; permanently, if the directory was synced."""
 
     file: str
     is_synced: bool
@@ -49,7 +49,7 @@ Act = Write | Truncate | Sync | Delete
 
 
 class DiaryVFS(apsw.VFS):
-    """The file layer that SQLite always uses, and a diary of what it does."""
+    """SQLite's usual file layer, with a diary of what it does."""
 
     def __init__(self, name: str, diary: list[Act]) -> None:
         self.diary = diary
@@ -58,7 +58,7 @@ class DiaryVFS(apsw.VFS):
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - the name is SQLite's
         if name is None:
-            # A file for the time of one statement, which nobody looks for after a power cut.
+            # A file for one statement, which nobody needs after a power cut.
             return apsw.VFSFile("", name, flags)
         return _File(name, flags, self.diary)
 

@@ -1,7 +1,7 @@
 """What a power cut may leave of some files, built from the diary of a disk.
 
-What was synced is there. Of what was written since, anything may be there: nothing, everything, the first part, some
-of it, in any order, and of a single write only some of its sectors. Knows a diary and chance. Must not know SQLite.
+What was synced is there. Of the writes since then, anything may be there: none, all, the first ones, some in any order,
+and only some sectors of a single write. This file knows a diary and chance. It must not know SQLite.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import attrs
 from tests.power.disk import Act, Delete, Sync, Truncate, Write
 
 Pending = list[Write | Truncate]
-# Gives those of the pending changes that reached the disk, in the order in which they did.
+# Returns the pending changes that reached the disk, in the order in which they did.
 Fate = Callable[[random.Random, Pending], Pending]
 
 
@@ -59,7 +59,7 @@ FATES: dict[str, Fate] = {
 
 
 def sectors(write: Write, size: int) -> list[Write | Truncate]:
-    """A write as the sectors of the disk that it touches."""
+    """A write, split into the sectors that it touches."""
     pieces: list[Write | Truncate] = []
     start = write.offset
     end = write.offset + len(write.data)
@@ -72,16 +72,16 @@ def sectors(write: Write, size: int) -> list[Write | Truncate]:
 
 @attrs.define
 class _File:
-    """One file: what is on the disk for sure, and what may be."""
+    """One file: what is certainly on the disk, and what may be."""
 
-    # None while there is no such file.
+    # None if there is no such file.
     synced: bytes | None = None
-    # A file that was deleted, unless the deletion is lost; then what was written before is a file of its own.
+    # The states of deleted files, in case a deletion is lost: each has its own pending writes.
     before: list[tuple[bytes | None, Pending]] = attrs.field(factory=list)
     pending: Pending = attrs.field(factory=list)
 
     def note(self, act: Act) -> None:
-        """One more thing has happened to it."""
+        """Record one more act on this file."""
         if isinstance(act, Sync):
             self.synced, self.pending, self.before = after(self.synced, self.pending) or b"", [], []
         elif isinstance(act, Delete):
@@ -94,13 +94,13 @@ class _File:
             self.pending.append(act)
 
     def left(self, chance: random.Random, fate: Fate) -> bytes | None:
-        """What a power cut leaves of it."""
+        """What a power cut leaves of this file."""
         synced, pending = chance.choice([*self.before, (self.synced, self.pending)])
         return after(synced, fate(chance, pending) if pending else [])
 
 
 def after(synced: bytes | None, acts: Sequence[Write | Truncate]) -> bytes | None:
-    """A file after some changes; a hole reads as zeros."""
+    """A file after some changes. A hole reads as zeros."""
     if not acts:
         return synced
     data = bytearray(synced or b"")
@@ -117,7 +117,7 @@ def after(synced: bytes | None, acts: Sequence[Write | Truncate]) -> bytes | Non
 
 @attrs.frozen
 class Image:
-    """The files as a power cut left them: after so many acts of the diary, and what became of the unsynced ones."""
+    """The files as a power cut left them: after how many acts, and what became of the unsynced ones."""
 
     at: int
     fate: str
@@ -125,16 +125,16 @@ class Image:
 
 
 def images(diary: Sequence[Act], moments: Sequence[int], chance: random.Random) -> Iterator[Image]:
-    """One image for each moment, in the order of time. A moment is a number of acts that had happened."""
+    """One image per moment, in order of time. A moment is a number of acts."""
     files: dict[str, _File] = {}
     done = 0
     for moment in sorted(moments):
         for act in diary[done:moment]:
             file = files.setdefault(act.file, _File())
             if isinstance(act, Sync) and file.synced is None:
-                # The first sync of a new journal or WAL syncs the directory too: what was deleted stays deleted.
-                for other in files.values():
-                    other.before = []
+                # The first sync of a new journal or WAL syncs the directory too: deleted files stay deleted.
+                for each_file in files.values():
+                    each_file.before = []
             file.note(act)
         done = moment
         fate = chance.choice(list(FATES))

@@ -1,7 +1,7 @@
-"""A small service with clients, and what it does after the power came back.
+"""A small service with clients, and what it does after the power comes back.
 
-Its workflows do one of everything and their right results are known. Knows the public engine and a recording of what
-clients were told. Must not know disks.
+Its workflows do one of everything, and their right results are known. This file knows the public engine and a recording
+of the acknowledgements. It must not know disks.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from durable.backends.base import Backend
 from tests.power.store import Recording
 
 CLIENTS = 3
-# How often it was switched off must not look like the workflows' own doing.
+# However often it is switched off, its workflows must not be blamed.
 CONFIG = EngineConfig(max_crashes=1_000_000)
 nudge = Event[int]("power.nudge")
 
 
 @activity(name="power.add")
 async def add(number: int, more: int) -> int:
-    """On the loop."""
+    """Runs on the loop."""
     return number + more
 
 
@@ -35,7 +35,7 @@ def doubled(number: int) -> Durable[int]:
 
 @workflow(name="power.order")
 def order(number: int, padding: str, round: int = 0) -> Durable[int]:
-    """One of everything, with an input of any size; the second round finishes it."""
+    """Does one of everything, with an input of any size. The second round finishes it."""
     total = yield from add(number, 1)
     if round == 0:
         raise order.continue_as(total, padding, 1)
@@ -46,13 +46,13 @@ def order(number: int, padding: str, round: int = 0) -> Durable[int]:
 
 
 def expected(number: int) -> int:
-    """What the order of this number returns."""
+    """What the order with this number returns."""
     total = number + 2 + 10 * number
     return 2 * (2 * total + 3 + 1)
 
 
 def padding(number: int) -> str:
-    """A text that follows from the number; some take several pages of the file."""
+    """A text that follows from the number. Some take several pages of the file."""
     return "x" * random.Random(number).choice([0, 10, 500, 6000])
 
 
@@ -70,7 +70,7 @@ async def _carry_out(engine: WorkflowEngine, number: int, recording: Recording) 
 
 
 async def serve(backend: Backend, numbers: Iterable[int], recording: Recording) -> None:
-    """One life of the service: clients carry out these orders, and the service stops in order."""
+    """One life of the service: clients carry out these orders, and the service stops cleanly."""
     left = iter(numbers)
 
     async def client(engine: WorkflowEngine) -> None:
@@ -86,7 +86,7 @@ async def serve(backend: Backend, numbers: Iterable[int], recording: Recording) 
 
 
 async def resume(backend: Backend, kept: dict[str, set[str]], begun: Iterable[str]) -> None:
-    """The service after a power cut: what clients were told holds, and all that was begun ends as it should."""
+    """The service after a power cut: acknowledgements hold, and everything that was begun ends as it should."""
     async with WorkflowEngine(backend, workflows=[order, doubled], config=CONFIG) as engine:
         for id in kept.get("start", ()):
             if await engine.query_status(id) is None:
@@ -103,7 +103,7 @@ async def resume(backend: Backend, kept: dict[str, set[str]], begun: Iterable[st
 async def _finish(engine: WorkflowEngine, number: int, was_told: bool) -> None:
     id = f"w{number}"
     handle = await engine.start(order(number, padding(number)), id=id)
-    # An event that was acknowledged is not sent again: it must be there.
+    # An acknowledged event is not sent again: it must be there.
     if not was_told:
         await engine.send_event(nudge, 10 * number, to=id, event_id=f"nudge {id}")
     result = await handle.result()

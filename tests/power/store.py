@@ -1,7 +1,7 @@
-"""Our SQLite backend over a disk that keeps a diary, with a note at every commit of what the store then held.
+"""Our SQLite backend over a disk that keeps a diary, with a fingerprint of the store at every commit.
 
-The standard sqlite3 module cannot be given another file layer, apsw can. So the backend's one connection is an apsw
-connection behind the few methods of `sqlite3.Connection` that the backend uses; everything else of it is the real one.
+The standard sqlite3 module cannot use another file layer, but apsw can. So the backend's one connection is an apsw
+connection behind the few methods of `sqlite3.Connection` that the backend uses. Everything else is the real backend.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _told_as_sqlite3() -> Iterator[None]:
 
 @attrs.frozen
 class _Cursor:
-    """What a statement gave back."""
+    """The rows of a statement."""
 
     rows: list[tuple[Any, ...]]
     rowcount: int
@@ -46,7 +46,7 @@ class _Cursor:
 
     @property
     def description(self) -> Any:
-        """The columns; asked for only when a schema is made."""
+        """The columns, which are needed only when a schema is created."""
         return self._describe()
 
     def fetchone(self) -> tuple[Any, ...] | None:
@@ -92,7 +92,7 @@ class _Connection:
 
 @attrs.frozen
 class Commit:
-    """One commit that has returned: how long the diary was then, and what the store held."""
+    """A commit that has returned: the length of the diary at that moment, and what the store held."""
 
     at: int
     contents: str
@@ -100,21 +100,21 @@ class Commit:
 
 @attrs.define(eq=False)
 class Recording:
-    """Everything that happened to one store, by any number of engines, one after the other."""
+    """Everything that happened to one store, by any number of engines in turn."""
 
     diary: list[Act] = attrs.field(factory=list)
-    # By incarnation and batch number; batch 0 is the opening.
+    # By incarnation and batch number. Batch 0 is the opening.
     commits: dict[tuple[str, int], Commit] = attrs.field(factory=dict)
-    # What clients were told, and how long the diary was then.
+    # The acknowledgements, each with the length of the diary at that moment.
     acks: list[tuple[int, str, str]] = attrs.field(factory=list)
 
-    def acknowledge(self, what: str, id: str) -> None:
-        """A client has been told something."""
-        self.acks.append((len(self.diary), what, id))
+    def acknowledge(self, kind: str, id: str) -> None:
+        """A client got an acknowledgement."""
+        self.acks.append((len(self.diary), kind, id))
 
 
 class _Log(Log):
-    """The log of a store, which is made longer past SQLite: that is for the diary as well."""
+    """The log of a store. The backend extends it without SQLite, so the diary must record that too."""
 
     def __init__(self, database: str, diary: list[Act]) -> None:
         super().__init__(database)
@@ -126,12 +126,12 @@ class _Log(Log):
 
 
 class RecordedBackend(SqliteBackend):
-    """A SQLite store on a disk that keeps a diary. Checkpoints come often, so that all that can happen happens."""
+    """A SQLite store on a disk that keeps a diary. Checkpoints come often, so that everything that can happen does."""
 
     def __init__(
         self, path: Path, recording: Recording, *, synchronous: Literal["FULL", "NORMAL", "OFF"], checkpoint_pages: int
     ) -> None:
-        # OFF is not on offer; here it shows that the judge sees what it does.
+        # OFF is not offered to users. Here it shows that the judge notices its losses.
         super().__init__(path, synchronous="NORMAL" if synchronous == "OFF" else synchronous)
         self._recording = recording
         self._settings = [f"wal_autocheckpoint = {checkpoint_pages}"]
@@ -163,8 +163,8 @@ class RecordedBackend(SqliteBackend):
 
 def contents(connection: sqlite3.Connection) -> str:
     """A fingerprint of every row of every table."""
-    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
     whole = hashlib.blake2b(digest_size=16)
-    for (table,) in found:
+    for (table,) in tables:
         whole.update(repr(connection.execute(f'SELECT * FROM "{table}" ORDER BY 1, 2').fetchall()).encode())
     return whole.hexdigest()

@@ -102,14 +102,14 @@ class Witness:
             return connection.execute(sql).fetchall()
 
     def _read_acks(self) -> None:
-        told = {"start": self.started, "event": self.nudged, "cancel": self.cancelled}
-        for what, id, *rest in self._new_lines("acks"):
-            if what == "begin":
+        acknowledged = {"start": self.started, "event": self.nudged, "cancel": self.cancelled}
+        for kind, id, *rest in self._new_lines("acks"):
+            if kind == "begin":
                 self.begun.add(int(id[1:]))
-            elif what == "result":
+            elif kind == "result":
                 self.results[int(id[1:])] = int(rest[0])
             else:
-                told[what].add(id)
+                acknowledged[kind].add(id)
 
     def _new_lines(self, file: str) -> list[list[str]]:
         text = (self.folder / file).read_text()

@@ -32,7 +32,7 @@ def use_up_descriptors(left: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1 + left, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 
-async def told(store: str) -> str:
+async def error_when_opening(store: str) -> str:
     """The error that a caller gets when the engine cannot open."""
     try:
         async with WorkflowEngine(store):
@@ -46,11 +46,11 @@ async def told(store: str) -> str:
 async def no_descriptors(store: str) -> list[object]:
     """Open an engine with no descriptor, then a few, then enough."""
     # First with enough of them: this creates the store and does the lazy imports.
-    seen: list[object] = [await told(store)]
+    seen: list[object] = [await error_when_opening(store)]
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     for left in range(12):
         use_up_descriptors(left)
-        seen.append(await told(store))
+        seen.append(await error_when_opening(store))
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     async with WorkflowEngine(store) as engine:
         seen.append(await (await engine.start(work(3))).result())
@@ -71,7 +71,7 @@ async def none_left_while_running(store: str) -> list[object]:
 async def no_threads(store: str) -> list[object]:
     """Threads cannot be started: first at the open, then for activities."""
     usual = threading.stack_size(FAR_TOO_MUCH)
-    seen: list[object] = [await told(store)]
+    seen: list[object] = [await error_when_opening(store)]
     threading.stack_size(usual)
     async with WorkflowEngine(store) as engine:
         threading.stack_size(FAR_TOO_MUCH)

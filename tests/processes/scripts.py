@@ -27,7 +27,7 @@ go_on = Event[int]("go-on")
 
 @activity(retry=Retry.never())
 def die() -> None:
-    """Take the process down, as a crash in C code would."""
+    """End the process, as a crash in C code would."""
     os._exit(1)
 
 

@@ -147,7 +147,7 @@ async def serve(folder: Path, command: dict[str, Any], ready: int) -> None:
 
 def run(folder: Path, command: dict[str, Any]) -> dict[str, Any]:
     """Fork a service, kill it at its time, and report how it ended."""
-    told, ready = os.pipe()
+    ready_end, ready = os.pipe()
     child = os.fork()
     if child == 0:
         status = 1
@@ -160,12 +160,12 @@ def run(folder: Path, command: dict[str, Any]) -> dict[str, Any]:
     was_ready = False
     if command["kill_after"] is not None:
         if not command["early"]:
-            was_ready = os.read(told, 6) == b"ready\n"
+            was_ready = os.read(ready_end, 6) == b"ready\n"
         # It ends early only if the service does.
-        select.select([told] if was_ready else [], [], [], command["kill_after"])
+        select.select([ready_end] if was_ready else [], [], [], command["kill_after"])
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    os.close(told)
+    os.close(ready_end)
     return {"ready": was_ready, "status": os.waitstatus_to_exitcode(status)}
 
 

@@ -113,10 +113,10 @@ def test_answer_against_the_end(together: bool, end: CancelWorkflow | TerminateW
     engine = _engine()
     assert engine.two(ANSWER, end, together=together) == [None, True]
     assert engine.history()[0].outcome == "5"
-    other = _engine()
-    told, late = other.two(end, ANSWER, together=together)
-    assert (told, refusal(late)) == (True, (WorkflowTerminated, "w", "cancelled"))
-    for each in (engine, other):
+    ended_first = _engine()
+    accepted, late = ended_first.two(end, ANSWER, together=together)
+    assert (accepted, refusal(late)) == (True, (WorkflowTerminated, "w", "cancelled"))
+    for each in (engine, ended_first):
         assert (each.status(), ids(each)) == (WorkflowStatus.CANCELLED, [])
 
 

@@ -35,7 +35,7 @@ def test_cancel_first_always_ends_cancelled(then: str, error: Exception | None, 
 
 @TOGETHER
 def test_answer_first_completes(together: bool) -> None:
-    """A workflow that its activity has completed cannot be cancelled any more."""
+    """A workflow that its activity has completed can no longer be cancelled."""
     engine = DirectEngine(*EVERY)
     engine.start(stubborn("return"))
     answer = engine.answer(engine.activities[0], 1)

@@ -18,7 +18,7 @@ from durable.engine.operations import (
 from durable.errors import WorkflowTerminated
 from tests.engine.direct import DirectEngine, call_of, event_of, refusal
 from tests.engine.flows import EVERY, Refused, go, patient, waiter, work, worker
-from tests.engine.mending import check_restart, repair, retry, told
+from tests.engine.mending import check_restart, outline, repair, retry
 from tests.engine.test_retry import fail_all, once
 from tests.races.kit import TOGETHER
 
@@ -28,7 +28,7 @@ RETRY = RetryWorkflow("w")
 
 
 @workflow(name="races.two")
-def two() -> Durable[list[int]]:
+def two_steps() -> Durable[list[int]]:
     """A step and one with its result."""
     first = yield from work(1)
     return [first, (yield from work(first))]
@@ -46,7 +46,7 @@ def parent() -> Durable[list[int]]:
     return list((yield from gather(waiter(), once(1))))
 
 
-FLOWS = (*EVERY, two, both, parent)
+FLOWS = (*EVERY, two_steps, both, parent)
 
 
 def failed() -> DirectEngine:
@@ -90,7 +90,7 @@ def test_retry_twice(together: bool) -> None:
     first, second = engine.two(RETRY, RETRY, together=together)
     assert first is None
     assert refusal(second) == (CannotRetry, "w", "only a failed or parked workflow can be, and it is running")
-    assert told(engine) == ["activity 0 error", "retried 0 ok"]
+    assert outline(engine) == ["activity 0 error", "retried 0 ok"]
     assert len(engine.activities) == 1
 
 
@@ -103,11 +103,11 @@ def test_retry_against_the_failure_itself(answer_first: bool, together: bool) ->
     answer = engine.answer(engine.activities[0], error=Refused("no"))
     if answer_first:
         assert engine.two(answer, RETRY, together=together) == [None, None]
-        assert (engine.status(), told(engine)) == (RUNNING, ["activity 0 error", "retried 0 ok"])
+        assert (engine.status(), outline(engine)) == (RUNNING, ["activity 0 error", "retried 0 ok"])
         check_restart(engine, *FLOWS)
     else:
         assert refusal(engine.two(RETRY, answer, together=together)[0])[0] is CannotRetry
-        assert (engine.status(), told(engine)) == (FAILED, ["activity 0 error"])
+        assert (engine.status(), outline(engine)) == (FAILED, ["activity 0 error"])
 
 
 @TOGETHER
@@ -119,7 +119,7 @@ def test_retry_against_a_late_answer(error: Exception | None, together: bool) ->
     first, second = engine.activities
     engine.fail(first, Refused("no"))
     engine.two(RETRY, engine.answer(second, 222, error), together=together)
-    assert told(engine) == ["activity 0.0.0 error", "retried 0.0.0 ok"]
+    assert outline(engine) == ["activity 0.0.0 error", "retried 0.0.0 ok"]
     assert len(engine.activities) == 2
     for effect in engine.activities:
         engine.finish(effect, 1)
@@ -149,7 +149,7 @@ REPAIR = RepairWorkflow("w", "0", "10", "why")
 def begun() -> tuple[DirectEngine, RunActivity]:
     """The second step runs with the first result."""
     engine = DirectEngine(*FLOWS)
-    engine.start(two())
+    engine.start(two_steps())
     engine.finish(engine.activities[0], 1)
     (effect,) = engine.activities
     return engine, effect
@@ -162,7 +162,7 @@ def test_repair_then_late_answer(error: Exception | None, together: bool) -> Non
     engine, old = begun()
     assert engine.two(REPAIR, engine.answer(old, 111, error), together=together) == [None, None]
     assert StopActivity(old.key, 0, "1") in engine.effects
-    assert told(engine) == ["activity 0 ok", "repaired 0 ok"]
+    assert outline(engine) == ["activity 0 ok", "repaired 0 ok"]
     check_restart(engine, *FLOWS)
     (new,) = engine.activities
     engine.finish(new, 222)
@@ -171,7 +171,7 @@ def test_repair_then_late_answer(error: Exception | None, together: bool) -> Non
 
 @TOGETHER
 def test_answer_then_repair(together: bool) -> None:
-    """A result that arrived first is recorded; if it ended the workflow, nothing can be repaired any more."""
+    """A result that arrived first is recorded; if it ended the workflow, nothing can be repaired."""
     engine, old = begun()
     answered, refused = engine.two(engine.answer(old, 111), REPAIR, together=together)
     assert (answered, refusal(refused)) == (None, (WorkflowTerminated, "w", "succeeded"))
@@ -200,7 +200,7 @@ def test_cancel_against_repair(repair_first: bool, together: bool) -> None:
     engine, _ = begun()
     engine.two(*((REPAIR, CANCEL) if repair_first else (CANCEL, REPAIR)), together=together)
     assert (engine.status(), engine.activities) == (CANCELLED, [])
-    assert ("repaired 0 ok" in told(engine)) is repair_first
+    assert ("repaired 0 ok" in outline(engine)) is repair_first
 
 
 @TOGETHER
@@ -269,7 +269,7 @@ def test_fork_against_repair_and_cancel(fork_first: bool, together: bool) -> Non
     """A fork has the results recorded when it was made, and continues when its source is cancelled."""
     engine, _ = begun()
     engine.finish(engine.activities[0], 2)
-    engine.start(two(), "v")
+    engine.start(two_steps(), "v")
     engine.finish(engine.activities[0], 1)
     fork, fix = ForkWorkflow("v", "0", "f"), RepairWorkflow("v", "0", "10", "why")
     engine.two(*((fork, fix) if fork_first else (fix, fork)), together=together)

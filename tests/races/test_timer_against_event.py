@@ -22,7 +22,7 @@ def _engine() -> tuple[DirectEngine, WakeWorkflow]:
 @TO
 @TOGETHER
 def test_event_before_the_timer_wins(together: bool, to: str | None) -> None:
-    """An event that arrives before the timer is fired wins, also after its deadline, and the timer does nothing."""
+    """An event that arrives before the timer is fired wins, even after the deadline, and the timer does nothing."""
     engine, wake = _engine()
     replies = engine.two(event_of(go, 5, to=to), wake, together=together)
     assert replies == [Delivered(("w",)), None]

@@ -260,7 +260,7 @@ RECORDED: dict[str, tuple[str, list[HistoryEntry]]] = {
 
 @pytest.mark.parametrize("shape", RECORDED)
 def test_old_run_passes_over_recorded_entries(shape: str) -> None:
-    """Results, failures and failed attempts are passed over, and a later deadline does not move."""
+    """Results, failures and failed attempts are skipped, and a later deadline does not move."""
     name, entries = RECORDED[shape]
     session = a_session(without(name))
     result = session.replay(entries)
@@ -291,7 +291,7 @@ def test_wrong_name_is_a_divergence(name: str) -> None:
 
 
 def test_beside_other_branches() -> None:
-    """In a gather the other branches continue, and the entry of the removed step is passed over in its turn."""
+    """In a gather the other branches continue, and the entry of the removed step is skipped in its turn."""
 
     @workflow(name="runner.removed.branches")
     def body() -> Durable[Any]:
@@ -334,7 +334,7 @@ def test_cancelled_where_the_step_was() -> None:
 
 
 def test_error_that_cannot_be_read() -> None:
-    """A recorded error that cannot be rebuilt is passed over without reading it."""
+    """A recorded error that cannot be rebuilt is skipped unread."""
     broken = HistoryEntry(1, "0", EntryKind.ACTIVITY, "charge", EntryStatus.ERROR, "{", seconds(1))
     session = a_session(without("charge"))
     session.replay([broken])

@@ -54,7 +54,7 @@ class Order:
 
 @workflow(name="runner.entries.child")
 def child(order: Order, note: str = "-") -> Durable[Order]:
-    """A child with a result type of its own."""
+    """A child with its own result type."""
     yield from charge(order.number)
     return order
 

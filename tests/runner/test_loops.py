@@ -146,14 +146,14 @@ class Methods:
     def __call__(self, number: int) -> Durable[Next]:
         return counting(number)
 
-    def two(self, more: int, number: int) -> Durable[Next]:
+    def state_second(self, more: int, number: int) -> Durable[Next]:
         """The state is the second parameter."""
         return counting(number + more)
 
 
 @pytest.mark.parametrize(
     "body",
-    [Methods().method, Methods(), functools.partial(Methods().two, 0), lambda number: counting(number + 0)],
+    [Methods().method, Methods(), functools.partial(Methods().state_second, 0), lambda number: counting(number + 0)],
     ids=["method", "object", "partial", "lambda"],
 )
 def test_bodies_that_are_no_plain_functions(body: Any) -> None:

@@ -165,7 +165,7 @@ def test_several_pauses_are_answered_in_any_order() -> None:
 
 
 def test_a_pause_that_lost_is_withdrawn() -> None:
-    """A losing branch withdraws its question, also the second one in a row."""
+    """A losing branch withdraws its question, even the second in a row."""
     session = a_session(several)
     before = [answered(n, p, v) for n, p, v in [
         (1, "0", None), (2, "1.0.0", "a"), (3, "1.0.1", "a"), (4, "1.1.0", "b"), (5, "1.1.1", "b"), (6, "1.2.0", 1),

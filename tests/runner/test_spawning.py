@@ -66,7 +66,7 @@ def parent() -> Durable[list[Any]]:
 
 
 def test_steps_of_a_spawned_child() -> None:
-    """The start, the results and the cancellation each wait for an entry of their own kind, named by call or child."""
+    """The start, the results and the cancellation each wait for their own kind of entry, named by call or child."""
     session = a_session(parent)
     result = session.start()
     assert isinstance(result, Suspended)

@@ -56,9 +56,9 @@ def everything() -> Durable[Any]:
     """Everything nested in everything."""
     yield from charge(1).undo(twice)
     winner = yield from race(saga(deep(10)), saga(pay(20, 21)), sleep(60))
-    two = yield from gather(saga(deep(30)), caught(race(saga(pay(40, 41)), pay(42))))
+    pair = yield from gather(saga(deep(30)), caught(race(saga(pay(40, 41)), pay(42))))
     yield from charge(50).undo(refund)
-    return winner.key, two[1]
+    return winner.key, pair[1]
 
 
 # Each example replays a long tale after every entry.

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Crowd:
-    """Counts who is inside."""
+    """Counts the activities inside."""
 
     def __init__(self) -> None:
         self.now = 0

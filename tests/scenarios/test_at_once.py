@@ -201,12 +201,12 @@ async def test_cancelled_workflow_cancels_all_its_branches(store: Store) -> None
 async def test_fan_out_runs_a_few_at_a_time_over_restarts(store: Store) -> None:
     """Only a few of many items are processed at once, before and after a restart; results keep their order."""
 
-    def one(number: int) -> Durable[int]:
+    def branch(number: int) -> Durable[int]:
         return (yield from quick(number)) + (yield from answer.wait(str(number)))
 
     @workflow(name="fans-out")
     def fans_out() -> Durable[list[int]]:
-        return (yield from fan_out(one, range(4), limit=2))
+        return (yield from fan_out(branch, range(4), limit=2))
 
     async with WorkflowEngine(store, workflows=[fans_out]) as engine:
         await engine.start(fans_out(), id="w")
@@ -229,13 +229,13 @@ async def test_fan_out_stops_what_runs_when_one_fails(store: Store) -> None:
     """The first failure stops the running activities and is raised; no other activity begins."""
     stopped.clear()
 
-    def one(number: int) -> Any:
+    def branch(number: int) -> Any:
         return endless(str(number)) if number else quick(-1)
 
     @workflow(name="fails-out")
     def fails_out() -> Durable[str]:
         try:
-            yield from fan_out(one, [1, 2, 0, 3, 4], limit=3)
+            yield from fan_out(branch, [1, 2, 0, 3, 4], limit=3)
         except Declined as error:
             return str(error)
         return ""

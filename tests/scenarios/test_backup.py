@@ -35,7 +35,7 @@ ran: list[tuple[str, int]] = []
 
 @activity(name="backup.add")
 async def add_one(number: int) -> int:
-    """Some work that somebody could see twice."""
+    """An activity that would be seen if it ran twice."""
     ran.append(("add", number))
     return number + 1
 

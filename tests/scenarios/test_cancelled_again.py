@@ -81,7 +81,7 @@ FLOWS = [stubborn, branches, undoing, parent]
 
 
 async def test_every_cancel_is_raised_again(store: Store) -> None:
-    """A body that catches `Cancelled` and waits again gets the next cancel with its reason, also after a restart."""
+    """A body that catches `Cancelled` and waits again gets the next cancel with its reason, even after a restart."""
     async with WorkflowEngine(store, workflows=FLOWS) as engine:
         await engine.start(stubborn(), id="a")
         assert await engine.cancel("a", "one") is True

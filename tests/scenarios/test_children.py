@@ -90,7 +90,7 @@ async def test_child_failure_is_raised_in_the_parent(store: Store) -> None:
 
 
 async def test_cancelled_child_is_raised_in_the_parent(store: Store) -> None:
-    """A child that somebody cancels raises `ChildWorkflowCancelled` in its parent, with the reason."""
+    """A child that is cancelled raises `ChildWorkflowCancelled` in its parent, with the reason."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(parent(1), id="p")
         assert await engine.cancel("p/0", reason="not needed")

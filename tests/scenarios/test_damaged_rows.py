@@ -156,7 +156,7 @@ class Damage:
 
 
 def damages(file: Path, table: str, kind: str, where: str) -> list[Damage]:
-    """Every value in every column, each in a row of its own."""
+    """Every value in every column, each in a separate row."""
     columns = [row[1] for row in query(file, f"PRAGMA table_info({table})")]
     cases = [(column, value) for column in columns for value in VALUES]
     ids = [f"parent-{number}/0" if kind == "child" else f"{kind}-{number}" for number in range(len(cases))]

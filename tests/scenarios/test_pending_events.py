@@ -106,7 +106,7 @@ def test_pending_events_without_a_loop() -> None:
 
 @pytest.mark.anyio
 async def test_event_that_has_expired_is_not_shown(store: Store) -> None:
-    """An expired event is not listed, though it is not swept yet; the page is filled with others."""
+    """An expired event is not listed, even before the sweep; the page is filled with others."""
     clock = ManualClock()
     async with WorkflowEngine(store, clock=clock) as engine:
         await engine.send_event(brief, [1])

@@ -65,7 +65,7 @@ def no_leaks() -> Iterator[None]:
 
 
 async def test_progress_is_read_from_the_store(store: Store) -> None:
-    """The last value survives restarts, as JSON or as its class, also if the code of the workflow is missing."""
+    """The last value survives restarts, as JSON or as its class, even if the code of the workflow is missing."""
     async with WorkflowEngine(store) as engine:
         handle = await engine.start(stages(2), id="w")
         assert await handle.progress() == {"name": "begun", "done": 0}

@@ -1,4 +1,4 @@
-"""Queries change nothing: not a status, not a row, also if the code is missing or does not fit."""
+"""Queries change nothing: not a status, not a row, even if the code is missing or does not fit."""
 
 from __future__ import annotations
 

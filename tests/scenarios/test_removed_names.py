@@ -37,7 +37,7 @@ async def charge() -> int:
 
 @activity(name="removed.ship")
 async def ship() -> int:
-    """It has a name of its own."""
+    """It has an explicit name."""
     return 1
 
 

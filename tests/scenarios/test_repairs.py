@@ -144,8 +144,8 @@ async def test_fork(store: Store) -> None:
         await waiting(engine, "w", "event")
         before = await engine.runs.history("w")
         fork = await engine.runs.fork("w", "1")
-        two = await engine.runs.fork("w", "1", new_id="two")
-        for id in (fork.id, two.id):
+        second_fork = await engine.runs.fork("w", "1", new_id="two")
+        for id in (fork.id, second_fork.id):
             await waiting(engine, id, "event")
         with pytest.raises(WorkflowAlreadyExists):
             await engine.runs.fork("w", "1", new_id="two")

@@ -64,7 +64,7 @@ async def test_retry_count_survives_restarts(store: Store) -> None:
 
 
 async def test_retry_that_succeeds_leaves_its_failures_in_history(store: Store) -> None:
-    """A failed attempt is an entry of its own, with the time of the next, and the body does not see it."""
+    """A failed attempt is a separate entry, with the time of the next, and the body does not see it."""
     clock, attempts = ManualClock(), list[int]()
 
     @activity(retry=Retry(first_delay=1, factor=3, jitter=0))

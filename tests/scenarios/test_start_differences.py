@@ -29,8 +29,8 @@ def other(sku: str) -> Durable[int]:
 @workflow(name="differences-rounds")
 def rounds(count: int) -> Durable[int]:
     """Continues with another number."""
-    got = yield from go.wait()
-    raise rounds.continue_as(count + got)
+    taken = yield from go.wait()
+    raise rounds.continue_as(count + taken)
 
 
 def newer() -> Any:

@@ -66,7 +66,7 @@ async def test_summaries_tell_error_parent_and_progress(store: Store) -> None:
 
 
 async def test_description_names_the_newest_children(store: Store) -> None:
-    """The children of a run are listed, the newest first and a hundred at most, also when they have ended."""
+    """The children of a run are listed, the newest first and a hundred at most, even if they have ended."""
     async with WorkflowEngine(store, workflows=[parent, child]) as engine:
         await engine.start(parent(2), id="p")
         await engine.send_event(go, 1, to="kept")

@@ -20,7 +20,7 @@ from simulation.troubles import Trouble, shard_count
 from simulation.world import World, simulate
 
 SCENARIOS = [make_scenario(seed) for seed in range(60)]
-# A seed in which a dead letter is sent again to a workflow of another shard.
+# A seed in which a dead letter is replayed to a workflow of another shard.
 REPLAYS_ELSEWHERE = 316
 
 
@@ -29,7 +29,7 @@ def _programs(scenario: Scenario) -> list[Step]:
 
 
 def test_generator_leaves_nothing_out() -> None:
-    """Sixty seeds have every op, every kind of event, every act and every trouble."""
+    """Sixty seeds contain every op, every kind of event, every act and every trouble."""
     steps = [step for scenario in SCENARIOS for program in _programs(scenario) for step in program.walk()]
     assert {step.op for step in steps} == set(ROWS)
     assert {step["event"].partition("-")[0] for step in steps if step.op == "event"} == set(KINDS)
@@ -38,7 +38,7 @@ def test_generator_leaves_nothing_out() -> None:
 
 
 def test_generator_has_every_hardship() -> None:
-    """Sixty seeds have events that nobody can read, mail that is not kept for ever, and lives without code."""
+    """Sixty seeds contain unreadable events, events with a retention, and lives without code."""
     sent = [act.event_id for scenario in SCENARIOS for act in scenario.acts if act.verb is Verb.SEND]
     assert any(is_unreadable(payload_of(event_id)) for event_id in sent)
     assert any("event_retention" in scenario.config for scenario in SCENARIOS)
@@ -51,7 +51,7 @@ def _worlds() -> list[World]:
 
 
 def test_all_workflows_come_to_an_end() -> None:
-    """Every wait is served, so in the end only those that were parked for their crashes, and forks, have not ended."""
+    """In the end only workflows that were parked for their crashes, and forks, are unfinished."""
     for world in _worlds():
         lives = world.checker.ledger.lives.values()
         # Nobody sends anything to a fork.
@@ -61,9 +61,11 @@ def test_all_workflows_come_to_an_end() -> None:
 
 
 def _spoilt(value: Any) -> list[Any]:
-    """A value with something wrong in it, in every way that is one step away."""
+    """Every variant of a value with one thing wrong."""
     if isinstance(value, list):
-        wrong = [[*value[:i], other, *value[i + 1 :]] for i, one in enumerate(value) for other in _spoilt(one)]
+        wrong = [
+            [*value[:i], wrong_item, *value[i + 1 :]] for i, item in enumerate(value) for wrong_item in _spoilt(item)
+        ]
         return [*wrong, value[:-1]] if value else [["more"]]
     if isinstance(value, bool):
         return [not value]
@@ -71,7 +73,7 @@ def _spoilt(value: Any) -> list[Any]:
 
 
 def test_oracle_refuses_what_is_not_right() -> None:
-    """A right result with one thing changed in it is wrong."""
+    """A right result with one change is wrong."""
     count = 0
     for world in _worlds():
         for life in world.checker.ledger.lives.values():
@@ -86,7 +88,7 @@ def test_oracle_refuses_what_is_not_right() -> None:
 
 
 def _fits_safely(program: Step, value: Any) -> bool:
-    # A value of another shape is as wrong as one that is compared.
+    # A value of another shape is just as wrong.
     try:
         return fits(program, value)
     except (IndexError, TypeError, ValueError):
@@ -95,7 +97,7 @@ def _fits_safely(program: Step, value: Any) -> bool:
 
 @pytest.mark.parametrize("ends", ["badly", "stubbornly"])
 def test_oracle_knows_which_errors_are_right(ends: str) -> None:
-    """A step that fails for good raises its own error and no other, and what catches it lets none through."""
+    """A step that fails for good raises its own error and no other, and a step that catches it lets none through."""
     step = Step("work", 7, {"fails": 1, "ends": ends, "limit": None, "default": False})
     assert errors(step) == {"Broken(7)" if ends == "badly" else "Stubborn(7)"}
     assert not fits(step, ["done", 7, 2])
@@ -103,8 +105,8 @@ def test_oracle_knows_which_errors_are_right(ends: str) -> None:
     assert errors(Step("attempt", 8, {}, (step,))) == frozenset()
 
 
-def test_four_of_ten_scenarios_have_several_shards() -> None:
-    """Of the first thousand seeds; both sizes of clusters come often, and faults strike in all of their shards."""
+def test_forty_per_cent_of_scenarios_have_several_shards() -> None:
+    """Of a thousand seeds, 40 % have two or three shards, and faults strike in all of them."""
     counts = Counter(shard_count(seed) for seed in range(1_000))
     assert set(counts) == {1, 2, 3}
     assert counts[2] + counts[3] >= 400
@@ -116,7 +118,7 @@ def test_four_of_ten_scenarios_have_several_shards() -> None:
 def test_every_letter_between_shards_is_written() -> None:
     """Sixty-one seeds write every kind of letter except three, which the simulation does not reach.
 
-    Those are a retry and two refusals. `tests/cluster` writes them.
+    The three are a retry and two refusals. `tests/cluster` writes them.
     """
     written: set[type[Message]] = set()
     for scenario in (*SCENARIOS, make_scenario(REPLAYS_ELSEWHERE)):

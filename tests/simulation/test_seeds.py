@@ -1,4 +1,4 @@
-"""The simulation itself: thousands of seeds, and no invariant broken."""
+"""The simulation itself: thousands of seeds, and no broken invariant."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 from simulation.runs import run_seeds
 
-# What `make test` runs: chunks of seeds, and what each must come to at least.
+# What `make test` runs: chunks of seeds, and the minimum that each must contain.
 CHUNKS, SEEDS = 8, 500
 TRANSITIONS, OPERATIONS, CRASHES = 125_000, 62_500, 1_250
-# Not measured for coverage; the seeds below are.
-# It leaves without clearing up: throwing ten thousand dead engines away takes a tenth of the time.
+# Not measured for coverage; the seeds below are. It exits without cleaning up, because freeing ten thousand dead
+# engines takes a tenth of the time.
 _SCRIPT = """
 import json, os, sys, attrs
 from simulation.runs import run_seeds
@@ -28,7 +28,7 @@ os._exit(0)
 
 
 def _run_apart(first: int, last: int) -> dict[str, Any]:
-    """Run seeds in a process of their own."""
+    """Run seeds in another process."""
     command = [sys.executable, "-c", _SCRIPT, str(first), str(last)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -39,7 +39,7 @@ def _run_apart(first: int, last: int) -> dict[str, Any]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_invariants_hold(chunk: int) -> None:
-    """In 500 scenarios with their crashes and other faults no invariant is broken; `--seed N` repeats one."""
+    """In 500 scenarios with crashes and other faults, no invariant is broken. `--seed N` repeats one."""
     answer = _run_apart(chunk * SEEDS, (chunk + 1) * SEEDS)
     assert answer["failures"] == {}
     figures = answer["figures"]
@@ -51,7 +51,7 @@ def test_invariants_hold(chunk: int) -> None:
 
 @pytest.mark.timeout(120)
 def test_invariants_hold_where_coverage_sees_it() -> None:
-    """The same in this process, for a few seeds that no chunk has."""
+    """In this process, which measures coverage, no invariant is broken in a few further seeds."""
     runs = run_seeds(range(1_000_000, 1_000_020))
     assert runs.failures == {}
     assert runs.figures.crashes > 20

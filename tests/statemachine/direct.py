@@ -19,7 +19,7 @@ _ALL = 1_000
 
 
 class Direct:
-    """A service on a store in memory; activities end when somebody says so."""
+    """A service on a store in memory. Its activities end when the test says so."""
 
     has_activities = True
 
@@ -38,20 +38,20 @@ class Direct:
     # --- the verbs ------------------------------------------------------------------------------------------------
 
     def start(self, id: str, steps: tuple[str, ...], delay: int) -> str:
-        """Begin a workflow; its id."""
+        """Start a workflow. Returns its id."""
         call = program(list(steps), [])
         call._used = True
         text = program.coder(CODEC).pack_arguments(call.args, call.kwargs)
-        found: str = self._ask(
+        workflow_id: str = self._ask(
             ops.StartWorkflow(
                 id=id, name=program.name, input=text, definition=program, delay=from_duration("delay", delay)
             )
         ).id
-        return found
+        return workflow_id
 
-    def send(self, what: tuple[str, str, int], to: str | None, event_id: str | None, *, early: bool) -> Any:
+    def send(self, content: tuple[str, str, int], to: str | None, event_id: str | None, *, early: bool) -> Any:
         """Send an event: name, key and payload."""
-        name, key, payload = what
+        name, key, payload = content
         event = EVENTS[name]
         return self._ask(
             ops.SendEvent(
@@ -77,26 +77,26 @@ class Direct:
         return accepted
 
     def status(self, id: str) -> str | None:
-        """How a workflow stands."""
-        found = self._ask(ops.FindWorkflow(id))
-        return None if found is None else str(found.status.value)
+        """The status of a workflow."""
+        record = self._ask(ops.FindWorkflow(id))
+        return None if record is None else str(record.status.value)
 
     def list(self, status: str, after: str | None) -> list[str]:
         """The ids of the workflows with this status, newest first."""
         query = Workflows(statuses=(WorkflowStatus(status),), newest_first=True, limit=_ALL)
-        return [one.id for one in self._ask(ops.ListWorkflows(query, after))]
+        return [record.id for record in self._ask(ops.ListWorkflows(query, after))]
 
     def count(self, status: str) -> int:
-        """How many have this status."""
-        found: int = self._ask(ops.CountWorkflows(Workflows(statuses=(WorkflowStatus(status),), limit=1)))
-        return found
+        """How many workflows have this status."""
+        count: int = self._ask(ops.CountWorkflows(Workflows(statuses=(WorkflowStatus(status),), limit=1)))
+        return count
 
     def replay(self, payload: int, to: str | None) -> Any:
         """Send the dead letter with this payload again."""
         return self._ask(ReplayLetter(self._letter(payload), to))
 
     def remove(self, payload: int) -> None:
-        """Forget the dead letter with this payload."""
+        """Remove the dead letter with this payload."""
         self._ask(RemoveLetter(self._letter(payload)))
 
     def _letter(self, payload: int) -> int:
@@ -104,20 +104,20 @@ class Direct:
         return next((letter.id for letter in letters if letter.payload == payload), 0)
 
     def purge(self, seconds: int) -> int:
-        """Remove what ended long ago."""
+        """Remove workflows that ended long ago."""
         purged = 0
         while count := self._ask(ops.PurgeWorkflows(self.now() - seconds * SECOND)):
             purged += count
         return purged
 
-    # --- what happens to it ---------------------------------------------------------------------------------------
+    # --- what happens --------------------------------------------------------------------------------------------
 
     def advance(self, seconds: int) -> None:
-        """Time passes."""
+        """Let time pass."""
         self.service.wait(seconds)
 
     def restart(self, *, clean: bool, downtime: int) -> None:
-        """The process ends, in order or not; the next one starts after a while."""
+        """The process ends, cleanly or not, and the next one starts after a while."""
         if clean:
             self.service.coordinator.stop()
             self.service.coordinator.run()
@@ -128,45 +128,52 @@ class Direct:
         self.service.settle()
 
     def evict(self) -> None:
-        """All bodies are let go of."""
+        """Evict all bodies."""
         state = self.service.coordinator.state
         for key in list(state.loaded):
             state.unload(key)
 
     def answer(self, id: str, value: int | None) -> None:
-        """The activity that runs for a workflow ends: with a value, or with an error."""
-        name, effect = next((name, one) for name, one in self.service.running.items() if one.workflow_id == id)
+        """The running activity of a workflow ends, with a value or an error."""
+        name, effect = next(
+            (name, running) for name, running in self.service.running.items() if running.workflow_id == id
+        )
         del self.service.running[name]
         self.service.answer(effect, value, None if value is not None else Broken(id))
 
-    # --- what it looks like ---------------------------------------------------------------------------------------
+    # --- what is visible ------------------------------------------------------------------------------------------
 
     def describe(self, id: str) -> dict[str, Any]:
         """What a workflow waits for."""
-        found = self._ask(ops.DescribeWorkflow(id))
+        description = self._ask(ops.DescribeWorkflow(id))
         return {
-            "waits": sorted((one.kind, one.name, one.attempt) for one in found.waits),
-            "mail": found.pending_events,
-            "cancelled": found.cancel_requested,
-            "round": found.round,
+            "waits": sorted((wait.kind, wait.name, wait.attempt) for wait in description.waits),
+            "mail": description.pending_events,
+            "cancelled": description.cancel_requested,
+            "round": description.round,
         }
 
     def picture(self) -> dict[str, Any]:
-        """Everything that the model knows as well."""
+        """Everything that the model knows too."""
         store, now = self.store, self.now()
-        ids = {key: one.id for key, one in store.workflows.items()}
+        ids = {key: record.id for key, record in store.workflows.items()}
         return {
-            "flows": {one.id: (one.status.value, one.result, one.wake_at) for one in store.workflows.values()},
-            "rounds": {one.id: one.round for one in store.workflows.values()},
+            "flows": {
+                record.id: (record.status.value, record.result, record.wake_at) for record in store.workflows.values()
+            },
+            "rounds": {record.id: record.round for record in store.workflows.values()},
             "pending": [
                 (event.name, event.event_key, ids.get(event.target or 0), event.unstarted, event.payload)
                 for event in store.events.values()
                 if event.expires_at is None or event.expires_at > now
             ],
-            "letters": [(one.name, one.event_key, one.workflow_id, one.payload_json) for one in store.letters.values()],
-            "running": {(one.workflow_id, one.attempt) for one in self.service.running.values()},
+            "letters": [
+                (letter.name, letter.event_key, letter.workflow_id, letter.payload_json)
+                for letter in store.letters.values()
+            ],
+            "running": {(effect.workflow_id, effect.attempt) for effect in self.service.running.values()},
             "ids": set(store.sent),
         }
 
     def close(self) -> None:
-        """Nothing is left behind."""
+        """Clean up."""

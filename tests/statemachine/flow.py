@@ -11,7 +11,7 @@ ENDED = ("succeeded", "failed", "cancelled")
 
 @attrs.define(eq=False)
 class Sent:
-    """An event that was accepted."""
+    """An accepted event."""
 
     serial: int
     name: str
@@ -24,23 +24,23 @@ class Sent:
 
 @attrs.define(eq=False)
 class Flow:
-    """A workflow: its program, how far it has come, and what it waits for."""
+    """A workflow: its program, its progress, and its wait."""
 
     id: str
     call: tuple[str, ...]
     steps: tuple[str, ...]
     number: int
-    # Its own time: when it last learnt something.
+    # Its own time: that of its last entry.
     now: int
     parent: Flow | None = None
-    got: list[int] = attrs.field(factory=list)
+    results: list[int] = attrs.field(factory=list)
     at: int = 0
     round: int = 0
-    # unstarted, working, retrying, cleaning, sleeping, waiting, parent, or how it ended.
+    # unstarted, working, retrying, cleaning, sleeping, waiting, parent, or its final status.
     state: str = "unstarted"
     due: int | None = None
     attempt: int = 1
-    # The event that it waits for, the key, and the number of the wait.
+    # The awaited event, its key, and the number of the wait.
     wait: tuple[str, str, int] | None = None
     mail: list[Sent] = attrs.field(factory=list)
     seen: dict[tuple[str, str], int] = attrs.field(factory=dict)
@@ -56,12 +56,12 @@ class Flow:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing can happen to it any more."""
+        """Whether the workflow has ended."""
         return self.state in ENDED
 
     @property
     def is_busy(self) -> bool:
-        """Whether an activity runs for it."""
+        """Whether it has a running activity."""
         return self.state in ("working", "cleaning")
 
     def describe(self) -> dict[str, Any]:

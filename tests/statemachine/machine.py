@@ -1,7 +1,7 @@
-"""Random calls of the public API, each done by an engine and by the model; both must say and be the same.
+"""Random calls of the public API, each made on an engine and on the model, which must agree.
 
-The rules are the verbs of the API and the things that happen to a service: time, restarts, activities that end. Which
-engine is driven is said by `make`.
+The rules are the verbs of the API and what happens to a service: time, restarts, activities that end. `make` says which
+engine is driven.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Program = tuple[str, ...]
 
 
 def program_of(number: int) -> Program:
-    """The straight line of steps with this number; about every fourth step is a child with a line of its own.
+    """The line of steps with this number. About every fourth step is a child with its own line.
 
     One number instead of lists of choices: hypothesis draws it much faster, and small numbers are short programs.
     """
@@ -60,51 +60,52 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(policy=st.sampled_from(DeadLetterPolicy), loaded=st.sampled_from([1, 2, 1000]), a=PROGRAMS, b=PROGRAMS)
     def begin(self, policy: DeadLetterPolicy, loaded: int, a: Program, b: Program) -> None:
-        """An engine with small limits, and two workflows."""
+        """Create an engine with small limits, and two workflows."""
         self.engine = type(self).make(limit=LIMIT, policy=policy, loaded=loaded)
         self.model = Model(self.engine.now(), limit=LIMIT, policy=policy.value)
         for id, steps in zip("ab", (a, b), strict=True):
             self.both("start", id, self.fitting(steps), 0)
 
     def both(self, verb: str, *args: Any, **more: Any) -> None:
-        """The same call to both; the same answer, or the same refusal."""
+        """Make the same call on both: they must return the same answer or the same refusal."""
         try:
             expected: Any = getattr(self.model, verb)(*args, **more)
         except Refused as refusal:
             expected = str(refusal)
         try:
-            found = getattr(self.engine, verb)(*args, **more)
+            answer = getattr(self.engine, verb)(*args, **more)
         except DurableError as error:
-            found = type(error).__name__
-        if verb in ("send", "replay") and not isinstance(found, str):
-            found = found.to if isinstance(found, Delivered) else None
-        assert found == expected, f"{verb}{args}: the engine says {found}, the model {expected}"
+            answer = type(error).__name__
+        if verb in ("send", "replay") and not isinstance(answer, str):
+            answer = answer.to if isinstance(answer, Delivered) else None
+        assert answer == expected, f"{verb}{args}: the engine says {answer}, the model {expected}"
 
     def some(self, pick: int) -> str:
-        """A workflow that exists, now and then one that does not."""
-        known = [*sorted(self.model.flows), "nobody"]
-        return known[pick % len(known)]
+        """A workflow that exists, or now and then one that does not."""
+        ids = [*sorted(self.model.flows), "nobody"]
+        return ids[pick % len(ids)]
 
-    # --- calls; few rules with many forms, or hypothesis leaves most of them out of an example ----------------------
+    # --- calls: few rules with many forms, or hypothesis leaves most of them out of an example ----------------------
 
     @rule(id=IDS, steps=PROGRAMS, delay=st.sampled_from([0, 0, 40]), is_known=st.integers(0, 3))
     def start(self, id: str, steps: Program, delay: int, is_known: int) -> None:
-        """A new id, one that is taken by another call, or the same call again."""
+        """A new id, an id that is taken by another call, or the same call again."""
         if is_known == 0 and id in self.model.flows:
             steps = self.model.flows[id].call
         self.both("start", id, self.fitting(steps), delay)
 
     def fitting(self, steps: Program) -> Program:
-        """Without activities, where the engine has none."""
+        """The steps, without activities if the engine has none."""
         if self.engine.has_activities:
             return steps
-        return tuple(step for step in steps if not any(one in step for one in ("work", "brisk", "tidy")))
+        return tuple(step for step in steps if not any(name in step for name in ("work", "brisk", "tidy")))
 
     @rule(event=EVENTS, pick=st.integers(-8, 9), event_id=st.sampled_from([None, None, "x", "y"]), early=st.booleans())
     def send(self, event: tuple[str, str], pick: int, event_id: str | None, early: bool) -> None:
-        """Targeted or not, with an id of the sender or not; an id that was used before is a conflict."""
+        """Targeted or not, with an event id or without. A used id is a conflict."""
         if event[0] == "news":
-            # Expired broadcasts count until they are swept, and when that is nobody promises: so not too many of them.
+            # Expired broadcasts count until they are swept, and nobody promises when. So there must not be too many of
+            # them.
             if self.broadcasts == LIMIT:
                 return
             self.broadcasts += 1
@@ -117,7 +118,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 9), form=st.sampled_from(["targeted", "untargeted", "x", "y"]))
     def serve(self, pick: int, form: str) -> None:
-        """What somebody waits for; or an event that was sent before, under the same id."""
+        """An event that a workflow waits for, or one that was sent before with the same id."""
         if form in self.sent and self.sent[form][0][0] != "news":
             self.both("send", *self.sent[form], early=False)
             return
@@ -131,7 +132,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 9), to=st.integers(-5, 9), verb=st.sampled_from(VERBS))
     def operate(self, pick: int, to: int, verb: str) -> None:
-        """A workflow is cancelled or terminated, a letter sent again or removed, old workflows are purged."""
+        """Cancel or terminate a workflow, replay or remove a letter, or purge old workflows."""
         if verb in ("cancel", "terminate"):
             self.both(verb, self.some(pick))
         elif verb == "purge":
@@ -142,9 +143,9 @@ class Machine(RuleBasedStateMachine):
             self.both(verb, self.letter(pick), None if to < 0 else self.some(to))
 
     def letter(self, pick: int) -> int:
-        """The payload of a dead letter, now and then of none."""
-        known = [*sorted(event.payload for event, _ in self.model.letters), 0]
-        return known[pick % len(known)]
+        """The payload of a dead letter, or now and then an unknown one."""
+        payloads = [*sorted(event.payload for event, _ in self.model.letters), 0]
+        return payloads[pick % len(payloads)]
 
     # --- what happens ---------------------------------------------------------------------------------------------
 
@@ -160,7 +161,7 @@ class Machine(RuleBasedStateMachine):
             self.both("answer", self.busy()[pick % len(self.busy())], None if form == "error" else self.payload)
             return
         if self.model.policy == "move to broadcast":
-            # An event that is older than the retention when it loses its target is swept; when, nobody promises.
+            # An event that is older than the retention when it loses its target is swept, and nobody promises when.
             seconds = min(seconds, 120)
         self.both("advance", seconds)
         if seconds >= 120:
@@ -168,14 +169,14 @@ class Machine(RuleBasedStateMachine):
             self.broadcasts = 0
 
     def busy(self) -> list[str]:
-        """Whose activities run."""
+        """The workflows whose activities run."""
         return sorted(flow.id for flow in self.model.flows.values() if flow.is_busy)
 
     @rule(how=st.sampled_from(["stop", "crash", "evict"]), downtime=st.sampled_from([0, 0, 20, 70]))
     def disturb(self, how: str, downtime: int) -> None:
-        """An orderly restart, a crash, or all bodies leave memory.
+        """A clean restart, a crash, or the eviction of all bodies.
 
-        No second crash before an orderly stop: whoever was on trial would have to wait, which takes its time.
+        There is no second crash before a clean stop: suspects would have to wait, which takes time.
         """
         if how == "evict":
             self.engine.evict()
@@ -188,27 +189,29 @@ class Machine(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 9), status=STATUSES)
     def query(self, pick: int, status: str) -> None:
-        """How a workflow stands, what it waits for, and which others stand so too."""
+        """The status of a workflow, its waits, and the other workflows with this status."""
         id = self.some(pick)
         flow = self.model.flows.get(id)
-        newest = sorted(self.model.flows.values(), key=lambda one: -one.number)
-        fitting = [one for one in newest if one.status == status]
+        newest = sorted(self.model.flows.values(), key=lambda candidate: -candidate.number)
+        fitting = [candidate for candidate in newest if candidate.status == status]
         assert self.engine.count(status) == len(fitting)
-        assert self.engine.list(status, None) == [one.id for one in fitting]
+        assert self.engine.list(status, None) == [candidate.id for candidate in fitting]
         assert self.engine.status(id) == (flow and flow.status)
         if flow is not None:
-            assert self.engine.list(status, id) == [one.id for one in fitting if one.number < flow.number]
+            assert self.engine.list(status, id) == [
+                candidate.id for candidate in fitting if candidate.number < flow.number
+            ]
             assert self.engine.describe(id) == self.model.describe(id)
 
     @invariant()
     def same(self) -> None:
         """Both look the same after every call."""
         if hasattr(self, "engine"):
-            found, expected = self.engine.picture(), self.model.picture()
-            for what, value in found.items():
-                assert value == expected[what], f"{what}: the engine has {value}, the model {expected[what]}"
+            picture, expected = self.engine.picture(), self.model.picture()
+            for part, value in picture.items():
+                assert value == expected[part], f"{part}: the engine has {value}, the model {expected[part]}"
 
     def teardown(self) -> None:
-        """Let go of the engine."""
+        """Close the engine."""
         if hasattr(self, "engine"):
             self.engine.close()

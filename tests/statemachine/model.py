@@ -1,8 +1,8 @@
 """What the public API promises, as a small model: plain values, one clock, no storage, no engine.
 
-It knows the programs of `program.py` and predicts every reply, status, result and pending event. Time is in
-microseconds. What follows from a decision is worked off in order: answers first, then cancellations of children, then
-events that have lost their target.
+It knows the programs of `program.py`, and predicts every reply, status, result and pending event. Time is in
+microseconds. The consequences of a decision are handled in order: answers first, then cancels of children, then events
+that have lost their target.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Model:
         self.flows: dict[str, Flow] = {}
         self.delays: dict[str, int] = {}
         self.queue: list[Sent] = []
-        # The broadcasts that somebody has taken: they do not count as pending.
+        # The broadcasts that a workflow has taken: they do not count as pending.
         self.taken: set[int] = set()
         self.unstarted: dict[str, list[Sent]] = {}
         self.letters: list[tuple[Sent, str | None]] = []
@@ -52,7 +52,7 @@ class Model:
     # --- calls ----------------------------------------------------------------------------------------------------
 
     def start(self, id: str, steps: tuple[str, ...], delay: int) -> str:
-        """Begin a workflow; the same call again finds the first."""
+        """Start a workflow. The same call again finds the first."""
         if id in self.flows:
             if (flow := self.flows[id]).call != steps or (not flow.round and self.delays.get(id, 0) != delay):
                 raise Refused("WorkflowAlreadyExists")
@@ -70,11 +70,11 @@ class Model:
         else:
             self._run(flow)
 
-    def send(self, what: tuple[str, str, int], to: str | None, event_id: str | None, *, early: bool) -> Any:
-        """Send an event: who got it, or None if it is kept."""
+    def send(self, content: tuple[str, str, int], to: str | None, event_id: str | None, *, early: bool) -> Any:
+        """Send an event. Returns who took it, or None if it is kept."""
         if event_id is not None and event_id in self.ids:
             first, answer, _ = self.ids[event_id]
-            if first != (what, to):
+            if first != (content, to):
                 raise Refused("EventConflict")
             return answer
         target = self.flows.get(to) if to is not None else None
@@ -82,12 +82,12 @@ class Model:
             raise Refused("WorkflowNotFound")
         if target is not None and target.has_ended:
             raise Refused("WorkflowTerminated")
-        name, key, payload = what
+        name, key, payload = content
         expires = self.now + 100 * SECOND if name == "news" else None
         event = Sent(self._next(), name, key, payload, self.now, expires, name == "news" and to is None)
         answer = self._deliver(event, target, to)
         if event_id is not None:
-            self.ids[event_id] = ((what, to), answer, self.now)
+            self.ids[event_id] = ((content, to), answer, self.now)
         self.settle()
         return answer
 
@@ -112,7 +112,7 @@ class Model:
     def _keep(self, box: list[Sent], event: Sent) -> None:
         counted = box
         if box is self.queue:
-            counted = [one for one in box if one.name == event.name and one.serial not in self.taken]
+            counted = [sent for sent in box if sent.name == event.name and sent.serial not in self.taken]
         if len(counted) >= self.limit:
             raise Refused("PendingEventsFull")
         box.append(event)
@@ -123,7 +123,7 @@ class Model:
         return [*self.queue, *(event for box in boxes for event in box)]
 
     def _offer(self, event: Sent) -> tuple[str, ...]:
-        """To who has waited longest; a broadcast to all."""
+        """Offer an event to the longest wait, or a broadcast to all."""
         waiting = [flow for flow in self.flows.values() if self._fits(flow, event)]
         waiting.sort(key=lambda flow: flow.wait[2] if flow.wait else 0)
         takers = waiting if event.is_broadcast else waiting[:1]
@@ -157,7 +157,7 @@ class Model:
         return True
 
     def _cancel(self, flow: Flow) -> None:
-        """At its wait. The first time a body may clean up; the second time it is the cleanup that is cancelled."""
+        """Raise `Cancelled` at the wait. A body may clean up once; a second cancel ends the cleanup."""
         is_first, flow.is_cancelled = not flow.is_cancelled, True
         if is_first and flow.state == "waiting" and flow.steps[flow.at] == "tidy":
             flow.state, flow.wait, flow.attempt = "cleaning", None, 1
@@ -175,7 +175,7 @@ class Model:
         return True
 
     def answer(self, id: str, value: int | None) -> None:
-        """The activity that runs for a workflow ends: with a value, or with an error."""
+        """The running activity of a workflow ends, with a value or an error."""
         flow = self.flows[id]
         if flow.state == "cleaning":
             self._end(flow, "cancelled")
@@ -189,32 +189,32 @@ class Model:
 
     def replay(self, payload: int, to: str | None) -> Any:
         """Send a dead letter again."""
-        found = self._letter(payload)
-        # It is an event like any other now: a broadcast that was sent to one workflow does not expire any more.
+        letter = self._letter(payload)
+        # It is an event like any other now: a broadcast that was sent to one workflow no longer expires.
         target = self.flows.get(to) if to is not None else None
         if to is not None and target is None:
             raise Refused("WorkflowNotFound")
         if target is not None and target.has_ended:
             raise Refused("WorkflowTerminated")
-        event = attrs.evolve(found[0], serial=self._next(), at=self.now, expires=None)
+        event = attrs.evolve(letter[0], serial=self._next(), at=self.now, expires=None)
         answer = self._deliver(event, target, to)
-        self.letters.remove(found)
+        self.letters.remove(letter)
         self.settle()
         return answer
 
     def remove(self, payload: int) -> None:
-        """Forget a dead letter."""
+        """Remove a dead letter."""
         self.letters.remove(self._letter(payload))
 
     def _letter(self, payload: int) -> tuple[Sent, str | None]:
-        """The oldest with this payload: an event that is sent again after a week may die twice."""
-        found = [letter for letter in self.letters if letter[0].payload == payload]
-        if not found:
+        """The oldest letter with this payload. An event that is sent again after a week may die twice."""
+        letters = [letter for letter in self.letters if letter[0].payload == payload]
+        if not letters:
             raise Refused("DeadLetterNotFound")
-        return min(found, key=lambda letter: letter[0].serial)
+        return min(letters, key=lambda letter: letter[0].serial)
 
     def purge(self, seconds: int) -> int:
-        """Forget what ended long ago, except children whose parent goes on."""
+        """Remove workflows that ended long ago, except children of unfinished parents."""
         gone = [
             flow for flow in self.flows.values()
             if flow.has_ended and flow.finished < self.now - seconds * SECOND
@@ -225,7 +225,7 @@ class Model:
         return len(gone)
 
     def advance(self, seconds: int) -> None:
-        """Time passes: what is due fires, the earliest first; then what is too old goes."""
+        """Let time pass: due timers fire, earliest first, then old events are swept."""
         self.now += seconds * SECOND
         due = [flow for flow in self.flows.values() if flow.due is not None and flow.due <= self.now]
         for flow in sorted(due, key=lambda flow: (flow.due, flow.number)):
@@ -238,7 +238,7 @@ class Model:
         self.settle()
 
     def _sweep(self, box: list[Sent], owner: str | None) -> None:
-        """Expired events and old broadcasts leave without a trace; other old events become dead letters."""
+        """Expired events and old broadcasts are dropped. Other old events become dead letters."""
         for event in list(box):
             is_expired = event.expires is not None and event.expires <= self.now
             is_old = event.at < self.now - RETENTION
@@ -253,7 +253,7 @@ class Model:
         if flow.state == "unstarted":
             flow.due = None
             self._run(flow)
-            # What is pending when a wait begins comes before its limit.
+            # Pending events come before the timeout of a new wait.
             self._follow()
             self._wake(flow)
         elif flow.state == "retrying":
@@ -264,7 +264,7 @@ class Model:
     # --- bodies ---------------------------------------------------------------------------------------------------
 
     def _learn(self, flow: Flow, value: int) -> None:
-        flow.got.append(value)
+        flow.results.append(value)
         flow.at += 1
         flow.now = max(flow.now, self.now)
         flow.wait = flow.due = None
@@ -272,7 +272,7 @@ class Model:
         self._run(flow)
 
     def _run(self, flow: Flow) -> None:
-        """Up to the next wait."""
+        """Run to the next wait."""
         if flow.at == len(flow.steps):
             self._end(flow, "succeeded")
             return
@@ -312,10 +312,10 @@ class Model:
     def _child(self, flow: Flow) -> Flow | None:
         return self.flows.get(f"{flow.id}.{flow.round}.{flow.at}")
 
-    # --- what follows ---------------------------------------------------------------------------------------------
+    # --- consequences ---------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Work off everything that follows from a call, then the next rounds."""
+        """Handle all consequences of a call, then the next rounds."""
         self._follow()
         while self._rounds:
             flow = self._rounds.popleft()
@@ -332,7 +332,7 @@ class Model:
                     self._check(flow)
             elif self._cancels:
                 child = self._cancels.popleft()
-                # A child that is already being cancelled cleans up in its own time.
+                # A child that is already being cancelled finishes its cleanup.
                 if not child.has_ended and not child.is_cancelled:
                     self._cancel(child)
             else:
@@ -342,10 +342,10 @@ class Model:
                     self.queue.append(event)
 
     def _check(self, flow: Flow) -> None:
-        """A wait has begun, or a child has ended: is the answer there?"""
+        """A wait has begun or a child has ended: look for the answer."""
         if flow.state == "waiting":
             for box in (flow.mail, self.queue):
-                event = next((one for one in box if self._fits(flow, one)), None)
+                event = next((candidate for candidate in box if self._fits(flow, candidate)), None)
                 if event is not None:
                     if not event.is_broadcast:
                         box.remove(event)
@@ -360,22 +360,22 @@ class Model:
             elif child.parent is not flow or child.state in ("failed", "cancelled"):
                 self._end(flow, "failed")
             elif child.state == "succeeded":
-                self._learn(flow, sum(child.got))
+                self._learn(flow, sum(child.results))
 
-    # --- what it looks like ---------------------------------------------------------------------------------------
+    # --- what is visible ------------------------------------------------------------------------------------------
 
     def describe(self, id: str) -> dict[str, Any]:
         """What a workflow waits for."""
         return self.flows[id].describe()
 
     def picture(self) -> dict[str, Any]:
-        """Everything that an engine shows as well."""
+        """Everything that an engine shows too."""
         owners = {id(event): flow.id for flow in self.flows.values() for event in flow.mail}
         early = {id(event): name for name, box in self.unstarted.items() for event in box}
         alive = [event for event in self.pending() if event.expires is None or event.expires > self.now]
         return {
             "flows": {
-                flow.id: (flow.status, _json(flow.got) if flow.state == "succeeded" else None, flow.due)
+                flow.id: (flow.status, _json(flow.results) if flow.state == "succeeded" else None, flow.due)
                 for flow in self.flows.values()
             },
             "rounds": {flow.id: flow.round for flow in self.flows.values()},

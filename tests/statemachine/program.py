@@ -1,10 +1,10 @@
-"""One workflow that does what its arguments say, so that any straight line of steps can be tried."""
+"""One workflow that does what its arguments say, so that any line of steps can be tried."""
 
 from __future__ import annotations
 
 from durable import Cancelled, DeliveryMode, Durable, Event, Retry, activity, info, sleep, workflow
 
-# The events by name: what they are is public, so the model knows it too.
+# The events by name. What they are is public, so the model knows them too.
 GO = Event[int]("go")
 NEWS = Event[int]("news", consume_on_read=False, expire_after=100)
 FRESH = Event[int]("fresh", delivery_mode=DeliveryMode.AFTER_WAIT)
@@ -13,35 +13,35 @@ EVENTS = {event.name: event for event in (GO, NEWS, FRESH, SINCE)}
 
 
 class Broken(Exception):
-    """What a failing activity raises."""
+    """The error of a failing activity."""
 
 
 @activity(name="machine.work", retry=Retry(max_attempts=2, first_delay=10, factor=1, jitter=0))
 def work() -> int:
-    """Never runs here: the machine answers for it."""
+    """Never runs: the machine answers for it."""
     raise NotImplementedError
 
 
 @activity(name="machine.clean", retry=Retry.never())
 def clean() -> int:
-    """Never runs here either."""
+    """Never runs either."""
     raise NotImplementedError
 
 
 @activity(name="machine.brisk", retry=Retry.never())
 def brisk() -> int:
-    """Nor does this one, which has a limit."""
+    """Never runs either, and has a timeout."""
     raise NotImplementedError
 
 
 @workflow(name="machine.program")
-def program(steps: list[str], got: list[int]) -> Durable[list[int]]:
-    """Step by step; the result is what each step gave. `again` continues as a new round with the rest."""
+def program(steps: list[str], results: list[int]) -> Durable[list[int]]:
+    """Do the steps in turn. Returns the result of each. `again` continues as a new round with the rest."""
     for index, step in enumerate(steps):
         if step == "again":
-            raise program.continue_as(steps[index + 1 :], got)
-        got = [*got, (yield from _step(step, index))]
-    return got
+            raise program.continue_as(steps[index + 1 :], results)
+        results = [*results, (yield from _step(step, index))]
+    return results
 
 
 def _step(step: str, index: int) -> Durable[int]:

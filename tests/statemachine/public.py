@@ -1,4 +1,4 @@
-"""The real engine with its threads, on a SQLite file, through the public API and nothing else."""
+"""The real engine with its threads, on a SQLite file, through the public API only."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from durable import DeadLetterPolicy, EngineConfig, SyncWorkflowEngine, Workflow
 from durable.testing.clock import ManualClock
 from tests.statemachine.program import EVENTS, program
 
-# The first call may be taken before the engine looks at the clock, the second comes behind what is due.
+# The first call may be decided before the engine reads the clock; the second comes after everything that is due.
 _TURNS = 2
 
 
 class Public:
-    """A `SyncWorkflowEngine` in virtual time. There are no activities: when one ends is not for the machine to say."""
+    """A `SyncWorkflowEngine` in virtual time. It has no activities, because the machine cannot say when one ends."""
 
     has_activities = False
 
@@ -35,11 +35,11 @@ class Public:
         self._settle()
 
     def _settle(self) -> None:
-        """The engine notices that time has passed with the next call, and acts on it in the batches after that."""
+        """The engine notices elapsed time at the next call, and handles it in the batches after that."""
         for _ in range(_TURNS):
             self._engine.query_status("nobody")
         while self._engine.runs.count(status=WorkflowStatus.RUNNING):
-            # Without activities only a round that has not begun yet is running.
+            # Without activities, only a round that has not begun yet is running.
             pass
 
     def _do(self, action: Callable[[], Any]) -> Any:
@@ -51,13 +51,13 @@ class Public:
     # --- the verbs ------------------------------------------------------------------------------------------------
 
     def start(self, id: str, steps: tuple[str, ...], delay: int) -> str:
-        """Begin a workflow; its id."""
-        found: str = self._do(lambda: self._engine.start(program(list(steps), []), id=id, delay=delay)).id
-        return found
+        """Start a workflow. Returns its id."""
+        workflow_id: str = self._do(lambda: self._engine.start(program(list(steps), []), id=id, delay=delay)).id
+        return workflow_id
 
-    def send(self, what: tuple[str, str, int], to: str | None, event_id: str | None, *, early: bool) -> Any:
+    def send(self, content: tuple[str, str, int], to: str | None, event_id: str | None, *, early: bool) -> Any:
         """Send an event: name, key and payload."""
-        name, key, payload = what
+        name, key, payload = content
         return self._do(
             lambda: self._engine.send_event(
                 EVENTS[name], payload, to=to, key=key or None, event_id=event_id, allow_unstarted=early
@@ -75,16 +75,16 @@ class Public:
         return accepted
 
     def status(self, id: str) -> str | None:
-        """How a workflow stands."""
-        found = self._engine.query_status(id)
-        return None if found is None else found.value
+        """The status of a workflow."""
+        status = self._engine.query_status(id)
+        return None if status is None else status.value
 
     def list(self, status: str, after: str | None) -> list[str]:
         """The ids of the workflows with this status, newest first."""
-        return [one.id for one in self._engine.runs.list(status=WorkflowStatus(status), after=after)]
+        return [summary.id for summary in self._engine.runs.list(status=WorkflowStatus(status), after=after)]
 
     def count(self, status: str) -> int:
-        """How many have this status."""
+        """How many workflows have this status."""
         return self._engine.runs.count(status=WorkflowStatus(status))
 
     def replay(self, payload: int, to: str | None) -> Any:
@@ -92,59 +92,59 @@ class Public:
         return self._do(lambda: self._engine.dead_letters.replay(self._letter(payload), to))
 
     def remove(self, payload: int) -> None:
-        """Forget the dead letter with this payload."""
+        """Remove the dead letter with this payload."""
         self._engine.dead_letters.remove(self._letter(payload))
 
     def _letter(self, payload: int) -> int:
-        return next((one.id for one in self._engine.dead_letters.list() if one.payload == payload), 0)
+        return next((letter.id for letter in self._engine.dead_letters.list() if letter.payload == payload), 0)
 
     def purge(self, seconds: int) -> int:
-        """Remove what ended long ago."""
+        """Remove workflows that ended long ago."""
         return self._engine.runs.purge(seconds)
 
-    # --- what happens to it ---------------------------------------------------------------------------------------
+    # --- what happens --------------------------------------------------------------------------------------------
 
     def advance(self, seconds: int) -> None:
-        """Time passes."""
+        """Let time pass."""
         self._clock.advance(seconds)
         self._settle()
 
     def restart(self, *, clean: bool, downtime: int) -> None:
-        """The engine is shut down and opened again; how it ends without a word is shown elsewhere."""
+        """Shut the engine down and open it again. Other tests crash it."""
         self._engine.__exit__(None, None, None)
         self._clock.advance(downtime)
         self._open()
 
     def evict(self) -> None:
-        """That is not for users to say."""
+        """Nothing: users cannot evict bodies."""
 
-    # --- what it looks like ---------------------------------------------------------------------------------------
+    # --- what is visible ------------------------------------------------------------------------------------------
 
     def describe(self, id: str) -> dict[str, Any]:
         """What a workflow waits for."""
-        found = self._engine.runs.describe(id)
+        description = self._engine.runs.describe(id)
         return {
-            "waits": sorted((one.kind, one.name, one.attempt) for one in found.waits),
-            "mail": found.pending_events,
-            "cancelled": found.cancel_requested,
-            "round": found.round,
+            "waits": sorted((wait.kind, wait.name, wait.attempt) for wait in description.waits),
+            "mail": description.pending_events,
+            "cancelled": description.cancel_requested,
+            "round": description.round,
         }
 
     def picture(self) -> dict[str, Any]:
         """What users can see of all workflows and letters."""
         flows = {}
-        for one in self._engine.runs.list(limit=1000):
-            result = self._engine.query_result(one.id)
+        for summary in self._engine.runs.list(limit=1000):
+            result = self._engine.query_result(summary.id)
             text = None if result is None else json.dumps(result, separators=(",", ":"))
-            wake_at = None if one.wake_at is None else round(one.wake_at.timestamp() * 1_000_000)
-            flows[one.id] = (one.status.value, text, wake_at)
+            wake_at = None if summary.wake_at is None else round(summary.wake_at.timestamp() * 1_000_000)
+            flows[summary.id] = (summary.status.value, text, wake_at)
         letters = self._engine.dead_letters.list()
         return {
             "flows": flows,
-            "letters": [(one.name, one.event_key, one.workflow_id, one.payload_json) for one in letters],
+            "letters": [(letter.name, letter.event_key, letter.workflow_id, letter.payload_json) for letter in letters],
         }
 
     def close(self) -> None:
-        """Shut down, and remove the file."""
+        """Shut down, and delete the file."""
         self._engine.__exit__(None, None, None)
         self._folder.cleanup()

@@ -71,9 +71,9 @@ def plain(order: Order) -> int:
 def settled(order: Order) -> Durable[None]:
     assert_type((yield from settle()), tuple[()])
     assert_type((yield from settle(charge(order))), tuple[Outcome[Payment]])
-    two = yield from settle(charge(order), helper(order))
-    assert_type(two, tuple[Outcome[Payment], Outcome[int]])
-    first, second = two
+    pair = yield from settle(charge(order), helper(order))
+    assert_type(pair, tuple[Outcome[Payment], Outcome[int]])
+    first, second = pair
     match first:
         case Returned(payment):
             assert_type(payment, Payment)
@@ -85,7 +85,7 @@ def settled(order: Order) -> Durable[None]:
     assert_type(five, tuple[Outcome[Payment], Outcome[bytes], Outcome[float], Outcome[str], Outcome[datetime]])
     many = yield from settle(*[charge(order) for _ in range(10)])
     assert_type(many, tuple[Outcome[Payment], ...])
-    assert_type([one.value for one in many if isinstance(one, Returned)], list[Payment])
+    assert_type([outcome.value for outcome in many if isinstance(outcome, Returned)], list[Payment])
     nested = yield from gather(settle(charge(order), render(order)), race(sleep(1), approval.wait()))
     assert_type(nested, tuple[tuple[Outcome[Payment], Outcome[bytes]], Won[datetime | str]])
 
@@ -138,7 +138,7 @@ def mistaken(order: Order) -> Durable[object]:
     yield from fan_out(plain, [order])  # type: ignore[arg-type]
     text: str = yield from fan_out(charge, [order])  # type: ignore[assignment]
     del text
-    (one,) = yield from settle(charge(order), render(order))  # type: ignore[misc]
+    (single,) = yield from settle(charge(order), render(order))  # type: ignore[misc]
     both = yield from settle(charge(order), render(order))
     won = yield from first_success(charge(order), render(order))
-    return one, both[0].value, won.value.amount  # type: ignore[union-attr]
+    return single, both[0].value, won.value.amount  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Operations that come from another process: checked as the façade checks its callers, and decided like any other."""
+"""Operations from another process: checked as the façade checks its callers, and decided like any other."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ paid = Event[Order]("remote.paid")
 
 @workflow(name="remote.checkout", version=3)
 def checkout(order: Order, note: str = "none") -> Durable[list[Any]]:
-    """A step, an answer and an event."""
+    """Does a step, asks a question and waits for an event."""
     first = yield from work(order.count)
     answer = yield from pause(returns=Order, prompt=note)
     last = yield from paid.wait()
@@ -59,13 +59,13 @@ REGISTRY: Registry[WorkflowDef[Any, Any]] = Registry(FLOWS)
 
 
 def sent(name: str, /, **fields: Any) -> Any:
-    """What a client without any code has sent, as it is received."""
+    """The operation that the engine receives when a client without the code sends this text."""
     line = wire.write_text({"operation": name, "fields": fields})
     return receive(wire.read_text(line), REGISTRY, Codec())
 
 
 def refused(name: str, /, **fields: Any) -> DurableError:
-    """Why it is refused."""
+    """Why the operation is refused."""
     with pytest.raises(DurableError) as caught:
         sent(name, **fields)
     return caught.value
@@ -75,7 +75,7 @@ START: dict[str, Any] = {"id": "w", "name": "remote.checkout", "version": 3, "in
 
 
 def test_a_run_is_driven_from_outside() -> None:
-    """Started, repaired, answered and sent to by text alone, a run ends as it does for callers with the code."""
+    """A run that is started, repaired, answered and sent to by text alone ends as it does for callers with the code."""
     engine = DirectEngine(*FLOWS)
     engine.do(sent("start_workflow", **START))
     engine.finish(engine.activities[0], 5)
@@ -86,7 +86,7 @@ def test_a_run_is_driven_from_outside() -> None:
 
 
 def test_a_start_from_outside_is_the_same_as_one_from_here() -> None:
-    """Arguments are stored with their defaults, so the same call from both sides is one workflow."""
+    """Arguments are stored with their defaults, so the same call from inside and outside is one workflow."""
     engine = DirectEngine(*FLOWS)
     first = engine.do(sent("start_workflow", **START))
     assert first.input == '{"order":{"sku":"x","count":1},"note":"none"}'
@@ -96,7 +96,7 @@ def test_a_start_from_outside_is_the_same_as_one_from_here() -> None:
 
 
 def test_a_start_needs_the_code_only_once() -> None:
-    """Where the code is registered, an operation that does not carry it is decided all the same."""
+    """If the code is registered, an operation that does not carry it is decided anyway."""
     engine = DirectEngine(*FLOWS)
     start = attrs.evolve(sent("start_workflow", **START), definition=None, arguments=None)
     assert isinstance(start, StartWorkflow)
@@ -106,7 +106,7 @@ def test_a_start_needs_the_code_only_once() -> None:
 
 
 def test_a_schedule_from_outside_is_the_same_as_one_from_here() -> None:
-    """Its arguments and its plan are brought into the form in which they are stored."""
+    """The arguments and the plan of a schedule are brought into their stored form."""
     engine = DirectEngine(*FLOWS)
     form = wire.write_operation(schedule_of(checkout(Order("x")), every=60))
     form["fields"]["job"]["input"] = START["input"]
@@ -117,7 +117,7 @@ def test_a_schedule_from_outside_is_the_same_as_one_from_here() -> None:
 
 
 def test_an_event_that_nobody_can_read_is_refused_by_the_name_of_its_type() -> None:
-    """The sender learns that its type does not fit; without a type it is taken, and ends as a dead letter."""
+    """The sender learns that its type does not fit. Without a type the event is accepted, and becomes a dead letter."""
     engine = DirectEngine(*FLOWS)
     engine.start(checkout(Order("x")))
     engine.finish(engine.activities[0], 5)
@@ -131,18 +131,18 @@ def test_an_event_that_nobody_can_read_is_refused_by_the_name_of_its_type() -> N
 
 
 def test_an_unknown_operation_is_not_supported() -> None:
-    """Whatever its fields say; the answer names the version of the engine."""
+    """An unknown operation is refused with the engine's version, whatever its fields are."""
     error = refused("drop_table", id="w")
     assert (type(error), error.args) == (NotSupported, ("drop_table", __version__))
     with pytest.raises(NotSupported):
         receive({"operation": ["start_workflow"], "fields": START}, REGISTRY, Codec())
-    # Whin a direct engine asks of itself has no name.
+    # Operations that only the engine asks of itself have no name on the wire.
     assert isinstance(refused("wake_workflow", key=1), NotSupported)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "5", '{"fields":{}}', '{"operation":"find_workflow"}', b"\xff"])
 def test_what_is_not_a_form_is_refused(text: str | bytes) -> None:
-    """Text that is not JSON, JSON that is not an object, and an object that lacks a part."""
+    """Text that is not JSON, JSON that is not an object, and an object that lacks a part are refused."""
     with pytest.raises(CodecError, match=r"^wire: "):
         receive(wire.read_text(text), REGISTRY, Codec())
 
@@ -161,7 +161,7 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
 
 @pytest.mark.parametrize(("name", "fields", "problem"), WRONG)
 def test_a_field_of_another_type_is_refused(name: str, fields: dict[str, Any], problem: str) -> None:
-    """The error says which field it is, what was expected and what came."""
+    """The error names the field, the expected type and the value."""
     error = refused(name, **fields)
     assert isinstance(error, CodecError)
     assert problem in error.problem
@@ -194,14 +194,14 @@ INVALID: tuple[tuple[str, dict[str, Any], type[DurableError], str], ...] = (
 def test_what_the_facade_would_refuse_is_refused(
     name: str, fields: dict[str, Any], kind: type[DurableError], problem: str
 ) -> None:
-    """A client that does not check what it sends gets no further than one that does."""
+    """A client that does not check its own calls gets no further than one that does."""
     error = refused(name, **fields)
     assert type(error) is kind
     assert problem in str(error)
 
 
 def test_no_code_travels() -> None:
-    """What rides along in the process stays there; the name and version are sent instead."""
+    """The code stays in its process; the name and version are sent instead."""
     for operation in (call_of(checkout(Order("x")), "w"), schedule_of(checkout(Order("x")))):
         assert isinstance(operation, StartWorkflow | CreateSchedule)
         assert operation.definition is checkout
