@@ -222,8 +222,12 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         if kind.look is not None:
             turn.messages.send(LookAgain(loaded.record.key, wait.position))
             is_passing = is_passing or kind.is_passing
-    # The state of a round is recorded next, in this decision; what the body waits for is known only after that.
-    if not is_passing:
+    if is_passing:
+        # The state of a round is recorded next, in this decision; what the body waits for is known only after that.
+        return
+    record = loaded.record
+    if waits.timed or not waits.open_activities or record.status is not _RUNNING or record.wake_at is not None:
+        # Otherwise its row is right already: it runs from one activity to the next, without a timer.
         settle(turn, loaded)
 
 

@@ -17,8 +17,7 @@ class Chronicle:
     """The history of each workflow, and the progress that it has published."""
 
     def __init__(self, backend: Backend, loaded: Container[int], let_go: set[int]) -> None:
-        # The open batch; the state replaces it after each commit.
-        self.batch = Batch()
+        self.next_batch(Batch())
         self._backend = backend
         self._loaded = loaded
         # Workflows evicted since the batch was opened. Only they and loaded workflows can have entries in it; scanning
@@ -43,15 +42,17 @@ class Chronicle:
             length += sum(owner == key for owner, _ in batch.history)
         return length - sum(owner == key for owner, _ in batch.history_trimmed)
 
-    def append(self, key: int, entry: HistoryEntry) -> None:
-        """Record one more entry of a workflow in memory."""
-        self.batch.history.add(key, entry)
+    def next_batch(self, batch: Batch) -> None:
+        """Write into this batch from now on. The state calls it after each commit."""
+        self.batch = batch
+        # Record one more entry of a workflow in memory. The method of the batch itself, because every step calls it.
+        self.append = batch.history.add
 
     def add(self, key: int, entries: Iterable[HistoryEntry]) -> None:
         """Append entries to the history of a workflow that is not in memory."""
         self._let_go.add(key)
         for entry in entries:
-            self.batch.history.add(key, entry)
+            self.append(key, entry)
 
     def trim(self, key: int, entries: Iterable[int]) -> None:
         """Delete entries by number: finished rounds of loops, which no replay reads again."""
@@ -60,6 +61,7 @@ class Chronicle:
     def clear(self, key: int) -> None:
         """Delete a workflow's history; the next round starts with an empty one."""
         self.batch.history = self.batch.history.without(key)
+        self.append = self.batch.history.add
         # The next round counts from 1 again, perhaps in this batch. A trim of the old round must not hit its entries.
         self.batch.history_trimmed = {(owner, entry) for owner, entry in self.batch.history_trimmed if owner != key}
         self.batch.restarted.add(key)

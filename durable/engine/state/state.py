@@ -223,7 +223,8 @@ class State:
         self.workflows.next_batch(batch, min(_ENDED_MAX, self.config.max_loaded_workflows))
         self.waits.next_batch(batch)
         self.post.next_batch(batch)
-        self.chronicle.batch = self.timetable.batch = self.trials.batch = self.archive.batch = batch
+        self.chronicle.next_batch(batch)
+        self.timetable.batch = self.trials.batch = self.archive.batch = batch
         self.outbox.batch = batch
 
 
