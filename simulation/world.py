@@ -144,8 +144,10 @@ class World:
     def _next_work(self, node: Node, process: Process) -> int | None:
         """When an engine works next without a call, or None. Checks the invariants of idle engines."""
         coordinator, ledger = process.coordinator, self.checker.ledger
-        if node.has_work(process):
-            return max(node.free_at, node.stalled_until, self._clock.elapsed)
+        free_at = max(node.free_at, node.stalled_until)
+        # An engine that is free has nothing to do: `_step` has just asked.
+        if free_at > self._clock.elapsed and node.has_work(process):
+            return free_at
         if process.is_ready and node.idle_at != ledger.commits:
             node.idle_at = ledger.commits
             node.enter()
