@@ -32,6 +32,7 @@ Where to look:
 | `ids`          | random ids, checks of ids and names, stable digests and seeds              |
 | `position`     | the path of an operation in a workflow; ids of children                    |
 | `statuses`     | the statuses of a workflow                                                 |
+| `begun`        | whether a body has run: the definition of "not begun yet"                  |
 | `records`      | workflows, history entries, waits, pending events, pauses                  |
 | `dead_letters` | pending events and dead letters, as people see them                        |
 | `schedule`     | when a schedule ticks, and its record                                      |

@@ -163,7 +163,7 @@ class State:
     def load(self, loaded: Loaded) -> None:
         """Keep a live body in memory."""
         self.loaded[loaded.record.key] = loaded
-        self.workflows.unbegun.discard(loaded.record.key)
+        self.workflows.not_begun.discard(loaded.record.key)
         self.workflows.ids[loaded.record.id] = loaded.record.key
 
     def touch(self, key: int) -> Loaded | None:
@@ -233,17 +233,6 @@ def changed_workflows(state: State, keys: AbstractSet[int]) -> set[int]:
     batch = state.batch
     changes = (batch.workflows_new, batch.workflows_changed, batch.progress_put)
     return {key for changed in changes for key in keys & changed.keys()}
-
-
-def is_delayed(state: State, record: WorkflowRecord, now: int) -> bool:
-    """Whether a workflow waits for its delay to pass, so that its body has never run.
-
-    Comparing instants is not enough: if the clock was set back, a running body may have a wait that is due at exactly
-    the instant of its start.
-    """
-    if record.wake_at != record.start_at or record.start_at <= now or record.key in state.loaded:
-        return False
-    return not state.chronicle.length(record.key) and not state.waits.of(record.key)
 
 
 def shown(state: State, id: str) -> WorkflowRecord:

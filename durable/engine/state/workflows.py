@@ -26,7 +26,7 @@ class Workflows:
     """The rows of workflows, as the open batch changes them.
 
     Also keeps two small caches, the keys of ids and workflows that have just ended, and the set of workflows whose
-    body has never run.
+    body has not run in their round.
     """
 
     def __init__(self, loaded: Mapping[int, Loaded], timers: TimerWindow, chronicle: Chronicle) -> None:
@@ -39,9 +39,9 @@ class Workflows:
         self.ids: dict[str, int] = {}
         # Workflows that have just ended: callers often ask for the result right away.
         self.ended: dict[int, WorkflowRecord] = {}
-        # Keys of stored workflows whose body has never run. In memory only: after a restart they look the same as a
-        # body that has run and recorded nothing.
-        self.unbegun: set[int] = set()
+        # Keys of the workflows that this engine has stored and whose body it has not run in their round. In memory
+        # only: ask `beginnings.has_begun`, which knows what the rows tell.
+        self.not_begun: set[int] = set()
 
     # --- a life -----------------------------------------------------------------------------------------------------
 
@@ -50,7 +50,7 @@ class Workflows:
         self.batch.workflows_new[record.key] = record
         self.ids[record.id] = record.key
         if begins_later:
-            self.unbegun.add(record.key)
+            self.not_begun.add(record.key)
         if record.wake_at is not None:
             self._timers.register_timer(record.key, record.wake_at)
 
@@ -84,7 +84,7 @@ class Workflows:
             cancel_pending=False,
             **ending,
         )
-        self.unbegun.discard(record.key)
+        self.not_begun.discard(record.key)
         if len(ended.input) + len(ended.result or "") <= _SMALL:
             self.ended[record.key] = ended
         return self._put(ended, record)
@@ -95,7 +95,7 @@ class Workflows:
         `call` holds name, version and input. The body runs in a later batch.
         """
         self._chronicle.clear(record.key)
-        self.unbegun.add(record.key)
+        self.not_begun.add(record.key)
         continued = record.with_status(
             _RUNNING, round=record.round + 1, start_at=now, wake_at=None, position_format=BY_KEY, **call
         )
@@ -151,7 +151,7 @@ class Workflows:
         )
         self._chronicle.clear(record.key)
         self.batch.taken_cleared.add(record.key)
-        self.unbegun.add(record.key)
+        self.not_begun.add(record.key)
         return self._reopen(restarted)
 
     def mend_workflow(self, record: WorkflowRecord) -> None:
