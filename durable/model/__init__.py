@@ -36,6 +36,7 @@ Where to look:
 | `records`      | workflows, history entries, waits, pending events, pauses                  |
 | `dead_letters` | pending events and dead letters, as people see them                        |
 | `schedule`     | when a schedule ticks, and its record                                      |
+| `timers`       | timers of workflows and of schedules                                       |
 | `retry`        | the retry policy, and the delay before the next attempt                    |
 | `registry`     | workflow definitions by name and version                                   |
 | `codec`        | values as JSON text, by annotation                                         |

@@ -36,6 +36,7 @@ from durable.backends.base import (
 from durable.backends.sql import queries
 from durable.backends.sqlite import schema
 from durable.model.records import WorkflowStatus
+from durable.model.timers import OF_SCHEDULE, OF_WORKFLOW, ScheduleKey
 
 RUNNING, PARKED = WorkflowStatus.RUNNING, WorkflowStatus.PARKED
 
@@ -57,7 +58,8 @@ def _plan(connection: sqlite3.Connection, sql: str, params: Any = ()) -> list[st
 # For each query the index of each search in its plan.
 HOT: list[tuple[Query[Any], list[str]]] = [
     (Timers(limit=9), ["workflow_wake", "schedule_wake"]),
-    (Timers(after=(5, 7), limit=9), ["workflow_wake"] * 2 + ["schedule_wake"] * 2),
+    (Timers(after=(5, OF_WORKFLOW, 7), limit=9), ["workflow_wake"] * 2 + ["schedule_wake"] * 2),
+    (Timers(after=(5, OF_SCHEDULE, ScheduleKey(-7)), limit=9), ["workflow_wake"] * 2 + ["schedule_wake"] * 2),
     (WaitsFor(name="a", event_key="", limit=9), ["event_wait_event"]),
     (WaitsOf(workflow_key=1), ["PRIMARY KEY"]),
     (OpenPauses(after=7, limit=9), ["event_wait_event", "PRIMARY KEY"]),
@@ -91,7 +93,7 @@ HOT: list[tuple[Query[Any], list[str]]] = [
     (ChildIds(1, 9), ["workflow_parent"]),
     (Backgrounds((1, 2)), ["PRIMARY KEY"] * 3),
     (Schedules(name="a"), ["sqlite_autoindex_schedule_1"]),
-    (Schedules(key=-1), ["PRIMARY KEY"]),
+    (Schedules(key=ScheduleKey(-1)), ["PRIMARY KEY"]),
     (Schedules(after="a", limit=9), ["sqlite_autoindex_schedule_1"]),
 ]
 

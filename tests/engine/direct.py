@@ -195,7 +195,7 @@ class DirectEngine:
         for _ in range(_STEPS):
             if (after := self.state.timers.refill_after()) is not None:
                 self.state.timers.refill(self.backend.find(Timers(after=after, limit=self.config.timer_window)))
-            due = [key for _, key in self.state.timers.pop_due(self.clock.now(), self.config.max_batch)]
+            due = self.state.timers.pop_due(self.clock.now(), self.config.max_batch)
             following = list(self._follow)
             self._follow.clear()
             trial = self.state.trials.next()

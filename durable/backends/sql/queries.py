@@ -54,6 +54,7 @@ from durable.backends.sql.tables import Table
 from durable.backends.sql.view_queries import BACKGROUND, BACKGROUNDS_SQL, CHILD_IDS_SQL, HISTORY_LENGTH_SQL
 from durable.errors import InvariantViolated
 from durable.model.records import WorkflowStatus
+from durable.model.timers import OF_SCHEDULE, OF_WORKFLOW
 
 Params = dict[str, Any]
 
@@ -183,13 +184,20 @@ def _taken_ids(query: TakenIds) -> Select:
 
 
 def _timers(query: Timers) -> Select:
-    """The earliest deadlines of two tables, merged by SQLite."""
-    terms, params = ["wake_at IS NOT NULL"], {}
+    """The earliest deadlines of two tables, merged by SQLite.
+
+    At the same instant schedules come first, because their stored keys are below those of workflows. So the order by
+    key is the order of `Timer`, and both indexes have it.
+    """
+    terms: list[str] = ["wake_at IS NOT NULL"]
+    params: Params = {}
     if query.after is not None:
         # One arm for the same instant and one for later instants, so that each starts at the right place in the index.
         terms = ["wake_at = :wake_at AND key > :key", "wake_at > :wake_at"]
-        params = {"wake_at": query.after[0], "key": query.after[1]}
-    arms = (f"SELECT wake_at, key FROM {table} WHERE {term}" for table in ("workflow", "schedule") for term in terms)
+        params = {"wake_at": query.after[0], "key": query.after[2]}
+    kinds = (OF_WORKFLOW, OF_SCHEDULE)
+    # The tables are named like the kinds.
+    arms = (f"SELECT wake_at, '{kind}' AS kind, key FROM {kind} WHERE {term}" for kind in kinds for term in terms)
     sql = " UNION ALL ".join(arms)
     return Select(rows.TIMER, f"{sql} ORDER BY wake_at, key LIMIT :limit", params, query.limit)
 

@@ -12,6 +12,7 @@ import attrs
 
 from durable.engine.operations.base import Operation
 from durable.engine.operations.schedules import TickSchedule
+from durable.model.timers import OF_WORKFLOW, Timer
 
 
 @attrs.define
@@ -41,9 +42,9 @@ class WakeWorkflow(Operation[None]):
     key: int
 
 
-def when_due(key: int) -> Operation[None]:
-    """The operation for a timer that is due. The keys of schedules are negative."""
-    return WakeWorkflow(key) if key > 0 else TickSchedule(key)
+def when_due(timer: Timer) -> WakeWorkflow | TickSchedule:
+    """The operation for a timer that is due."""
+    return WakeWorkflow(timer[2]) if timer[1] == OF_WORKFLOW else TickSchedule(timer[2])
 
 
 @attrs.frozen

@@ -34,6 +34,7 @@ from durable.model.codec import Codec
 from durable.model.homes import Shard
 from durable.model.records import WorkflowRecord, WorkflowStatus
 from durable.model.registry import Registry
+from durable.model.timers import Timer
 from durable.runner.definitions import WorkflowDef
 
 # Most ended workflows that are kept in memory.
@@ -152,8 +153,8 @@ class State:
         statuses = (WorkflowStatus.RUNNING, WorkflowStatus.PARKED)
         return self.backend.find(WorkflowsPage(statuses=statuses, after=after, limit=limit))
 
-    def take_due_timers(self, now: int, limit: int) -> list[tuple[int, int]]:
-        """Take at most `limit` due timers out of the window, as (deadline, key). Refills the window if it is empty."""
+    def take_due_timers(self, now: int, limit: int) -> list[Timer]:
+        """Take at most `limit` due timers out of the window. Refills the window if it is empty."""
         if (after := self.timers.refill_after()) is not None:
             self.timers.refill(self.backend.find(Timers(after=after, limit=self.config.timer_window)))
         return self.timers.pop_due(now, limit)

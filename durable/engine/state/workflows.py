@@ -15,6 +15,7 @@ from durable.engine.state.chronicle import Chronicle
 from durable.engine.state.timers import TimerWindow
 from durable.errors import InvariantViolated
 from durable.model.records import BY_KEY, CancelCause, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.model.timers import OF_WORKFLOW
 
 # Bound once: on Python 3.11 an attribute of an enum costs as much as a call, and every step needs these.
 _RUNNING, _SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED
@@ -52,7 +53,7 @@ class Workflows:
         if begins_later:
             self.not_begun.add(record.key)
         if record.wake_at is not None:
-            self._timers.register_timer(record.key, record.wake_at)
+            self._timers.register_timer((record.wake_at, OF_WORKFLOW, record.key))
 
     def mark_suspended(self, record: WorkflowRecord, wake_at: int | None) -> WorkflowRecord:
         """The body waits, and no activity of it is open. `wake_at` is its earliest deadline."""
@@ -202,9 +203,9 @@ class Workflows:
             loaded.record = record
         if before.wake_at != record.wake_at:
             if before.wake_at is not None:
-                self._timers.cancel_timer(key, before.wake_at)
+                self._timers.cancel_timer((before.wake_at, OF_WORKFLOW, key))
             if record.wake_at is not None:
-                self._timers.register_timer(key, record.wake_at)
+                self._timers.register_timer((record.wake_at, OF_WORKFLOW, key))
         return record
 
     def _reopen(self, record: WorkflowRecord) -> WorkflowRecord:

@@ -21,6 +21,7 @@ from durable.model.records import (
     WorkflowRecord,
     WorkflowStatus,
 )
+from durable.model.timers import OF_WORKFLOW, Timer
 from durable.testing.conformance.kit import (
     ALL,
     BackendFactory,
@@ -209,17 +210,21 @@ def check_trim_of_nothing(make: BackendFactory) -> None:
         same((store.backend.history(1), store.backend.history(2)), ([], []))
 
 
+def _timers(*timers: tuple[int, int]) -> list[Timer]:
+    return [(at, OF_WORKFLOW, key) for at, key in timers]
+
+
 def check_timers(make: BackendFactory) -> None:
     """Timers come by time, then by key, at most `limit` of them, and follow every change of `wake_at`."""
     with Store(make) as store:
         times = {1: 50, 2: 10, 3: None, 4: 10, 5: 0}
         store.save(workflows_new=by_key(*(workflow(key, wake_at=at) for key, at in times.items())))
-        same(store.backend.find(Timers(limit=ALL)), [(0, 5), (10, 2), (10, 4), (50, 1)])
-        same(store.backend.find(Timers(limit=2)), [(0, 5), (10, 2)])
-        same(store.backend.find(Timers(after=(10, 2), limit=ALL)), [(10, 4), (50, 1)])
+        same(store.backend.find(Timers(limit=ALL)), _timers((0, 5), (10, 2), (10, 4), (50, 1)))
+        same(store.backend.find(Timers(limit=2)), _timers((0, 5), (10, 2)))
+        same(store.backend.find(Timers(after=(10, OF_WORKFLOW, 2), limit=ALL)), _timers((10, 4), (50, 1)))
         changed = by_key(workflow(5), workflow(3, wake_at=20), workflow(1, wake_at=5))
         store.save(workflows_changed=changed, workflows_purged={2})
-        same(store.backend.find(Timers(limit=ALL)), [(5, 1), (10, 4), (20, 3)])
+        same(store.backend.find(Timers(limit=ALL)), _timers((5, 1), (10, 4), (20, 3)))
 
 
 def _varied(store: Store) -> None:
@@ -298,7 +303,7 @@ def check_purge(make: BackendFactory) -> None:
         same((backend.workflow("workflow-1"), backend.workflow_by_key(1), backend.history(1)), (None, None, []))
         same((backend.find(WaitsOf(workflow_key=1)), backend.find(Mailbox(target=1, limit=ALL))), ([], []))
         same(backend.find(Workflows(tag="red", limit=ALL)), [records[1]])
-        same(backend.find(Timers(limit=ALL)), [(2, 2)])
+        same(backend.find(Timers(limit=ALL)), _timers((2, 2)))
         same(backend.history(2), [entry(0)])
         same(backend.find(WaitsFor(name="paid", event_key="", limit=ALL)), [wait(2, 5)])
         same(backend.find(EventsFor(name="paid", event_key="", target=2, limit=ALL)), [event(7, target=2)])
