@@ -51,11 +51,12 @@ class Workflows(Query[WorkflowRecord]):
     limit: int
 
 
-@attrs.frozen
-class TakenIds(Query[str]):
-    """Which of these ids belong to a workflow, in no order."""
+@attrs.frozen(kw_only=True)
+class TheseWorkflows(Query[WorkflowRecord]):
+    """The workflows with these ids or these keys, in no order, and twice if both are asked for."""
 
-    ids: tuple[str, ...]
+    ids: tuple[str, ...] = ()
+    keys: tuple[int, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

@@ -31,7 +31,7 @@ from durable.backends.base import (
     R,
     Schedules,
     Suspects,
-    TakenIds,
+    TheseWorkflows,
     TiedShards,
     Timers,
     Undelivered,
@@ -43,7 +43,7 @@ from durable.backends.memory.letters import Letterbox
 from durable.backends.memory.mail import MAIL_ANSWERS, MemoryMail, discard, rows
 from durable.backends.memory.schedules import MemorySchedules
 from durable.backends.memory.tied import Tied
-from durable.backends.memory.views import backgrounds_of, child_ids_of
+from durable.backends.memory.views import backgrounds_of, child_ids_of, these_workflows
 from durable.errors import InvariantViolated, StoreFenced
 from durable.model.homes import ONLY, Shard, key_home, workflow_home
 from durable.model.records import EventWait, HistoryEntry, OpenPause, Progress, WorkflowRecord
@@ -379,7 +379,7 @@ _ANSWERS = cast(
     dict[type[Query[Any]], Callable[[MemoryStore, Query[Any]], list[Any]]],
     {
         Workflows: _workflows,
-        TakenIds: lambda store, query: [id for id in dict.fromkeys(query.ids) if id in store.keys],
+        TheseWorkflows: lambda store, query: these_workflows(store.workflows, store.keys, query),
         Timers: _timers,
         WaitsOf: _waits_of,
         WaitsFor: _waits_for,

@@ -42,7 +42,7 @@ from durable.backends.base import (
     StaleEvents,
     Suspects,
     Taken,
-    TakenIds,
+    TheseWorkflows,
     Timers,
     WaitsFor,
     WaitsOf,
@@ -176,11 +176,18 @@ def _workflows(query: Workflows, damaged: Collection[int] = ()) -> Select:
     return Select(rows.WORKFLOW, sql, params, query.limit)
 
 
-def _taken_ids(query: TakenIds) -> Select:
-    """The ids that exist, of those in a JSON array."""
-    # CROSS JOIN makes SQLite search the index once per id, and never scan the table.
-    sql = "SELECT w.id FROM json_each(:ids) AS asked CROSS JOIN workflow AS w ON w.id = asked.value LIMIT :limit"
-    return Select(rows.ID, sql, {"ids": encode(query.ids).decode()}, None)
+def _these_workflows(query: TheseWorkflows) -> Select:
+    """The workflows of two JSON arrays, one of ids and one of keys."""
+    arrays = {"id": query.ids, "key": query.keys}
+    # CROSS JOIN makes SQLite search the index once per value, and never scan the table.
+    arms = [
+        f"SELECT {rows.WORKFLOW.select('w.')} FROM json_each(:{column}s) AS asked "
+        f"CROSS JOIN workflow AS w ON w.{column} = asked.value"
+        for column, values in arrays.items()
+        if values or not (query.ids or query.keys)
+    ]
+    params = {f"{column}s": encode(values).decode() for column, values in arrays.items()}
+    return Select(rows.WORKFLOW, f"{' UNION ALL '.join(arms)} LIMIT :limit", params, None)
 
 
 def _timers(query: Timers) -> Select:
@@ -368,7 +375,7 @@ _SELECTS = cast(
     dict[type[Query[Any]], Callable[[Query[Any]], Select]],
     {
         Workflows: _workflows,
-        TakenIds: _taken_ids,
+        TheseWorkflows: _these_workflows,
         Timers: _timers,
         WaitsOf: _waits_of,
         WaitsFor: _waits_for,

@@ -48,6 +48,9 @@ class TriggerSchedule(OfSchedule[WorkflowRecord]):
     name: str
     id: str
 
+    def reads(self) -> tuple[str | int, ...]:
+        return (self.id,)
+
 
 @attrs.frozen
 class DeleteSchedule(OfSchedule[None]):

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 import attrs
 
-from durable.backends.base import EventsFor, Mailbox, PendingEvents, TakenIds, Timers, WaitsFor, WaitsOf, Workflows
+from durable.backends.base import (
+    EventsFor,
+    Mailbox,
+    PendingEvents,
+    TheseWorkflows,
+    Timers,
+    WaitsFor,
+    WaitsOf,
+    Workflows,
+)
 from durable.errors import InvariantViolated
 from durable.model.records import (
     CancelCause,
@@ -82,14 +91,24 @@ def check_workflow_round_trip(make: BackendFactory) -> None:
         same(store.backend.find(Workflows(limit=ALL)), [plain, _FULL])
 
 
-def check_taken_ids(make: BackendFactory) -> None:
-    """`TakenIds` returns those ids that belong to a workflow, whatever characters are in them."""
+def check_these_workflows(make: BackendFactory) -> None:
+    """`TheseWorkflows` returns exactly the workflows with the given ids or keys, whatever characters are in an id."""
     odd = ["it's", 'a "quoted" one', "[]", "naïve 🎈", "null", "1", " "]
     with Store(make) as store:
-        store.save(workflows_new=by_key(*(workflow(key, id=id) for key, id in enumerate(odd, start=1))))
+        records = by_key(_FULL, *(workflow(100 + number, id=id) for number, id in enumerate(odd)))
+        store.save(workflows_new=records)
         ids = (*odd, *(f"free {id}" for id in odd), "NULL", "2", odd[0])
-        same(sorted(set(store.backend.find(TakenIds(ids)))), sorted(odd))
-        same(store.backend.find(TakenIds(())), [])
+        same(_rows(store, TheseWorkflows(ids=ids)), {key: row for key, row in records.items() if row is not _FULL})
+        same(_rows(store, TheseWorkflows(keys=(101, 99, _FULL.key))), {key: records[key] for key in (101, _FULL.key)})
+        by_both = TheseWorkflows(ids=(odd[0], "101"), keys=(100, 102))
+        same(_rows(store, by_both), {key: records[key] for key in (100, 102)})
+        same(store.backend.find(TheseWorkflows()), [])
+        store.save(workflows_purged={100})
+        same(_rows(store, TheseWorkflows(ids=(odd[0],), keys=(100,))), {})
+
+
+def _rows(store: Store, query: TheseWorkflows) -> dict[int, WorkflowRecord]:
+    return {record.key: record for record in store.backend.find(query)}
 
 
 def check_every_enum_value(make: BackendFactory) -> None:
@@ -313,7 +332,7 @@ def check_purge(make: BackendFactory) -> None:
 
 CHECKS: tuple[Check, ...] = (
     check_workflow_round_trip,
-    check_taken_ids,
+    check_these_workflows,
     check_every_enum_value,
     check_update,
     check_continued_workflow,
