@@ -107,7 +107,7 @@ def test_answers_to_evicted_bodies_read_their_rows_at_once(make: Callable[..., C
     """The rows of all bodies that are not in memory are one query; no row is read alone."""
     counted = make(max_loaded_workflows=1)
     counted.open()
-    counted.start(one(number) for number in range(20))
+    counted.start(one_step(number) for number in range(20))
     answered = counted.answer()
     assert spent(answered) == (1, 0, 40, 19)
     reads = {name: count for name, count in answered.statements.items() if name.startswith("SELECT")}
@@ -118,7 +118,7 @@ def test_recovery_reads_each_row_once(make: Callable[..., Counted]) -> None:
     """The running workflows are read page by page, and not again one by one."""
     counted = make()
     counted.open()
-    counted.start(one(number) for number in range(120))
+    counted.start(one_step(number) for number in range(120))
     recovered = make().open()
     assert recovered.replays == 120
     # Three pages, and the timers.
