@@ -26,6 +26,7 @@ from durable.model.records import (
     WorkflowStatus,
 )
 from durable.model.schedule import ScheduleRecord
+from durable.model.timers import ScheduleKey
 from durable.runner.past import Retried
 from simulation.activities import hold, release
 from simulation.mail import Mail
@@ -172,7 +173,7 @@ class Ledger:
         # The ids that an operator wanted to retry.
         self.mended: set[str] = set()
         self.progress: dict[int, Progress] = {}
-        self.schedules: dict[int, ScheduleRecord] = {}
+        self.schedules: dict[ScheduleKey, ScheduleRecord] = {}
         # The workflows on trial, and the crashes that count against each.
         self.suspects: dict[int, int] = {}
         # Whether the process has any code, and whether it has the new code.

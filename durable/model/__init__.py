@@ -32,9 +32,11 @@ Where to look:
 | `ids`          | random ids, checks of ids and names, stable digests and seeds              |
 | `position`     | the path of an operation in a workflow; ids of children                    |
 | `statuses`     | the statuses of a workflow                                                 |
+| `begun`        | whether a body has run: the definition of "not begun yet"                  |
 | `records`      | workflows, history entries, waits, pending events, pauses                  |
 | `dead_letters` | pending events and dead letters, as people see them                        |
 | `schedule`     | when a schedule ticks, and its record                                      |
+| `timers`       | timers of workflows and of schedules                                       |
 | `retry`        | the retry policy, and the delay before the next attempt                    |
 | `registry`     | workflow definitions by name and version                                   |
 | `codec`        | values as JSON text, by annotation                                         |

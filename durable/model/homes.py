@@ -22,7 +22,7 @@ class Shard:
     count: int = 1
 
     def owns_key(self, key: int) -> bool:
-        """Whether a workflow, a wait, an event or a schedule with this key lives here."""
+        """Whether a workflow, a wait or an event with this key or serial lives here."""
         return key_home(key, self.count) == self.number
 
     def owns_workflow(self, id: str) -> bool:
@@ -50,5 +50,5 @@ def event_home(name: str, event_key: str, shards: int) -> int:
 
 
 def key_home(key: int, shards: int) -> int:
-    """The shard that has given out a key or a serial. The keys of schedules lie below zero."""
-    return abs(key) % shards
+    """The shard that has given out the key of a workflow or a serial."""
+    return key % shards

@@ -22,6 +22,7 @@ from cronsim import CronSim
 from durable.errors import InvalidValue, WrongType
 from durable.model.clock import LATEST, SECOND, from_datetime, from_duration, to_datetime
 from durable.model.ids import check_text
+from durable.model.timers import ScheduleKey
 
 # Leaves room in a run's id for the instant of its tick.
 NAME_LENGTH_MAX = 200
@@ -195,8 +196,7 @@ class Job:
 class ScheduleRecord:
     """One schedule: its job, and which ticks are done."""
 
-    # Below zero, so that it is never the key of a workflow: both share one queue of timers.
-    key: int
+    key: ScheduleKey
     name: str
     job: Job
     created_at: int

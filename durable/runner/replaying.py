@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import enum
 import traceback
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, TooDeepHere, UnknownWorkflow
+from durable.model.begun import Begun, begun
 from durable.model.codec import Arguments, Codec
 from durable.model.records import BY_NUMBER, HistoryEntry, ParkReason, WorkflowHistory, WorkflowRecord, WorkflowStatus
 from durable.model.registry import Registry
@@ -122,12 +122,13 @@ def replay(history: WorkflowHistory, workflows: Workflows, codec: Codec) -> Repl
         return attrs.evolve(result, fit=Fit.SET_ASIDE, reason=record.park_reason, detail=record.park_detail or "")
     if history.damage is not None:
         return attrs.evolve(result, fit=Fit.PARKED, reason=ParkReason.UNREADABLE, detail=history.damage)
+    has_begun = begun(record, has_entries=bool(history.entries))
     try:
         session = session_of(record, workflows, codec)
     except Exception as error:
         return _parked(result, error)
     try:
-        ended = session.start() if is_first_run(record, history.entries) else session.replay(history.entries)
+        ended = session.start() if has_begun is Begun.NO else session.replay(history.entries)
     except InvariantViolated:
         raise
     except Exception as error:
@@ -135,25 +136,10 @@ def replay(history: WorkflowHistory, workflows: Workflows, codec: Codec) -> Repl
         return _parked(result, error, fed, session)
     finally:
         session.close()
-    if isinstance(ended, Failed) and not _may_be_first_run(record, history.entries):
+    # A body that runs for the first time may fail: that is not a misfit.
+    if isinstance(ended, Failed) and has_begun is Begun.YES:
         return _failed(result, ended.error)
     return result
-
-
-def is_first_run(record: WorkflowRecord, entries: Sequence[HistoryEntry]) -> bool:
-    """Whether the body has certainly never run: a delayed start that still waits for its time.
-
-    Parking clears the deadline, so a parked run counts as begun. It may have started an activity before it was parked,
-    and then it must not take other code now (I24). `patched` answers False for it, which is correct in both cases.
-    """
-    return not entries and record.created_at < record.start_at == record.wake_at
-
-
-def _may_be_first_run(record: WorkflowRecord, entries: Sequence[HistoryEntry]) -> bool:
-    """Whether the body may not have run yet, in a delayed start or a new round. A failure then is not a misfit."""
-    # `continue_as` is one commit and the start of the next round another. A suspended round has begun.
-    is_next = not entries and record.round > 0 and record.status is not WorkflowStatus.SUSPENDED
-    return is_next or is_first_run(record, entries)
 
 
 def _parked(

@@ -14,6 +14,7 @@ from durable.backends.base import Batch, Children, OpenPauses, ProgressOf, Sched
 from durable.backends.sqlite import SqliteBackend, schema
 from durable.model.clock import SECOND
 from durable.model.records import Question
+from durable.model.timers import OF_WORKFLOW
 from durable.testing.conformance.kit import by_place, wait
 from tests.scenarios.kit import SOON
 
@@ -95,7 +96,7 @@ def test_first_schema_takes_schedules(tmp_path: Path) -> None:
         connection.execute("UPDATE workflow SET wake_at = 7 WHERE key = 1")
     backend = SqliteBackend(path)
     backend.open("new")
-    assert backend.find(Timers(limit=9)) == [(7, 1)]
+    assert backend.find(Timers(limit=9)) == [(7, OF_WORKFLOW, 1)]
     assert backend.find(Schedules(limit=9)) == []
     backend.close()
 

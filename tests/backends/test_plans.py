@@ -27,7 +27,7 @@ from durable.backends.base import (
     StaleEvents,
     Suspects,
     Taken,
-    TakenIds,
+    TheseWorkflows,
     Timers,
     WaitsFor,
     WaitsOf,
@@ -36,6 +36,7 @@ from durable.backends.base import (
 from durable.backends.sql import queries
 from durable.backends.sqlite import schema
 from durable.model.records import WorkflowStatus
+from durable.model.timers import OF_SCHEDULE, OF_WORKFLOW, ScheduleKey
 
 RUNNING, PARKED = WorkflowStatus.RUNNING, WorkflowStatus.PARKED
 
@@ -57,7 +58,8 @@ def _plan(connection: sqlite3.Connection, sql: str, params: Any = ()) -> list[st
 # For each query the index of each search in its plan.
 HOT: list[tuple[Query[Any], list[str]]] = [
     (Timers(limit=9), ["workflow_wake", "schedule_wake"]),
-    (Timers(after=(5, 7), limit=9), ["workflow_wake"] * 2 + ["schedule_wake"] * 2),
+    (Timers(after=(5, OF_WORKFLOW, 7), limit=9), ["workflow_wake"] * 2 + ["schedule_wake"] * 2),
+    (Timers(after=(5, OF_SCHEDULE, ScheduleKey(-7)), limit=9), ["workflow_wake"] * 2 + ["schedule_wake"] * 2),
     (WaitsFor(name="a", event_key="", limit=9), ["event_wait_event"]),
     (WaitsOf(workflow_key=1), ["PRIMARY KEY"]),
     (OpenPauses(after=7, limit=9), ["event_wait_event", "PRIMARY KEY"]),
@@ -81,7 +83,9 @@ HOT: list[tuple[Query[Any], list[str]]] = [
     (Workflows(name="a", after=7, limit=9), ["workflow_name"]),
     (Workflows(tag="a", after=7, newest_first=True, limit=9), ["PRIMARY KEY", "PRIMARY KEY"]),
     (Workflows(after=7, limit=9), ["PRIMARY KEY"]),
-    (TakenIds(("a", "b")), ["COVERING INDEX sqlite_autoindex_workflow_1"]),
+    (TheseWorkflows(ids=("a", "b")), ["sqlite_autoindex_workflow_1"]),
+    (TheseWorkflows(keys=(1, 2)), ["PRIMARY KEY"]),
+    (TheseWorkflows(ids=("a", "b"), keys=(1, 2)), ["sqlite_autoindex_workflow_1", "PRIMARY KEY"]),
     (Letters(after=7, limit=9), ["PRIMARY KEY"]),
     (Letters(died_before=7, limit=9), ["dead_letter_died"]),
     (Sent(event_id="a"), ["PRIMARY KEY"]),
@@ -91,7 +95,7 @@ HOT: list[tuple[Query[Any], list[str]]] = [
     (ChildIds(1, 9), ["workflow_parent"]),
     (Backgrounds((1, 2)), ["PRIMARY KEY"] * 3),
     (Schedules(name="a"), ["sqlite_autoindex_schedule_1"]),
-    (Schedules(key=-1), ["PRIMARY KEY"]),
+    (Schedules(key=ScheduleKey(-1)), ["PRIMARY KEY"]),
     (Schedules(after="a", limit=9), ["sqlite_autoindex_schedule_1"]),
 ]
 

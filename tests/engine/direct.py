@@ -20,7 +20,6 @@ from durable.backends.base import (
     PendingCount,
     PendingEvents,
     Suspects,
-    Timers,
     WaitsFor,
     WaitsOf,
     Workflows,
@@ -142,6 +141,8 @@ class DirectEngine:
     def batch(self, *operations: ops.Operation[Any]) -> list[Any]:
         """Decide some operations and commit them together. Returns their replies; an error is a reply."""
         now = self.clock.now()
+        if len(operations) > 1:
+            self.state.prefetch(operations)
         replies: list[Any] = []
         effects: list[ops.Effect] = []
         for op in operations:
@@ -193,9 +194,7 @@ class DirectEngine:
     def settle(self) -> None:
         """Process everything that is due and every follow-up, each batch in its own commit."""
         for _ in range(_STEPS):
-            if (after := self.state.timers.refill_after()) is not None:
-                self.state.timers.refill(self.backend.find(Timers(after=after, limit=self.config.timer_window)))
-            due = [key for _, key in self.state.timers.pop_due(self.clock.now(), self.config.max_batch)]
+            due = self.state.take_due_timers(self.clock.now(), self.config.max_batch)
             following = list(self._follow)
             self._follow.clear()
             trial = self.state.trials.next()

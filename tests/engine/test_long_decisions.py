@@ -9,6 +9,7 @@ import pytest
 from durable import Break, Continue, Durable, Queued, WorkflowStatus, gather, loop, race, sleep, spawn, workflow
 from durable.engine.config import EngineConfig
 from durable.engine.operations import TerminateWorkflow, WakeWorkflow
+from durable.model.timers import OF_WORKFLOW
 from tests.engine.direct import DirectEngine, event_of
 from tests.engine.flows import go, nothing
 
@@ -96,7 +97,7 @@ def test_crash_between_the_batches(clean: bool) -> None:
     engine = _filled(taker)
     engine.clock.advance(60)
     key = engine.record().key
-    engine.state.timers.cancel_timer(key, engine.record().wake_at or 0)
+    engine.state.timers.cancel_timer((engine.record().wake_at or 0, OF_WORKFLOW, key))
     engine.do(WakeWorkflow(key))
     assert engine.status() is WorkflowStatus.RUNNING
     assert 0 < len(engine.history()) < COUNT

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from durable import Break, Continue, Durable, Event, activity, loop, patched, workflow
-from durable.engine.operations import DescribeWorkflow, RunActivity
+from durable import Break, Continue, Durable, Event, activity, gather, loop, patched, workflow
+from durable.engine.operations import DescribeWorkflow, RecoverWorkflows, ResumeWorkflow, RunActivity
 from tests.engine.agenda import schedule_of
 from tests.engine.direct import DirectEngine, event_of
 
 go = Event[int]("go")
+other = Event[int]("other")
 # Which code the process runs.
 CODE = {"is_new": False}
 
@@ -100,3 +101,28 @@ def test_a_scheduled_run_takes_the_new_code(monkeypatch: pytest.MonkeyPatch) -> 
     engine.restart(changed)
     engine.finish(_run(engine), 0)
     assert engine.result("s@2031-05-17T12:01:00+00:00") == "new"
+
+
+@workflow(name="both.timed")
+def timed(is_first: bool) -> Durable[tuple[int, int]]:
+    """The second round has a deadline at the instant of its start."""
+    if is_first:
+        yield from go.wait()
+        raise timed.continue_as(False)
+    number = 2 if CODE["is_new"] and patched("better") else 1
+    return (yield from gather(other.wait().within(0), work(number)))
+
+
+def test_next_round_with_a_deadline_at_its_start_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a round is not taken for a delayed start: it keeps its code."""
+    engine = DirectEngine(timed)
+    engine.start(timed(True))
+    engine.clock.advance(60)
+    engine.do(event_of(go, 1))
+    # Without the timer, which is due at once: the process ends before it fires.
+    engine.do(ResumeWorkflow(engine.record().key))
+    assert engine.record().wake_at == engine.record().start_at
+    monkeypatch.setitem(CODE, "is_new", True)
+    engine.restart(timed, recover=False)
+    engine.do(RecoverWorkflows())
+    assert [effect.args for effect in engine.activities] == [(1,)]

@@ -20,6 +20,7 @@ from durable.engine.config import EngineConfig
 from durable.engine.operations import Follow, ResumeWorkflow, TickSchedule, WakeWorkflow, when_due
 from durable.model.clock import SECOND
 from durable.model.records import WorkflowRecord
+from durable.model.timers import OF_SCHEDULE, OF_WORKFLOW, ScheduleKey
 from durable.testing.clock import NOON
 from tests.engine.agenda import row, schedule_of, ticks
 from tests.engine.direct import ALL, DirectEngine
@@ -107,7 +108,7 @@ def test_duplicated_tick() -> None:
     engine.do(TickSchedule(key))
     assert ticks(engine.backend) == []
     engine.clock.advance(MINUTE)
-    engine.batch(TickSchedule(key), TickSchedule(key), TickSchedule(-4711))
+    engine.batch(TickSchedule(key), TickSchedule(key), TickSchedule(ScheduleKey(-4711)))
     assert ticks(engine.backend) == ["12:01"]
     engine.settle()
     engine.advance(MINUTE)
@@ -132,18 +133,19 @@ def test_clock_set_back_between_a_timer_and_its_tick() -> None:
     engine.do(schedule_of(nothing()))
     engine.settle()
     engine.clock.advance(MINUTE)
-    ((_, key),) = engine.state.timers.pop_due(engine.clock.now(), 10)
+    (timer,) = engine.state.timers.pop_due(engine.clock.now(), 10)
     engine.clock.set(NOON)
-    engine.do(when_due(key))
+    engine.do(when_due(timer))
     assert ticks(engine.backend) == []
     engine.advance(MINUTE)
     assert ticks(engine.backend) == ["12:01"]
 
 
 def test_timers_of_workflows_and_schedules() -> None:
-    """The sign of a timer's key says whether it belongs to a workflow or a schedule."""
-    assert when_due(5) == WakeWorkflow(5)
-    assert when_due(-5) == TickSchedule(-5)
+    """A timer says whose it is; the number of its key does not matter."""
+    assert when_due((1, OF_WORKFLOW, 5)) == WakeWorkflow(5)
+    for key in (ScheduleKey(-5), ScheduleKey(5)):
+        assert when_due((1, OF_SCHEDULE, key)) == TickSchedule(key)
 
 
 @pytest.mark.parametrize("window", [1, 3, 1000])

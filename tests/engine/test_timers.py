@@ -11,6 +11,7 @@ from durable.backends.base import Workflows
 from durable.engine.config import EngineConfig
 from durable.engine.operations import WakeWorkflow
 from durable.engine.state.timers import TimerWindow
+from durable.model.timers import OF_WORKFLOW, Timer
 from tests.engine.direct import ALL, DirectEngine
 from tests.engine.flows import EVERY, go, patient, sleeper
 
@@ -134,34 +135,38 @@ def test_many_timers_due_at_once(clean: bool) -> None:
 # --- the window itself --------------------------------------------------------------------------------------------
 
 
+def _timer(at: int, key: int) -> Timer:
+    return (at, OF_WORKFLOW, key)
+
+
 def test_window_asks_the_store_first() -> None:
     """A window that was never filled asks the store first."""
     window = TimerWindow(2)
-    window.register_timer(1, 100)
+    window.register_timer(_timer(100, 1))
     assert window.refill_after() is not None
     assert window.next() is None
-    window.refill([(100, 1)])
+    window.refill([_timer(100, 1)])
     assert (window.refill_after(), window.next()) == (None, 100)
 
 
 def test_window_that_holds_all_is_never_refilled() -> None:
     """A store with fewer timers than the window is read once, and later timers go straight into the window."""
     window = TimerWindow(2)
-    window.refill([(100, 1)])
-    assert window.pop_due(100, 10) == [(100, 1)]
+    window.refill([_timer(100, 1)])
+    assert window.pop_due(100, 10) == [_timer(100, 1)]
     assert window.refill_after() is None
-    window.register_timer(2, 500)
+    window.register_timer(_timer(500, 2))
     assert window.next() == 500
 
 
 def test_window_leaves_later_timers_to_the_store() -> None:
     """A full window takes no timer beyond its horizon, and asks the store again when it is empty."""
     window = TimerWindow(2)
-    window.refill([(100, 1), (200, 2)])
-    window.register_timer(3, 300)
-    window.register_timer(4, 150)
-    assert window.pop_due(1000, 10) == [(100, 1), (150, 4), (200, 2)]
-    assert window.refill_after() == (200, 2)
+    window.refill([_timer(100, 1), _timer(200, 2)])
+    window.register_timer(_timer(300, 3))
+    window.register_timer(_timer(150, 4))
+    assert window.pop_due(1000, 10) == [_timer(100, 1), _timer(150, 4), _timer(200, 2)]
+    assert window.refill_after() == _timer(200, 2)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -182,34 +187,34 @@ def test_window_is_cut_when_it_has_grown() -> None:
     window = TimerWindow(2)
     window.refill([])
     for key in range(5):
-        window.register_timer(key, 100 + key)
-    assert window.pop_due(1000, 10) == [(100, 0), (101, 1)]
+        window.register_timer(_timer(100 + key, key))
+    assert window.pop_due(1000, 10) == [_timer(100, 0), _timer(101, 1)]
     assert window.refill_after() is not None
 
 
 def test_window_moves_and_removes() -> None:
     """A deadline that changes is moved, one that is gone is removed, and no more than the limit is taken."""
     window = TimerWindow(10)
-    window.refill([(100, 1), (200, 2), (200, 3)])
-    window.cancel_timer(1, 100)
-    window.register_timer(1, 400)
-    window.cancel_timer(2, 200)
+    window.refill([_timer(100, 1), _timer(200, 2), _timer(200, 3)])
+    window.cancel_timer(_timer(100, 1))
+    window.register_timer(_timer(400, 1))
+    window.cancel_timer(_timer(200, 2))
     assert window.pop_due(199, 10) == []
-    assert window.pop_due(1000, 1) == [(200, 3)]
-    assert window.pop_due(1000, 1) == [(400, 1)]
+    assert window.pop_due(1000, 1) == [_timer(200, 3)]
+    assert window.pop_due(1000, 1) == [_timer(400, 1)]
 
 
 def test_timer_that_is_registered_twice_fires_once() -> None:
     """A timer that is registered twice fires once."""
     window = TimerWindow(10)
-    window.refill([(100, 1)])
-    window.register_timer(1, 100)
-    assert window.pop_due(1000, 10) == [(100, 1)]
+    window.refill([_timer(100, 1)])
+    window.register_timer(_timer(100, 1))
+    assert window.pop_due(1000, 10) == [_timer(100, 1)]
 
 
 def test_stopping_engine_cancels_its_timers() -> None:
     """A stopping engine cancels all timers in memory; their deadlines stay in the store."""
     window = TimerWindow(10)
-    window.refill([(100, 1), (200, 2)])
+    window.refill([_timer(100, 1), _timer(200, 2)])
     window.cancel_all_timers()
     assert (window.is_empty, window.next(), window.pop_due(1000, 10)) == (True, None, [])

@@ -37,6 +37,7 @@ from durable.model.records import (
     WorkflowRecord,
 )
 from durable.model.schedule import Job, Plan, ScheduleRecord
+from durable.model.timers import ScheduleKey
 from durable.runner.past import Forked, Repair, Retried, RoundState
 from tests.formats.flows import Declined
 
@@ -54,7 +55,7 @@ WORKFLOW = WorkflowRecord(
     position_format=BY_KEY,
 )  # fmt: skip
 SCHEDULE = ScheduleRecord(
-    key=-3, name="nightly", job=Job(plan=Plan.of("0 3 * * *", None), workflow="report", input="{}"),
+    key=ScheduleKey(-3), name="nightly", job=Job(plan=Plan.of("0 3 * * *", None), workflow="report", input="{}"),
     created_at=1, anchor=2, done_until=3, next_at=4, wake_at=5, queued=6, skipped=7, last_tick=8, last_key=9,
     last_id="nightly@1",
 )  # fmt: skip

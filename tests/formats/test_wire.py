@@ -13,7 +13,7 @@ import pytest
 
 import durable.engine
 from durable import AllFailed, Cancelled, InvariantViolated, PauseExpired, RemoteError
-from durable.engine.operations import OfSchedule, OfWorkflow, Operation, SendEvent
+from durable.engine.operations import OfBody, OfSchedule, OfWorkflow, Operation, SendEvent
 from durable.engine.remote import wire
 from tests.formats.wire import EXAMPLES, GOLDEN, example_of, forms, public_errors
 
@@ -26,7 +26,7 @@ def all_operations() -> set[type[Operation[Any]]]:
     """Every operation defined in a module of the engine."""
     for module in pkgutil.walk_packages(durable.engine.__path__, "durable.engine."):
         importlib.import_module(module.name)
-    bases = (Operation, OfWorkflow, OfSchedule)
+    bases = (Operation, OfWorkflow, OfSchedule, OfBody)
     kinds = {kind for base in bases for kind in base.__subclasses__()}
     return {kind for kind in kinds.difference(bases) if kind.__module__.startswith("durable.")}
 

@@ -7,7 +7,10 @@ from typing import Any
 
 from durable.engine.decide import body
 from durable.engine.decide.turn import Turn
+from durable.engine.state import beginnings
 from durable.engine.state.bodies import Loaded
+from durable.engine.state.state import State
+from durable.model.begun import Begun, begun
 from durable.model.records import EntryKind, HistoryEntry, WorkflowRecord
 from durable.runner import changes
 from durable.runner.ambient import Ambient, ambient
@@ -16,9 +19,6 @@ from durable.runner.fibers import WaitCondition
 from durable.runner.interpreter import Interpreter
 from durable.runner.ops import Leaf, Outcome, Returned
 from durable.runner.past import Past
-from durable.runner.replaying import is_first_run
-from durable.runner.results import SessionResult
-from durable.runner.session import WorkflowSessionRunner
 from tests.planted.planting import Planter, bug
 
 # --- patched --------------------------------------------------------------------------------------------------------
@@ -91,29 +91,26 @@ def answers_of_rebuilt_bodies_turned_round(planter: Planter) -> None:
     planter.replace(Past, _look_up)
 
 
-def _rebuilding(planter: Planter, is_first: Any) -> None:
-    def rebuild(
-        turn: Turn, record: WorkflowRecord, history: Sequence[HistoryEntry]
-    ) -> tuple[WorkflowSessionRunner, SessionResult]:
-        session = body._session(turn, record)
-        begins = not history and (is_first(turn, record) or is_first_run(record, history))
-        turn.state.mark[0] = record.key
-        turn.state.watch.enter(record, session)
-        return session, session.start() if begins else session.replay(history)
-
-    planter.replace(body, rebuild)
-
-
 @bug("I24", "I9", "I25", seed=1893)
 def round_under_way_taken_for_new(planter: Planter) -> None:
     """A round that began with the old code keeps to it, even if nothing is recorded yet."""
-    _rebuilding(planter, lambda turn, record: record.round > 0 or record.key in turn.state.unbegun)
+    sound = beginnings.has_begun
+
+    def has_begun(state: State, record: WorkflowRecord, history: Sequence[HistoryEntry] | None = None) -> bool:
+        is_rebuilt = history is not None
+        return sound(state, record, history) and not (is_rebuilt and not history and record.round)
+
+    planter.replace(beginnings, has_begun)
 
 
 @bug("I34", seed=2)
 def new_round_taken_for_old(planter: Planter) -> None:
     """A round, or a scheduled run, whose body begins with the new code takes the new path."""
-    _rebuilding(planter, lambda turn, record: False)
+
+    def has_begun(state: State, record: WorkflowRecord, history: Sequence[HistoryEntry] | None = None) -> bool:
+        return begun(record, has_entries=bool(history)) is not Begun.NO
+
+    planter.replace(beginnings, has_begun)
 
 
 # --- removed --------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from durable.engine.state.timers import TimerWindow
 from durable.engine.state.trials import Trials
 from durable.errors import StorageUnavailable
 from durable.model.records import HistoryEntry, WorkflowRecord
+from durable.model.timers import Timer
 from tests.planted.planting import Planter, bug
 
 # --- commit, then release -------------------------------------------------------------------------------------------
@@ -264,8 +265,8 @@ def suspects_never_admitted(planter: Planter) -> None:
 def far_timers_forgotten(planter: Planter) -> None:
     """Timers beyond the window are read from the store when their deadline approaches."""
 
-    def refill(self: TimerWindow, timers: Sequence[tuple[int, int]]) -> None:
-        self._timers.update(timers)
+    def refill(self: TimerWindow, stored: Sequence[Timer]) -> None:
+        self._timers.update(stored)
         self._horizon = None
 
     planter.replace(TimerWindow, refill)
@@ -276,9 +277,9 @@ def timers_cut_off_lost(planter: Planter) -> None:
     """Timers cut off an overfull window lie beyond its horizon, so they are read again."""
     register = TimerWindow.register_timer
 
-    def register_timer(self: TimerWindow, key: int, at: int) -> None:
+    def register_timer(self: TimerWindow, timer: Timer) -> None:
         horizon = self._horizon
-        register(self, key, at)
+        register(self, timer)
         self._horizon = horizon
 
     planter.replace(TimerWindow, register_timer)

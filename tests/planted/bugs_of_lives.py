@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
 from typing import Any
 
 import attrs
@@ -17,7 +18,7 @@ from durable.engine.operations.messages import CancelChild, LookAgain, Messages
 from durable.engine.operations.views import Description
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.chronicle import Chronicle
-from durable.engine.state.state import State
+from durable.engine.state.prefetched import Prefetched
 from durable.model import position
 from durable.model.clock import SECOND
 from durable.model.records import ParkReason, WorkflowRecord, WorkflowStatus
@@ -44,10 +45,10 @@ def another_start_under_one_id(planter: Planter) -> None:
 def start_not_looked_up(planter: Planter) -> None:
     """A start that is repeated is one workflow."""
 
-    def prefetch(self: State, ids: Any) -> None:
-        self._free = set(ids)
+    def fetch(self: Prefetched, ids: Collection[str], keys: Collection[int]) -> None:
+        self._by_id.update(dict.fromkeys(ids))
 
-    planter.replace(State, prefetch)
+    planter.replace(Prefetched, fetch)
 
 
 @bug("I19", seed=1)

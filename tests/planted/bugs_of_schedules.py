@@ -12,6 +12,7 @@ from durable.engine.operations import PauseSchedule, ResumeSchedule, TickSchedul
 from durable.engine.state.timetable import Timetable
 from durable.model.records import WorkflowRecord
 from durable.model.schedule import CatchUp, ScheduleRecord, run_id
+from durable.model.timers import OF_SCHEDULE
 from tests.planted.planting import Planter, bug
 
 _tick, _work_off, _leave_out = schedules._tick, schedules._work_off, schedules._leave_out_missed
@@ -74,7 +75,7 @@ def timers_not_stored(planter: Planter) -> None:
     def apply(self: MemorySchedules, batch: Batch) -> None:
         apply_whole(self, batch)
         for key, schedule in batch.schedules_put.items():
-            self._timers.discard((schedule.wake_at or 0, key))
+            self._timers.discard((schedule.wake_at or 0, OF_SCHEDULE, key))
 
     planter.replace(MemorySchedules, apply)
 

@@ -22,6 +22,7 @@ from durable.model import retry
 from durable.model.clock import SECOND
 from durable.model.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord
 from durable.model.retry import Retry
+from durable.model.timers import Timer
 from durable.runner import determinism
 from durable.runner.ambient import ambient
 from durable.runner.fibers import WaitCondition
@@ -290,7 +291,7 @@ def timer_fires_early(planter: Planter) -> None:
     def due(self: WorkflowSessionRunner, now: int) -> list[WaitCondition]:
         return due_at(self, now + SECOND)
 
-    def pop_due(self: TimerWindow, now: int, limit: int) -> list[tuple[int, int]]:
+    def pop_due(self: TimerWindow, now: int, limit: int) -> list[Timer]:
         return pop_at(self, now + SECOND, limit)
 
     planter.replace(WorkflowSessionRunner, due)

@@ -20,6 +20,7 @@ from durable.model.records import (
     WorkflowRecord,
 )
 from durable.model.schedule import ScheduleRecord
+from durable.model.timers import ScheduleKey
 
 
 @attrs.define
@@ -126,8 +127,8 @@ class Batch:
     # By workflow. A put replaces the stored row.
     progress_put: dict[int, Progress] = attrs.field(factory=dict)
     # A put replaces the schedule with the same key, and one with the same name and another key.
-    schedules_put: dict[int, ScheduleRecord] = attrs.field(factory=dict)
-    schedules_dropped: set[int] = attrs.field(factory=set)
+    schedules_put: dict[ScheduleKey, ScheduleRecord] = attrs.field(factory=dict)
+    schedules_dropped: set[ScheduleKey] = attrs.field(factory=set)
     # Workflows that run on trial after an unclean stop, with the number of crashes that count against each.
     suspects_put: dict[int, int] = attrs.field(factory=dict)
     suspects_dropped: set[int] = attrs.field(factory=set)

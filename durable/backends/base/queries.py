@@ -24,6 +24,7 @@ from durable.model.records import (
     WorkflowStatus,
 )
 from durable.model.schedule import ScheduleRecord
+from durable.model.timers import ScheduleKey, Timer
 
 R = TypeVar("R", covariant=True)
 
@@ -50,18 +51,19 @@ class Workflows(Query[WorkflowRecord]):
     limit: int
 
 
-@attrs.frozen
-class TakenIds(Query[str]):
-    """Which of these ids belong to a workflow, in no order."""
+@attrs.frozen(kw_only=True)
+class TheseWorkflows(Query[WorkflowRecord]):
+    """The workflows with these ids or these keys, in no order, and twice if both are asked for."""
 
-    ids: tuple[str, ...]
+    ids: tuple[str, ...] = ()
+    keys: tuple[int, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
-class Timers(Query[tuple[int, int]]):
-    """(wake_at, key) of the workflows and schedules that wake first, in that order."""
+class Timers(Query[Timer]):
+    """The timers of workflows and schedules that wake first, in the order of `Timer`."""
 
-    after: tuple[int, int] | None = None
+    after: Timer | None = None
     limit: int
 
 
@@ -192,7 +194,7 @@ class Schedules(Query[ScheduleRecord]):
     """Schedules by name, ascending; or just the one with this name or this key."""
 
     name: str | None = None
-    key: int | None = None
+    key: ScheduleKey | None = None
     after: str | None = None
     limit: int = 1
 

@@ -1,7 +1,4 @@
-"""The schedules of a store in memory. Their wake-up times are in the store's one index of timers, with the workflows'.
-
-The keys of schedules are negative, so the two never collide there.
-"""
+"""The schedules of a store in memory. Their timers are in the store's one index, with those of the workflows."""
 
 from __future__ import annotations
 
@@ -9,14 +6,15 @@ from sortedcontainers import SortedSet
 
 from durable.backends.base import Batch, Schedules
 from durable.model.schedule import ScheduleRecord
+from durable.model.timers import OF_SCHEDULE, ScheduleKey, Timer
 
 
 class MemorySchedules:
     """Schedules by key. A name belongs to one schedule: storing another with the same name replaces the old row."""
 
-    def __init__(self, timers: SortedSet[tuple[int, int]]) -> None:
+    def __init__(self, timers: SortedSet[Timer]) -> None:
         self._timers = timers
-        self._rows: dict[int, ScheduleRecord] = {}
+        self._rows: dict[ScheduleKey, ScheduleRecord] = {}
 
     def apply(self, batch: Batch) -> None:
         """Apply the part of a commit that is about schedules."""
@@ -27,13 +25,13 @@ class MemorySchedules:
                 self._drop(previous)
             self._rows[key] = schedule
             if schedule.wake_at is not None:
-                self._timers.add((schedule.wake_at, key))
+                self._timers.add((schedule.wake_at, OF_SCHEDULE, key))
 
-    def _drop(self, key: int) -> None:
+    def _drop(self, key: ScheduleKey) -> None:
         """Remove a schedule and its timer; nothing if it is not stored."""
         schedule = self._rows.pop(key, None)
         if schedule is not None and schedule.wake_at is not None:
-            self._timers.discard((schedule.wake_at, key))
+            self._timers.discard((schedule.wake_at, OF_SCHEDULE, key))
 
     def find(self, query: Schedules) -> list[ScheduleRecord]:
         """The schedules that match a query, by name."""

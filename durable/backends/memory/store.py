@@ -31,7 +31,7 @@ from durable.backends.base import (
     R,
     Schedules,
     Suspects,
-    TakenIds,
+    TheseWorkflows,
     TiedShards,
     Timers,
     Undelivered,
@@ -43,10 +43,11 @@ from durable.backends.memory.letters import Letterbox
 from durable.backends.memory.mail import MAIL_ANSWERS, MemoryMail, discard, rows
 from durable.backends.memory.schedules import MemorySchedules
 from durable.backends.memory.tied import Tied
-from durable.backends.memory.views import backgrounds_of, child_ids_of
+from durable.backends.memory.views import backgrounds_of, child_ids_of, these_workflows
 from durable.errors import InvariantViolated, StoreFenced
 from durable.model.homes import ONLY, Shard, key_home, workflow_home
 from durable.model.records import EventWait, HistoryEntry, OpenPause, Progress, WorkflowRecord
+from durable.model.timers import OF_WORKFLOW, Timer
 
 _STORE = "memory://"
 
@@ -70,7 +71,7 @@ class MemoryStore(MemoryMail):
     clean: bool = True
     workflows: SortedDict[int, WorkflowRecord] = attrs.Factory(rows)
     keys: dict[str, int] = attrs.field(factory=dict)
-    timers: SortedSet[tuple[int, int]] = attrs.field(factory=SortedSet)
+    timers: SortedSet[Timer] = attrs.field(factory=SortedSet)
     history: dict[int, dict[int, HistoryEntry]] = attrs.field(factory=dict)
     # Waits by workflow and position, and the same waits by event: in the order of their serials, so of their arrival.
     waits: dict[int, dict[str, EventWait]] = attrs.field(factory=dict)
@@ -153,7 +154,7 @@ class MemoryStore(MemoryMail):
             self.workflows[key] = record
             self.keys[record.id] = key
             if record.wake_at is not None:
-                self.timers.add((record.wake_at, key))
+                self.timers.add((record.wake_at, OF_WORKFLOW, key))
             self.tied.put(record)
         for key, entry in batch.history:
             self.history.setdefault(key, {})[entry.seq] = entry
@@ -199,7 +200,7 @@ class MemoryStore(MemoryMail):
         """Remove the timer of a workflow's stored record; nothing if it has none."""
         record = self.workflows.get(key)
         if record is not None and record.wake_at is not None:
-            self.timers.discard((record.wake_at, key))
+            self.timers.discard((record.wake_at, OF_WORKFLOW, key))
 
     def _drop_wait(self, key: int, position: str) -> None:
         """Remove a wait from both tables; nothing if it is not stored."""
@@ -336,7 +337,7 @@ def _workflows(store: MemoryStore, query: Workflows) -> list[WorkflowRecord]:
     return list(islice((record for record in records if _matches(query, record)), query.limit))
 
 
-def _timers(store: MemoryStore, query: Timers) -> list[tuple[int, int]]:
+def _timers(store: MemoryStore, query: Timers) -> list[Timer]:
     """A page of timers by time, of workflows and schedules."""
     first = 0 if query.after is None else store.timers.bisect_right(query.after)
     return list(islice(store.timers.islice(first), query.limit))
@@ -378,7 +379,7 @@ _ANSWERS = cast(
     dict[type[Query[Any]], Callable[[MemoryStore, Query[Any]], list[Any]]],
     {
         Workflows: _workflows,
-        TakenIds: lambda store, query: [id for id in dict.fromkeys(query.ids) if id in store.keys],
+        TheseWorkflows: lambda store, query: these_workflows(store.workflows, store.keys, query),
         Timers: _timers,
         WaitsOf: _waits_of,
         WaitsFor: _waits_for,

@@ -1,12 +1,20 @@
-"""Queries about what lists and descriptions show of a workflow from other rows: its parent, progress and children."""
+"""Answers about workflows: some of them by id and key, and what is shown of one from other rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
-from durable.backends.base import Background, Backgrounds, ChildIds
+from durable.backends.base import Background, Backgrounds, ChildIds, TheseWorkflows
 from durable.model.records import Progress, WorkflowRecord
+
+
+def these_workflows(
+    workflows: Mapping[int, WorkflowRecord], keys: Mapping[str, int], query: TheseWorkflows
+) -> list[WorkflowRecord]:
+    """The queried workflows that exist."""
+    asked = [*(keys[id] for id in query.ids if id in keys), *query.keys]
+    return [workflows[key] for key in asked if key in workflows]
 
 
 def backgrounds_of(

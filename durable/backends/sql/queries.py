@@ -42,7 +42,7 @@ from durable.backends.base import (
     StaleEvents,
     Suspects,
     Taken,
-    TakenIds,
+    TheseWorkflows,
     Timers,
     WaitsFor,
     WaitsOf,
@@ -54,6 +54,7 @@ from durable.backends.sql.tables import Table
 from durable.backends.sql.view_queries import BACKGROUND, BACKGROUNDS_SQL, CHILD_IDS_SQL, HISTORY_LENGTH_SQL
 from durable.errors import InvariantViolated
 from durable.model.records import WorkflowStatus
+from durable.model.timers import OF_SCHEDULE, OF_WORKFLOW
 
 Params = dict[str, Any]
 
@@ -175,21 +176,35 @@ def _workflows(query: Workflows, damaged: Collection[int] = ()) -> Select:
     return Select(rows.WORKFLOW, sql, params, query.limit)
 
 
-def _taken_ids(query: TakenIds) -> Select:
-    """The ids that exist, of those in a JSON array."""
-    # CROSS JOIN makes SQLite search the index once per id, and never scan the table.
-    sql = "SELECT w.id FROM json_each(:ids) AS asked CROSS JOIN workflow AS w ON w.id = asked.value LIMIT :limit"
-    return Select(rows.ID, sql, {"ids": encode(query.ids).decode()}, None)
+def _these_workflows(query: TheseWorkflows) -> Select:
+    """The workflows of two JSON arrays, one of ids and one of keys."""
+    arrays = {"id": query.ids, "key": query.keys}
+    # CROSS JOIN makes SQLite search the index once per value, and never scan the table.
+    arms = [
+        f"SELECT {rows.WORKFLOW.select('w.')} FROM json_each(:{column}s) AS asked "
+        f"CROSS JOIN workflow AS w ON w.{column} = asked.value"
+        for column, values in arrays.items()
+        if values or not (query.ids or query.keys)
+    ]
+    params = {f"{column}s": encode(values).decode() for column, values in arrays.items()}
+    return Select(rows.WORKFLOW, f"{' UNION ALL '.join(arms)} LIMIT :limit", params, None)
 
 
 def _timers(query: Timers) -> Select:
-    """The earliest deadlines of two tables, merged by SQLite."""
-    terms, params = ["wake_at IS NOT NULL"], {}
+    """The earliest deadlines of two tables, merged by SQLite.
+
+    At the same instant schedules come first, because their stored keys are below those of workflows. So the order by
+    key is the order of `Timer`, and both indexes have it.
+    """
+    terms: list[str] = ["wake_at IS NOT NULL"]
+    params: Params = {}
     if query.after is not None:
         # One arm for the same instant and one for later instants, so that each starts at the right place in the index.
         terms = ["wake_at = :wake_at AND key > :key", "wake_at > :wake_at"]
-        params = {"wake_at": query.after[0], "key": query.after[1]}
-    arms = (f"SELECT wake_at, key FROM {table} WHERE {term}" for table in ("workflow", "schedule") for term in terms)
+        params = {"wake_at": query.after[0], "key": query.after[2]}
+    kinds = (OF_WORKFLOW, OF_SCHEDULE)
+    # The tables are named like the kinds.
+    arms = (f"SELECT wake_at, '{kind}' AS kind, key FROM {kind} WHERE {term}" for kind in kinds for term in terms)
     sql = " UNION ALL ".join(arms)
     return Select(rows.TIMER, f"{sql} ORDER BY wake_at, key LIMIT :limit", params, query.limit)
 
@@ -360,7 +375,7 @@ _SELECTS = cast(
     dict[type[Query[Any]], Callable[[Query[Any]], Select]],
     {
         Workflows: _workflows,
-        TakenIds: _taken_ids,
+        TheseWorkflows: _these_workflows,
         Timers: _timers,
         WaitsOf: _waits_of,
         WaitsFor: _waits_for,

@@ -34,6 +34,7 @@ from durable.model.records import (
     WorkflowRecord,
     WorkflowStatus,
 )
+from durable.model.timers import OF_SCHEDULE, OF_WORKFLOW, ScheduleKey, Timer
 
 E = TypeVar("E", bound=enum.Enum)
 
@@ -357,11 +358,11 @@ def _suspect(row: Row) -> tuple[int, int]:
 SUSPECT = Table("suspect", "workflow:count crashes:count", ("workflow",), _suspect)
 
 
-def _timer(row: Row) -> tuple[int, int]:
-    wake_at, key = row
-    return (wake_at, key)
+def _timer(row: Row) -> Timer:
+    wake_at, kind, key = row
+    return (wake_at, OF_WORKFLOW, key) if kind == OF_WORKFLOW else (wake_at, OF_SCHEDULE, ScheduleKey(key))
 
 
 # Not separate tables: the deadlines and ids of `workflow`, and the next ticks of `schedule`.
-TIMER = Table("workflow", "wake_at:instant key:int", ("key",), _timer)
+TIMER = Table("workflow", "wake_at:instant kind:text key:int", ("key",), _timer)
 ID: Table[str] = Table("workflow", "id:text", ("id",), lambda row: row[0])

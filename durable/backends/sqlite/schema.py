@@ -16,7 +16,7 @@ Tables and their keys:
   are next to each other, and one search finds them.
 - `pending_event`, by serial, which is also the order of delivery; `dead_letter`, by the serial that its event had.
 - `sent_event`, by the event id of the sender; `broadcast_taken`, by workflow, name and key.
-- `progress` and `suspect`, by workflow; `schedule`, by a negative key.
+- `progress` and `suspect`, by workflow; `schedule`, by keys of its own, which count down from -1.
 
 Most indexes are partial. They contain only rows that a query looks for, so that millions of ended workflows cost
 little. `sql.indexes` holds the conditions that queries must repeat.

@@ -17,7 +17,7 @@ broken stops the engine: callers get `StorageUnavailable`, memory is thrown away
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -40,7 +40,6 @@ from durable.engine.operations import (
     Operation,
     RecoverNext,
     RunActivity,
-    StartWorkflow,
     StopActivity,
 )
 from durable.engine.operations.log_lines import Tell
@@ -182,8 +181,8 @@ class WorkflowStateCoordinator:
         self._callers = [item for item in items if isinstance(item, Envelope)]
         turn = new_turn(self.state, self._clock.now())
         release = Release()
-        if len(self._callers) > 1 and len(ids := _started(self._callers)) > 1:
-            self.state.prefetch(ids)
+        if len(items) > 1:
+            self.state.prefetch(item.operation if isinstance(item, Envelope) else item for item in items)
         lists: list[Envelope] = []
         # Popped one by one, so that the result of an activity is freed before the next one makes the garbage collector
         # visit both.
@@ -290,9 +289,3 @@ def _decide_own(turn: Turn, operation: Operation[Any]) -> None:
         raise
     except DurableError as error:
         _log.error("an operation of the engine itself was refused: %s: %s", operation, error)
-
-
-def _started(callers: Sequence[Envelope]) -> list[str]:
-    """The ids of the workflows that these calls start."""
-    calls = [caller.operation for caller in callers]
-    return [call.id for call in calls if isinstance(call, StartWorkflow)]

@@ -19,6 +19,7 @@ from durable.engine.operations import ExpireWorkflows, Operation, RecordActivity
 from durable.engine.state.state import State
 from durable.errors import EngineClosed
 from durable.model.clock import LATEST, SECOND, Clock, from_duration
+from durable.model.timers import Timer
 
 # How many timers and operations of the engine itself go into one batch. Each may have to rebuild a workflow, and calls
 # that arrive meanwhile wait for the commit. Callers must not notice a hundred thousand timers that are due at once.
@@ -144,8 +145,8 @@ class Inbox:
                 break
         return _in_order(timers, taken, calls) if timers or taken else calls
 
-    def _due(self, limit: int) -> list[tuple[int, int]]:
-        """The timers whose time has come, up to the limit, each with its deadline."""
+    def _due(self, limit: int) -> list[Timer]:
+        """The timers whose time has come, up to the limit."""
         return self._state.take_due_timers(self._clock.now(), limit)
 
     def _own(self, limit: int) -> list[Envelope | Operation[Any]]:
@@ -163,16 +164,17 @@ class Inbox:
 
 
 def _in_order(
-    timers: list[tuple[int, int]], own: list[Envelope | Operation[Any]], calls: list[Envelope | Operation[Any]]
+    timers: list[Timer], own: list[Envelope | Operation[Any]], calls: list[Envelope | Operation[Any]]
 ) -> list[Envelope | Operation[Any]]:
     """The operations of one batch: each timer after the calls that arrived before its deadline, then the rest."""
     ordered: list[Envelope | Operation[Any]] = []
     early = 0
-    for deadline, key in timers:
+    for timer in timers:
+        deadline = timer[0]
         while early < len(calls) and _arrived(calls[early]) < deadline:
             ordered.append(calls[early])
             early += 1
-        ordered.append(when_due(key))
+        ordered.append(when_due(timer))
     return [*ordered, *own, *calls[early:]]
 
 

@@ -23,6 +23,7 @@ from durable.engine.decide.turn import Turn
 from durable.engine.decide.wait_rows import forget
 from durable.engine.operations import RunActivity, StopActivity, log_lines
 from durable.engine.operations.messages import CancelChild, LookAgain
+from durable.engine.state.beginnings import has_begun
 from durable.engine.state.bodies import FIRST_FLIGHT, Loaded
 from durable.engine.state.deaths import BEGINS, REBUILT, WHAT, WHERE, mark_step
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError
@@ -40,7 +41,7 @@ from durable.model.records import (
 )
 from durable.runner.definitions import ActivityCall
 from durable.runner.fibers import WaitCondition
-from durable.runner.replaying import is_first_run, parking_of, session_of
+from durable.runner.replaying import parking_of, session_of
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
 from durable.runner.session import NOTHING_TRIMMED, WorkflowSessionRunner
 
@@ -108,12 +109,10 @@ def rebuild(
     session.registered = partial(turn.state.waits.of, record.key)
     turn.state.watch.enter(record, session)
     try:
-        # A body that has never run starts with the current code.
-        is_new = record.key in turn.state.workflows.unbegun
-        if not history and (is_new or is_first_run(record, history)):
-            return session, session.start()
-        # A body that has never run and has a history is a fork.
-        return session, session.replay(history, is_new_fork=True) if is_new else session.replay(history)
+        if has_begun(turn.state, record, history):
+            return session, session.replay(history)
+        # It takes the current code. If it has a history, it is a fork.
+        return session, session.replay(history, is_new_fork=True) if history else session.start()
     finally:
         # Needed only while the body is rebuilt.
         session.registered = tuple

@@ -16,7 +16,8 @@ from durable.engine.operations import (
     TerminateWorkflow,
     log_lines,
 )
-from durable.engine.state.state import is_delayed, shown
+from durable.engine.state.beginnings import has_begun
+from durable.engine.state.state import shown
 from durable.errors import (
     Cancelled,
     CodecError,
@@ -52,13 +53,15 @@ def cancel_workflow(
 ) -> bool:
     """Raise `Cancelled` in a body, even if it was raised before. From here on the workflow can only end cancelled.
 
-    A body that never ran has nothing to clean up, so its workflow ends at once. A body that cannot run now may owe
+    A delayed start that has not begun has nothing to clean up, so it ends at once. A body that cannot run now may owe
     undos: the cancel is stored as pending, and raised when the body can be rebuilt.
     """
     if record.status.is_terminal:
         return False
     state = turn.state
-    if is_delayed(state, record, turn.now):
+    # Any other workflow that has not begun is about to. It sees the cancel in its first step: it may have to clean up
+    # after its earlier rounds.
+    if record.status is WorkflowStatus.SUSPENDED and not has_begun(state, record):
         asked = {"cancel_requested": True, "cancel_reason": reason, "cancel_cause": cause}
         mark_finished(turn, record, WorkflowStatus.CANCELLED, **asked)
         return True
@@ -87,7 +90,7 @@ def decide_terminate_workflow(turn: Turn, op: TerminateWorkflow) -> bool:
         return _end_damaged(turn, record, op.reason)
     if record.status.is_terminal:
         return False
-    error = None if is_delayed(turn.state, record, turn.now) else given_up(turn, record, op.reason)
+    error = given_up(turn, record, op.reason)
     asked = {"cancel_requested": True, "cancel_reason": op.reason, "cancel_cause": CancelCause.REQUESTED}
     mark_finished(turn, record, WorkflowStatus.CANCELLED, error=error, **asked)
     return True
@@ -124,8 +127,6 @@ def _owed_by(turn: Turn, record: WorkflowRecord) -> list[FailedUndo]:
     loaded = turn.state.loaded.get(record.key)
     if loaded is not None:
         return _undos_of(loaded.session)
-    if record.key in turn.state.workflows.unbegun:
-        return []
     try:
         history = turn.state.chronicle.of(record.key)
     except CodecError as error:

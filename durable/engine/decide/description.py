@@ -12,8 +12,9 @@ from durable.engine.decide.dry_run import Misfit, examined
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import DescribeWorkflow
 from durable.engine.operations.views import Description, OwedUndo, Waiting, WorkflowSummary, instant
+from durable.engine.state.beginnings import has_begun
 from durable.engine.state.family import newest_child_ids
-from durable.engine.state.state import State, is_delayed, shown
+from durable.engine.state.state import State, shown
 from durable.errors import CodecError
 from durable.model.clock import to_datetime
 from durable.model.error_codec import error_summary, undos_summary
@@ -74,8 +75,8 @@ def _insight(turn: Turn, record: WorkflowRecord) -> _Insight:
         return _Insight(failed=_failed_undos(record))
     if record.status is WorkflowStatus.PARKED:
         return _Insight(problem=record.park_detail)
-    if record.key in state.workflows.unbegun or is_delayed(state, record, turn.now):
-        # Its body has not begun, so it waits for nothing yet.
+    if not has_begun(state, record):
+        # It waits for nothing yet.
         return _Insight()
     try:
         history = state.chronicle.of(record.key)

@@ -18,6 +18,7 @@ from durable.engine.decide.turn import Turn
 from durable.engine.operations import CheckWaits, Follow
 from durable.engine.operations.messages import AtWait, CancelSpawned, EventSent, FireTimers, LookAgain
 from durable.model.records import EventWait, WorkflowStatus
+from durable.model.timers import OF_WORKFLOW
 
 
 def put_off(turn: Turn) -> None:
@@ -30,7 +31,7 @@ def put_off(turn: Turn) -> None:
     for woken in messages.take(FireTimers):
         record = state.by_key(woken.key)
         if record is not None and record.wake_at is not None:
-            state.timers.register_timer(record.key, record.wake_at)
+            state.timers.register_timer((record.wake_at, OF_WORKFLOW, record.key))
 
 
 def put_off_one(turn: Turn, message: AtWait) -> None:

@@ -35,6 +35,7 @@ from durable.model.clock import from_duration
 from durable.model.ids import digest
 from durable.model.records import WorkflowRecord
 from durable.model.schedule import CatchUp, Overlap, ScheduleRecord, run_id, run_tag
+from durable.model.timers import OF_SCHEDULE, schedule_key
 
 # Most ticks of one schedule that are decided in one commit. Further due ticks follow in the next commits, behind other
 # work, so that years of missed ticks block no other workflow.
@@ -64,7 +65,7 @@ def decide_create_schedule(turn: Turn, op: CreateSchedule) -> ScheduleRecord:
     state.registry.add(definition)
     if before is None:
         schedule = ScheduleRecord(
-            key=-state.next_serial(),
+            key=schedule_key(state.next_serial()),
             name=op.name,
             job=op.job,
             created_at=turn.now,
@@ -144,7 +145,7 @@ def decide_tick_schedule(turn: Turn, op: TickSchedule) -> None:
         turn.state.timetable.put(_work_off(turn, schedule), schedule)
     else:
         # The clock was set back since. The timer was taken out of the window, so register it again.
-        turn.state.timers.register_timer(schedule.key, schedule.wake_at)
+        turn.state.timers.register_timer((schedule.wake_at, OF_SCHEDULE, schedule.key))
 
 
 def _work_off(turn: Turn, schedule: ScheduleRecord) -> ScheduleRecord:

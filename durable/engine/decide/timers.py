@@ -20,6 +20,7 @@ from durable.model.records import (
     EntryStatus,
     ParkReason,
 )
+from durable.model.timers import OF_WORKFLOW
 from durable.runner.fibers import WaitCondition
 
 # Bound once: on Python 3.11 an attribute of an enum costs as much as a call.
@@ -65,7 +66,7 @@ def fire_due(turn: Turn, key: int) -> None:
     # The timer was taken out of the window when it came due. Register the next one, even for the same instant.
     record = turn.state.by_key(key)
     if record is not None and record.wake_at is not None:
-        turn.state.timers.register_timer(key, record.wake_at)
+        turn.state.timers.register_timer((record.wake_at, OF_WORKFLOW, key))
 
 
 def fire_timer(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:

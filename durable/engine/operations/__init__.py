@@ -41,7 +41,7 @@ the event loop. Most of them are frozen. Those that are made for every step are 
 there say what that saves.
 """
 
-from durable.engine.operations.base import A_co, OfSchedule, OfWorkflow, Operation
+from durable.engine.operations.base import A_co, OfBody, OfSchedule, OfWorkflow, Operation
 from durable.engine.operations.effects import Effect, Ended, Follow, Parked, RunActivity, StopActivity
 from durable.engine.operations.events import (
     Delivered,
@@ -116,6 +116,7 @@ __all__ = [
     "ListSchedules",
     "ListWorkflows",
     "Listed",
+    "OfBody",
     "OfSchedule",
     "OfWorkflow",
     "Operation",

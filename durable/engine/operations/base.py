@@ -23,6 +23,13 @@ class Operation(Generic[A_co]):
         """The shard that decides it; None if every shard answers for itself, as with lists and sweeps."""
         return None
 
+    def reads(self) -> tuple[str | int, ...]:
+        """The workflows whose rows its decision reads, by id or key, as far as the operation tells.
+
+        The rows for a whole batch are read at once (`State.prefetch`).
+        """
+        return ()
+
 
 class OfWorkflow(Operation[A_co]):
     """An operation on the workflow with this `id`."""
@@ -31,6 +38,18 @@ class OfWorkflow(Operation[A_co]):
 
     def home(self, shards: int) -> int | None:
         return workflow_home(self.id, shards)
+
+    def reads(self) -> tuple[str | int, ...]:
+        return (self.id,)
+
+
+class OfBody(Operation[None]):
+    """An operation of the engine itself that steps the body of the workflow with this `key`."""
+
+    key: int
+
+    def reads(self) -> tuple[str | int, ...]:
+        return (self.key,)
 
 
 class OfSchedule(Operation[A_co]):

@@ -47,6 +47,9 @@ class SendEvent(Operation[Delivered | Queued]):
         """The shard of the target, or else of the name and key."""
         return event_home(self.name, self.event_key, shards) if self.to is None else workflow_home(self.to, shards)
 
+    def reads(self) -> tuple[str | int, ...]:
+        return () if self.to is None else (self.to,)
+
 
 @attrs.frozen(kw_only=True)
 class ListEvents(Operation[list[PendingEventInfo]]):

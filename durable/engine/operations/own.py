@@ -10,12 +10,13 @@ from typing import Any
 
 import attrs
 
-from durable.engine.operations.base import Operation
+from durable.engine.operations.base import OfBody, Operation
 from durable.engine.operations.schedules import TickSchedule
+from durable.model.timers import OF_WORKFLOW, Timer
 
 
 @attrs.define
-class RecordActivity(Operation[None]):
+class RecordActivity(OfBody):
     """An attempt of an activity has ended: `outcome` is its packed value, or its packed error.
 
     Every step makes one, so it is neither frozen nor keyword-only: either would triple the cost of making it.
@@ -35,19 +36,19 @@ class RecordActivity(Operation[None]):
 
 
 @attrs.frozen
-class WakeWorkflow(Operation[None]):
+class WakeWorkflow(OfBody):
     """A workflow's deadline has come."""
 
     key: int
 
 
-def when_due(key: int) -> Operation[None]:
-    """The operation for a timer that is due. The keys of schedules are negative."""
-    return WakeWorkflow(key) if key > 0 else TickSchedule(key)
+def when_due(timer: Timer) -> WakeWorkflow | TickSchedule:
+    """The operation for a timer that is due."""
+    return WakeWorkflow(timer[2]) if timer[1] == OF_WORKFLOW else TickSchedule(timer[2])
 
 
 @attrs.frozen
-class ResumeWorkflow(Operation[None]):
+class ResumeWorkflow(OfBody):
     """Load a workflow and continue it: after a recovery, or with its next round."""
 
     key: int

@@ -37,6 +37,9 @@ class ResumePause(Operation[DurableError | None]):
     def home(self, shards: int) -> int | None:
         return workflow_home(self.workflow_id, shards)
 
+    def reads(self) -> tuple[str | int, ...]:
+        return (self.workflow_id,)
+
 
 @attrs.frozen
 class CancelPause(Operation[DurableError | None]):
@@ -48,3 +51,6 @@ class CancelPause(Operation[DurableError | None]):
 
     def home(self, shards: int) -> int | None:
         return workflow_home(self.workflow_id, shards)
+
+    def reads(self) -> tuple[str | int, ...]:
+        return (self.workflow_id,)

@@ -31,6 +31,9 @@ class ForkWorkflow(Operation[DurableError | None]):
     def home(self, shards: int) -> int | None:
         return workflow_home(self.new_id, shards)
 
+    def reads(self) -> tuple[str | int, ...]:
+        return (self.id, self.new_id)
+
 
 @attrs.frozen
 class RepairWorkflow(OfWorkflow[DurableError | None]):

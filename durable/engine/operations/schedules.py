@@ -9,6 +9,7 @@ import attrs
 from durable.engine.operations.base import OfSchedule, Operation
 from durable.model.records import WorkflowRecord
 from durable.model.schedule import Job, ScheduleRecord
+from durable.model.timers import ScheduleKey
 from durable.runner.definitions import WorkflowDef
 
 
@@ -47,6 +48,9 @@ class TriggerSchedule(OfSchedule[WorkflowRecord]):
     name: str
     id: str
 
+    def reads(self) -> tuple[str | int, ...]:
+        return (self.id,)
+
 
 @attrs.frozen
 class DeleteSchedule(OfSchedule[None]):
@@ -67,6 +71,6 @@ class ListSchedules(Operation[list[ScheduleRecord]]):
 
 @attrs.frozen
 class TickSchedule(Operation[None]):
-    """A schedule has ticks that are due, or a queued tick that may start now. The key is negative."""
+    """A schedule has ticks that are due, or a queued tick that may start now."""
 
-    key: int
+    key: ScheduleKey

@@ -13,9 +13,10 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any
 
-from durable.backends.base import MARK_CELLS, Backend, Batch, Mark, TakenIds, Timers
+from durable.backends.base import MARK_CELLS, Backend, Batch, Mark, Timers
 from durable.backends.base import Workflows as WorkflowsPage
 from durable.engine.config import EngineConfig
+from durable.engine.operations import Operation, RecordActivity
 from durable.engine.operations.messages import AtWait
 from durable.engine.operations.views import RecoveryReport
 from durable.engine.state.archive import Archive
@@ -24,6 +25,7 @@ from durable.engine.state.chronicle import Chronicle
 from durable.engine.state.deaths import CLOSED, WHAT, WHERE, Deaths
 from durable.engine.state.outbox import Outbox
 from durable.engine.state.postbox import Postbox
+from durable.engine.state.prefetched import Prefetched
 from durable.engine.state.timers import TimerWindow
 from durable.engine.state.timetable import Timetable
 from durable.engine.state.trials import Trials
@@ -34,6 +36,7 @@ from durable.model.codec import Codec
 from durable.model.homes import Shard
 from durable.model.records import WorkflowRecord, WorkflowStatus
 from durable.model.registry import Registry
+from durable.model.timers import Timer
 from durable.runner.definitions import WorkflowDef
 
 # Most ended workflows that are kept in memory.
@@ -81,10 +84,9 @@ class State:
         self.put_off: dict[int, deque[AtWait]] = {}
         # By workflow: how many children it has started in the step that is being decided, or that was put off.
         self.started: dict[int, int] = {}
-        # Ids that the store did not have when the open batch began.
-        self._free: set[str] = set()
         # Bodies evicted since the batch was opened. Only they and loaded ones appear in it.
         self._let_go: set[int] = set()
+        self.prefetched = Prefetched(backend)
         self.timers = TimerWindow(config.timer_window)
         self.chronicle = Chronicle(backend, self.loaded, self._let_go)
         self.workflows = Workflows(self.loaded, self.timers, self.chronicle)
@@ -104,17 +106,31 @@ class State:
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    def prefetch(self, ids: Iterable[str]) -> None:
-        """Ask the store once which of these ids are free, so that the operations of a batch need not ask one by one."""
-        unknown = {id for id in ids if id not in self.workflows.ids}
-        self._free = unknown.difference(self.backend.find(TakenIds(tuple(unknown))))
+    def prefetch(self, operations: Iterable[Operation[Any]]) -> None:
+        """Read the rows that a batch of operations will look at and that are not in memory, in one query."""
+        ids: dict[str, None] = {}
+        keys: dict[int, None] = {}
+        for operation in operations:
+            # Most operations are answers of activities to loaded bodies. A late answer reads nothing.
+            if isinstance(operation, RecordActivity) and (
+                operation.key in self.loaded or operation.key not in self.in_flight
+            ):
+                continue
+            for name in operation.reads():
+                key = self.workflows.ids.get(name) if isinstance(name, str) else name
+                if key is not None:
+                    keys[key] = None
+                # This store cannot tell whether an id of another shard is taken.
+                elif isinstance(name, str) and self.shard.owns_workflow(name):
+                    ids[name] = None
+        ended, shard = self.workflows.ended, self.shard
+        absent = [key for key in keys if key not in self.loaded and key not in ended and shard.owns_key(key)]
+        self.prefetched.fetch(ids, absent)
 
     def find(self, id: str) -> WorkflowRecord | None:
         """The workflow with this id, if there is one. Raises `CodecError` if its row is damaged."""
         key = self.workflows.ids.get(id)
-        if key is None and id in self._free:
-            return None
-        record = _sound(self.backend.workflow(id)) if key is None else self.by_key(key)
+        record = _sound(self.prefetched.workflow(id)) if key is None else self.by_key(key)
         return None if record is not None and record.key in self.batch.workflows_purged else record
 
     def record(self, id: str) -> WorkflowRecord:
@@ -131,7 +147,7 @@ class State:
         if key in self.batch.workflows_purged:
             return None
         changed = self.batch.workflows_new.get(key) or self.batch.workflows_changed.get(key)
-        return changed or self.workflows.ended.get(key) or _sound(self.backend.workflow_by_key(key))
+        return changed or self.workflows.ended.get(key) or _sound(self.prefetched.workflow_by_key(key))
 
     def readable(self, key: int) -> WorkflowRecord | None:
         """Like `by_key`, but None if the row is damaged: one unreadable workflow must not block others."""
@@ -150,10 +166,12 @@ class State:
     def recover_workflows(self, after: int, limit: int) -> Sequence[WorkflowRecord]:
         """A page of the workflows that were running or parked when the store was last written."""
         statuses = (WorkflowStatus.RUNNING, WorkflowStatus.PARKED)
-        return self.backend.find(WorkflowsPage(statuses=statuses, after=after, limit=limit))
+        page = self.backend.find(WorkflowsPage(statuses=statuses, after=after, limit=limit))
+        self.prefetched.keep(page)
+        return page
 
-    def take_due_timers(self, now: int, limit: int) -> list[tuple[int, int]]:
-        """Take at most `limit` due timers out of the window, as (deadline, key). Refills the window if it is empty."""
+    def take_due_timers(self, now: int, limit: int) -> list[Timer]:
+        """Take at most `limit` due timers out of the window. Refills the window if it is empty."""
         if (after := self.timers.refill_after()) is not None:
             self.timers.refill(self.backend.find(Timers(after=after, limit=self.config.timer_window)))
         return self.timers.pop_due(now, limit)
@@ -163,7 +181,7 @@ class State:
     def load(self, loaded: Loaded) -> None:
         """Keep a live body in memory."""
         self.loaded[loaded.record.key] = loaded
-        self.workflows.unbegun.discard(loaded.record.key)
+        self.workflows.not_begun.discard(loaded.record.key)
         self.workflows.ids[loaded.record.id] = loaded.record.key
 
     def touch(self, key: int) -> Loaded | None:
@@ -198,7 +216,7 @@ class State:
     def next_batch(self) -> None:
         """The batch is committed: open the next one, and evict the bodies that were unused for the longest time."""
         batch, self._spare = self._spare or Batch(), None
-        self._free.clear()
+        self.prefetched.forget()
         self._open(batch)
         self._evict()
         self._let_go.clear()
@@ -235,22 +253,11 @@ def changed_workflows(state: State, keys: AbstractSet[int]) -> set[int]:
     return {key for changed in changes for key in keys & changed.keys()}
 
 
-def is_delayed(state: State, record: WorkflowRecord, now: int) -> bool:
-    """Whether a workflow waits for its delay to pass, so that its body has never run.
-
-    Comparing instants is not enough: if the clock was set back, a running body may have a wait that is due at exactly
-    the instant of its start.
-    """
-    if record.wake_at != record.start_at or record.start_at <= now or record.key in state.loaded:
-        return False
-    return not state.chronicle.length(record.key) and not state.waits.of(record.key)
-
-
 def shown(state: State, id: str) -> WorkflowRecord:
     """The workflow with this id, even if its row is damaged: for showing or ending it. Raises `WorkflowNotFound`."""
     try:
         return state.record(id)
     except CodecError:
-        damaged = state.backend.workflow(id)
+        damaged = state.prefetched.workflow(id)
         assert damaged is not None, "it could not be read a moment ago"
         return damaged

@@ -12,26 +12,29 @@ from collections.abc import Sequence
 from sortedcontainers import SortedList
 
 from durable.model.clock import EARLIEST
+from durable.model.timers import OF_WORKFLOW, Timer
+
+# Above every key.
+_LAST = 1 << 62
 
 
 class TimerWindow:
-    """(instant, workflow key) of the timers that fire next."""
+    """The timers of workflows and schedules that fire next."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._timers: SortedList[tuple[int, int]] = SortedList()
+        self._timers: SortedList[Timer] = SortedList()
         # Later timers may be in the store only; None if the window holds all of them.
-        self._horizon: tuple[int, int] | None = (EARLIEST, 0)
-        # Whether no workflow sleeps. A plain flag, because other threads read it and must not touch the list.
+        self._horizon: Timer | None = (EARLIEST, OF_WORKFLOW, 0)
+        # Whether there is no timer at all. A plain flag, because other threads read it and must not touch the list.
         self.is_empty = False
 
-    def register_timer(self, key: int, at: int) -> None:
-        """Wake a workflow or schedule at an instant. Idempotent.
+    def register_timer(self, timer: Timer) -> None:
+        """Wake a workflow or a schedule at an instant. Idempotent.
 
         A timer that came due was taken out of the window, so register it again if it is still needed.
         """
-        timer = (at, key)
-        if (self._horizon is not None and timer > self._horizon) or timer in self._timers:
+        if (self._horizon is not None and _is_later(timer, self._horizon)) or timer in self._timers:
             return
         self._timers.add(timer)
         self.is_empty = False
@@ -40,9 +43,9 @@ class TimerWindow:
             del self._timers[self._size :]
             self._horizon = self._timers[-1]
 
-    def cancel_timer(self, key: int, at: int) -> None:
+    def cancel_timer(self, timer: Timer) -> None:
         """Remove a timer whose deadline has moved or is gone. Does nothing if it came due and was taken out."""
-        self._timers.discard((at, key))
+        self._timers.discard(timer)
         self.is_empty = not self._timers and self._horizon is None
 
     def cancel_all_timers(self) -> None:
@@ -51,7 +54,7 @@ class TimerWindow:
         self._horizon = None
         self.is_empty = True
 
-    def refill_after(self) -> tuple[int, int] | None:
+    def refill_after(self) -> Timer | None:
         """The timer after which to refill from the store; None if no refill is needed.
 
         A refill starts at the horizon, not at the first timer. The timer of a suspect that waits for its trial is due
@@ -59,7 +62,7 @@ class TimerWindow:
         """
         return None if self._timers else self._horizon
 
-    def refill(self, stored: Sequence[tuple[int, int]]) -> None:
+    def refill(self, stored: Sequence[Timer]) -> None:
         """Add the next `size` timers of the store. Fewer mean that the store holds no more."""
         self._timers.update(stored)
         self._horizon = stored[-1] if len(stored) >= self._size else None
@@ -69,12 +72,17 @@ class TimerWindow:
         """When the next timer of the window fires."""
         return self._timers[0][0] if self._timers else None
 
-    def pop_due(self, now: int, limit: int) -> list[tuple[int, int]]:
-        """Take at most `limit` due timers out of the window, the earliest first: (deadline, key) of each."""
+    def pop_due(self, now: int, limit: int) -> list[Timer]:
+        """Take at most `limit` due timers out of the window, the earliest first."""
         if not self._timers or self._timers[0][0] > now:
             return []
-        count = min(limit, self._timers.bisect_right((now, 1 << 62)))
+        count = min(limit, self._timers.bisect_right((now, OF_WORKFLOW, _LAST)))
         due = self._timers[:count]
         del self._timers[:count]
         self.is_empty = not self._timers and self._horizon is None
         return due
+
+
+def _is_later(timer: tuple[int, str, int], other: tuple[int, str, int]) -> bool:
+    """Whether a timer comes after another. With the wider type: type checkers do not compare unions of tuples."""
+    return timer > other

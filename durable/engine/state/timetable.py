@@ -13,10 +13,11 @@ from durable.engine.state.timers import TimerWindow
 from durable.errors import ScheduleNotFound
 from durable.model.records import WorkflowRecord
 from durable.model.schedule import ScheduleRecord, schedule_of
+from durable.model.timers import OF_SCHEDULE, ScheduleKey
 
 
 class Timetable:
-    """Schedules by name and by key. A schedule's key is negative, so it shares the timers with workflows."""
+    """Schedules by name and by key. Their timers are in one window with those of workflows."""
 
     def __init__(self, backend: Backend, timers: TimerWindow) -> None:
         # The open batch; the state replaces it after each commit.
@@ -36,7 +37,7 @@ class Timetable:
             raise ScheduleNotFound(name)
         return schedule
 
-    def by_key(self, key: int) -> ScheduleRecord | None:
+    def by_key(self, key: ScheduleKey) -> ScheduleRecord | None:
         """The schedule with this key, if it is still there."""
         return self.batch.schedules_put.get(key) or self._stored(Schedules(key=key))
 
@@ -51,16 +52,16 @@ class Timetable:
         """
         self.batch.schedules_put[schedule.key] = schedule
         if before is not None and before.wake_at is not None:
-            self._timers.cancel_timer(schedule.key, before.wake_at)
+            self._timers.cancel_timer((before.wake_at, OF_SCHEDULE, schedule.key))
         if schedule.wake_at is not None:
-            self._timers.register_timer(schedule.key, schedule.wake_at)
+            self._timers.register_timer((schedule.wake_at, OF_SCHEDULE, schedule.key))
 
     def drop(self, schedule: ScheduleRecord) -> None:
         """Delete a schedule and its timer."""
         self.batch.schedules_put.pop(schedule.key, None)
         self.batch.schedules_dropped.add(schedule.key)
         if schedule.wake_at is not None:
-            self._timers.cancel_timer(schedule.key, schedule.wake_at)
+            self._timers.cancel_timer((schedule.wake_at, OF_SCHEDULE, schedule.key))
 
     def run_ended(self, record: WorkflowRecord, now: int) -> None:
         """A workflow has ended. If a tick is queued behind this run, wake its schedule in the same commit."""

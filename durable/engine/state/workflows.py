@@ -15,6 +15,7 @@ from durable.engine.state.chronicle import Chronicle
 from durable.engine.state.timers import TimerWindow
 from durable.errors import InvariantViolated
 from durable.model.records import BY_KEY, CancelCause, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.model.timers import OF_WORKFLOW
 
 # Bound once: on Python 3.11 an attribute of an enum costs as much as a call, and every step needs these.
 _RUNNING, _SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED
@@ -26,7 +27,7 @@ class Workflows:
     """The rows of workflows, as the open batch changes them.
 
     Also keeps two small caches, the keys of ids and workflows that have just ended, and the set of workflows whose
-    body has never run.
+    body has not run in their round.
     """
 
     def __init__(self, loaded: Mapping[int, Loaded], timers: TimerWindow, chronicle: Chronicle) -> None:
@@ -39,9 +40,9 @@ class Workflows:
         self.ids: dict[str, int] = {}
         # Workflows that have just ended: callers often ask for the result right away.
         self.ended: dict[int, WorkflowRecord] = {}
-        # Keys of stored workflows whose body has never run. In memory only: after a restart they look the same as a
-        # body that has run and recorded nothing.
-        self.unbegun: set[int] = set()
+        # Keys of the workflows that this engine has stored and whose body it has not run in their round. In memory
+        # only: ask `beginnings.has_begun`, which knows what the rows tell.
+        self.not_begun: set[int] = set()
 
     # --- a life -----------------------------------------------------------------------------------------------------
 
@@ -50,9 +51,9 @@ class Workflows:
         self.batch.workflows_new[record.key] = record
         self.ids[record.id] = record.key
         if begins_later:
-            self.unbegun.add(record.key)
+            self.not_begun.add(record.key)
         if record.wake_at is not None:
-            self._timers.register_timer(record.key, record.wake_at)
+            self._timers.register_timer((record.wake_at, OF_WORKFLOW, record.key))
 
     def mark_suspended(self, record: WorkflowRecord, wake_at: int | None) -> WorkflowRecord:
         """The body waits, and no activity of it is open. `wake_at` is its earliest deadline."""
@@ -84,7 +85,7 @@ class Workflows:
             cancel_pending=False,
             **ending,
         )
-        self.unbegun.discard(record.key)
+        self.not_begun.discard(record.key)
         if len(ended.input) + len(ended.result or "") <= _SMALL:
             self.ended[record.key] = ended
         return self._put(ended, record)
@@ -95,7 +96,7 @@ class Workflows:
         `call` holds name, version and input. The body runs in a later batch.
         """
         self._chronicle.clear(record.key)
-        self.unbegun.add(record.key)
+        self.not_begun.add(record.key)
         continued = record.with_status(
             _RUNNING, round=record.round + 1, start_at=now, wake_at=None, position_format=BY_KEY, **call
         )
@@ -151,7 +152,7 @@ class Workflows:
         )
         self._chronicle.clear(record.key)
         self.batch.taken_cleared.add(record.key)
-        self.unbegun.add(record.key)
+        self.not_begun.add(record.key)
         return self._reopen(restarted)
 
     def mend_workflow(self, record: WorkflowRecord) -> None:
@@ -202,9 +203,9 @@ class Workflows:
             loaded.record = record
         if before.wake_at != record.wake_at:
             if before.wake_at is not None:
-                self._timers.cancel_timer(key, before.wake_at)
+                self._timers.cancel_timer((before.wake_at, OF_WORKFLOW, key))
             if record.wake_at is not None:
-                self._timers.register_timer(key, record.wake_at)
+                self._timers.register_timer((record.wake_at, OF_WORKFLOW, key))
         return record
 
     def _reopen(self, record: WorkflowRecord) -> WorkflowRecord:

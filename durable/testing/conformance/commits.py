@@ -29,6 +29,7 @@ from durable.errors import InvariantViolated, StoreFenced
 from durable.model.dead_letters import DeadLetter
 from durable.model.records import Progress, Question, SentEvent, TakenBroadcast
 from durable.model.schedule import Job, Plan, ScheduleRecord
+from durable.model.timers import ScheduleKey
 from durable.testing.conformance.kit import (
     ALL,
     BackendFactory,
@@ -81,6 +82,7 @@ _EVERYTHING: tuple[Query[object], ...] = (
 
 
 _JOB = Job(plan=Plan(cron="@daily"), workflow="order", input="{}")
+_SCHEDULE = ScheduleRecord(key=ScheduleKey(-7), name="s", job=_JOB, created_at=1, anchor=1, done_until=1, wake_at=8)
 
 
 def _one_of_each(number: int) -> Batch:
@@ -95,7 +97,7 @@ def _one_of_each(number: int) -> Batch:
         taken_put={(1, "paid", ""): TakenBroadcast(workflow_key=1, name="paid", event_key="", serial=3)},
         sent_put={"e": SentEvent(event_id="e", digest="d", reply="r", at=1)},
         progress_put={1: Progress(workflow_key=1, round=0, seq=0, value="1", at=1)},
-        schedules_put={-7: ScheduleRecord(key=-7, name="s", job=_JOB, created_at=1, anchor=1, done_until=1, wake_at=8)},
+        schedules_put={_SCHEDULE.key: _SCHEDULE},
     )
 
 

@@ -1,7 +1,7 @@
 """What a store keeps about schedules: every field, by name and by key, and their place among the timers.
 
-Schedules have negative keys, so that one ordered list of timers holds the ticks of schedules and the deadlines of
-workflows, and the engine needs a single window over both.
+Schedules have keys of their own, which count down. One ordered list of timers holds the ticks of schedules and the
+deadlines of workflows, so the engine needs a single window over both.
 """
 
 from __future__ import annotations
@@ -11,17 +11,26 @@ from typing import Any
 from durable.backends.base import Schedules, Timers
 from durable.model.clock import SECOND
 from durable.model.schedule import CatchUp, Job, Overlap, Plan, ScheduleRecord
+from durable.model.timers import OF_SCHEDULE, OF_WORKFLOW, ScheduleKey, Timer
 from durable.testing.conformance.kit import ALL, BackendFactory, Check, Store, by_key, same, workflow
 
 
 def _schedule(key: int, name: str, **fields: Any) -> ScheduleRecord:
     job = Job(plan=Plan(every=SECOND), workflow="order", input="{}")
     defaults: dict[str, Any] = {"job": job, "created_at": 1, "anchor": 1, "done_until": 1}
-    return ScheduleRecord(key=key, name=name, **(defaults | fields))
+    return ScheduleRecord(key=ScheduleKey(key), name=name, **(defaults | fields))
 
 
-def _by_key(*schedules: ScheduleRecord) -> dict[int, ScheduleRecord]:
+def _by_key(*schedules: ScheduleRecord) -> dict[ScheduleKey, ScheduleRecord]:
     return {schedule.key: schedule for schedule in schedules}
+
+
+def _tick(at: int, key: int) -> Timer:
+    return (at, OF_SCHEDULE, ScheduleKey(key))
+
+
+def _wake(at: int, key: int) -> Timer:
+    return (at, OF_WORKFLOW, key)
 
 
 def _names(store: Store, query: Schedules) -> list[str]:
@@ -76,8 +85,8 @@ def check_schedules_are_found(make: BackendFactory) -> None:
         same(_names(store, Schedules(after="d", limit=ALL)), [])
         same(_names(store, Schedules(name="b")), ["b"])
         same(_names(store, Schedules(name="B")), [])
-        same(_names(store, Schedules(key=-1)), ["d"])
-        same(_names(store, Schedules(key=-9)), [])
+        same(_names(store, Schedules(key=ScheduleKey(-1))), ["d"])
+        same(_names(store, Schedules(key=ScheduleKey(-9))), [])
 
 
 def check_schedules_are_put_and_dropped(make: BackendFactory) -> None:
@@ -85,11 +94,11 @@ def check_schedules_are_put_and_dropped(make: BackendFactory) -> None:
     with Store(make) as store:
         store.save(schedules_put=_by_key(_schedule(-1, "a"), _schedule(-2, "b"), _schedule(-3, "c")))
         changed, again = _schedule(-1, "a", skipped=4), _schedule(-9, "b", skipped=5, wake_at=7)
-        store.save(schedules_put=_by_key(changed, again), schedules_dropped={-3, -77})
+        store.save(schedules_put=_by_key(changed, again), schedules_dropped={ScheduleKey(-3), ScheduleKey(-77)})
         same(store.backend.find(Schedules(limit=ALL)), [changed, again])
-        same(store.backend.find(Schedules(key=-2)), [])
-        store.save(schedules_put=_by_key(_schedule(-10, "b", wake_at=8)), schedules_dropped={-9})
-        same(store.backend.find(Timers(limit=ALL)), [(8, -10)])
+        same(store.backend.find(Schedules(key=ScheduleKey(-2))), [])
+        store.save(schedules_put=_by_key(_schedule(-10, "b", wake_at=8)), schedules_dropped={ScheduleKey(-9)})
+        same(store.backend.find(Timers(limit=ALL)), [_tick(8, -10)])
 
 
 def check_schedules_wake_among_workflows(make: BackendFactory) -> None:
@@ -104,13 +113,15 @@ def check_schedules_wake_among_workflows(make: BackendFactory) -> None:
                 _schedule(-7, "d", wake_at=70),
             ),
         )
-        timers = [(50, 1), (60, -5), (70, -7), (70, -4), (70, 2)]
+        timers = [_wake(50, 1), _tick(60, -5), _tick(70, -7), _tick(70, -4), _wake(70, 2)]
+        same(sorted(timers), timers)
         same(store.backend.find(Timers(limit=ALL)), timers)
         for n, timer in enumerate(timers):
             same(store.backend.find(Timers(after=timer, limit=ALL)), timers[n + 1 :])
             same(store.backend.find(Timers(after=timer, limit=1)), timers[n + 1 : n + 2])
-        store.save(schedules_put=_by_key(_schedule(-4, "a", wake_at=10), _schedule(-5, "b")), schedules_dropped={-7})
-        same(store.backend.find(Timers(limit=ALL)), [(10, -4), (50, 1), (70, 2)])
+        changed = _by_key(_schedule(-4, "a", wake_at=10), _schedule(-5, "b"))
+        store.save(schedules_put=changed, schedules_dropped={ScheduleKey(-7)})
+        same(store.backend.find(Timers(limit=ALL)), [_tick(10, -4), _wake(50, 1), _wake(70, 2)])
 
 
 CHECKS: tuple[Check, ...] = (

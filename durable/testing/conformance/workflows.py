@@ -9,7 +9,16 @@ from __future__ import annotations
 
 import attrs
 
-from durable.backends.base import EventsFor, Mailbox, PendingEvents, TakenIds, Timers, WaitsFor, WaitsOf, Workflows
+from durable.backends.base import (
+    EventsFor,
+    Mailbox,
+    PendingEvents,
+    TheseWorkflows,
+    Timers,
+    WaitsFor,
+    WaitsOf,
+    Workflows,
+)
 from durable.errors import InvariantViolated
 from durable.model.records import (
     CancelCause,
@@ -21,6 +30,7 @@ from durable.model.records import (
     WorkflowRecord,
     WorkflowStatus,
 )
+from durable.model.timers import OF_WORKFLOW, Timer
 from durable.testing.conformance.kit import (
     ALL,
     BackendFactory,
@@ -81,14 +91,24 @@ def check_workflow_round_trip(make: BackendFactory) -> None:
         same(store.backend.find(Workflows(limit=ALL)), [plain, _FULL])
 
 
-def check_taken_ids(make: BackendFactory) -> None:
-    """`TakenIds` returns those ids that belong to a workflow, whatever characters are in them."""
+def check_these_workflows(make: BackendFactory) -> None:
+    """`TheseWorkflows` returns exactly the workflows with the given ids or keys, whatever characters are in an id."""
     odd = ["it's", 'a "quoted" one', "[]", "naïve 🎈", "null", "1", " "]
     with Store(make) as store:
-        store.save(workflows_new=by_key(*(workflow(key, id=id) for key, id in enumerate(odd, start=1))))
+        records = by_key(_FULL, *(workflow(100 + number, id=id) for number, id in enumerate(odd)))
+        store.save(workflows_new=records)
         ids = (*odd, *(f"free {id}" for id in odd), "NULL", "2", odd[0])
-        same(sorted(set(store.backend.find(TakenIds(ids)))), sorted(odd))
-        same(store.backend.find(TakenIds(())), [])
+        same(_rows(store, TheseWorkflows(ids=ids)), {key: row for key, row in records.items() if row is not _FULL})
+        same(_rows(store, TheseWorkflows(keys=(101, 99, _FULL.key))), {key: records[key] for key in (101, _FULL.key)})
+        by_both = TheseWorkflows(ids=(odd[0], "101"), keys=(100, 102))
+        same(_rows(store, by_both), {key: records[key] for key in (100, 102)})
+        same(store.backend.find(TheseWorkflows()), [])
+        store.save(workflows_purged={100})
+        same(_rows(store, TheseWorkflows(ids=(odd[0],), keys=(100,))), {})
+
+
+def _rows(store: Store, query: TheseWorkflows) -> dict[int, WorkflowRecord]:
+    return {record.key: record for record in store.backend.find(query)}
 
 
 def check_every_enum_value(make: BackendFactory) -> None:
@@ -209,17 +229,21 @@ def check_trim_of_nothing(make: BackendFactory) -> None:
         same((store.backend.history(1), store.backend.history(2)), ([], []))
 
 
+def _timers(*timers: tuple[int, int]) -> list[Timer]:
+    return [(at, OF_WORKFLOW, key) for at, key in timers]
+
+
 def check_timers(make: BackendFactory) -> None:
     """Timers come by time, then by key, at most `limit` of them, and follow every change of `wake_at`."""
     with Store(make) as store:
         times = {1: 50, 2: 10, 3: None, 4: 10, 5: 0}
         store.save(workflows_new=by_key(*(workflow(key, wake_at=at) for key, at in times.items())))
-        same(store.backend.find(Timers(limit=ALL)), [(0, 5), (10, 2), (10, 4), (50, 1)])
-        same(store.backend.find(Timers(limit=2)), [(0, 5), (10, 2)])
-        same(store.backend.find(Timers(after=(10, 2), limit=ALL)), [(10, 4), (50, 1)])
+        same(store.backend.find(Timers(limit=ALL)), _timers((0, 5), (10, 2), (10, 4), (50, 1)))
+        same(store.backend.find(Timers(limit=2)), _timers((0, 5), (10, 2)))
+        same(store.backend.find(Timers(after=(10, OF_WORKFLOW, 2), limit=ALL)), _timers((10, 4), (50, 1)))
         changed = by_key(workflow(5), workflow(3, wake_at=20), workflow(1, wake_at=5))
         store.save(workflows_changed=changed, workflows_purged={2})
-        same(store.backend.find(Timers(limit=ALL)), [(5, 1), (10, 4), (20, 3)])
+        same(store.backend.find(Timers(limit=ALL)), _timers((5, 1), (10, 4), (20, 3)))
 
 
 def _varied(store: Store) -> None:
@@ -298,7 +322,7 @@ def check_purge(make: BackendFactory) -> None:
         same((backend.workflow("workflow-1"), backend.workflow_by_key(1), backend.history(1)), (None, None, []))
         same((backend.find(WaitsOf(workflow_key=1)), backend.find(Mailbox(target=1, limit=ALL))), ([], []))
         same(backend.find(Workflows(tag="red", limit=ALL)), [records[1]])
-        same(backend.find(Timers(limit=ALL)), [(2, 2)])
+        same(backend.find(Timers(limit=ALL)), _timers((2, 2)))
         same(backend.history(2), [entry(0)])
         same(backend.find(WaitsFor(name="paid", event_key="", limit=ALL)), [wait(2, 5)])
         same(backend.find(EventsFor(name="paid", event_key="", target=2, limit=ALL)), [event(7, target=2)])
@@ -308,7 +332,7 @@ def check_purge(make: BackendFactory) -> None:
 
 CHECKS: tuple[Check, ...] = (
     check_workflow_round_trip,
-    check_taken_ids,
+    check_these_workflows,
     check_every_enum_value,
     check_update,
     check_continued_workflow,
