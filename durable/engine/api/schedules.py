@@ -10,8 +10,8 @@ from typing import Any, overload
 import attrs
 
 from durable.engine.api.arguments import _count
-from durable.engine.api.core import Core, refuse_in_body, service_call
 from durable.engine.api.handle import WorkflowHandle
+from durable.engine.api.way import Way, refuse_in_body, service_call
 from durable.engine.operations import (
     CreateSchedule,
     DeleteSchedule,
@@ -39,7 +39,7 @@ class Schedules:
     like a sleeping workflow; ticks that a stopped engine missed are handled by `catch_up` at the next start.
     """
 
-    _core: Core
+    _way: Way
 
     @overload
     def create(
@@ -106,9 +106,9 @@ class Schedules:
         overlap, catch_up = policies
         check_policies(overlap, catch_up)
         definition: WorkflowDef[Any, Any] = call.definition
-        coder = definition.coder(self._core.codec)
+        coder = definition.coder(self._way.codec)
         coder.check(call.args, call.kwargs)
-        schedule = await self._core.ask(
+        schedule = await self._way.ask(
             CreateSchedule(
                 name=name,
                 job=Job(
@@ -128,12 +128,12 @@ class Schedules:
     @service_call
     async def pause(self, name: str) -> None:
         """Stop starting runs until `resume`; harmless when repeated. Raises `ScheduleNotFound`."""
-        await self._core.ask(PauseSchedule(check_name(name)))
+        await self._way.ask(PauseSchedule(check_name(name)))
 
     @service_call
     async def resume(self, name: str) -> None:
         """Continue with the next tick; ticks missed while paused are skipped. Raises `ScheduleNotFound`."""
-        await self._core.ask(ResumeSchedule(check_name(name)))
+        await self._way.ask(ResumeSchedule(check_name(name)))
 
     @service_call
     async def trigger(self, name: str, *, id: str | None = None) -> WorkflowHandle[Any]:
@@ -141,14 +141,14 @@ class Schedules:
 
         Raises `ScheduleNotFound`, or `ScheduleBusy` while the last run is unfinished and runs must not overlap.
         """
-        run_id = f"{check_name(name)}@trigger-{self._core.new_id()}" if id is None else check_text("workflow id", id)
-        run = await self._core.ask(TriggerSchedule(name, run_id))
-        return WorkflowHandle(self._core, run.id)
+        run_id = f"{check_name(name)}@trigger-{self._way.new_id()}" if id is None else check_text("workflow id", id)
+        run = await self._way.ask(TriggerSchedule(name, run_id))
+        return WorkflowHandle(self._way, run.id)
 
     @service_call
     async def delete(self, name: str) -> None:
         """Delete a schedule; its runs continue. Raises `ScheduleNotFound`."""
-        await self._core.ask(DeleteSchedule(check_name(name)))
+        await self._way.ask(DeleteSchedule(check_name(name)))
 
     @service_call
     async def list(
@@ -160,4 +160,4 @@ class Schedules:
         """
         page = ListSchedules(None if after is None else check_name(after), _count("limit", limit, 1, _PAGE_MAX))
         count = _count("upcoming", upcoming, 0, _UPCOMING_MAX)
-        return [ScheduleSummary.of(schedule, count) for schedule in await self._core.ask(page)]
+        return [ScheduleSummary.of(schedule, count) for schedule in await self._way.ask(page)]
