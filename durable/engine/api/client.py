@@ -14,6 +14,7 @@ from durable.engine.api.dead_letters import DeadLetters
 from durable.engine.api.events import Events
 from durable.engine.api.handle import WorkflowHandle, outcome_of
 from durable.engine.api.pauses import Pauses
+from durable.engine.api.refs import RefCall, WorkflowRef, pack
 from durable.engine.api.runs import Runs
 from durable.engine.api.schedules import Schedules
 from durable.engine.api.way import Way, service_call
@@ -52,7 +53,7 @@ class WorkflowClient:
     @service_call
     async def start(
         self,
-        call: WorkflowCall[R],
+        call: WorkflowCall[R] | RefCall[R],
         *,
         id: str | None = None,
         delay: timedelta | float | None = None,
@@ -67,27 +68,22 @@ class WorkflowClient:
         Raises `WorkflowAlreadyExists` for another call, other tags or another delay under this id; `CodecError` or
         `PayloadTooLarge` for the arguments.
         """
-        if not isinstance(call, WorkflowCall):
-            raise WrongType("start", f"takes a call of a @workflow function, not {call!r}")
-        call._used = True
-        chosen_id = call.child_id if id is None else check_text("workflow id", id)
-        definition: WorkflowDef[Any, Any] = call.definition
-        coder = definition.coder(self._way.codec)
-        coder.check(call.args, call.kwargs)
-        text, arguments = coder.pack_call(call.args, call.kwargs)
+        packed = pack(self._way, call, "start")
+        named = call.child_id if isinstance(call, WorkflowCall) else None
+        chosen_id = named if id is None else check_text("workflow id", id)
         record = await self._way.ask(
             StartWorkflow(
                 id=chosen_id or self._way.new_id(),
-                name=definition.name,
-                version=definition.version,
-                input=text,
-                definition=definition,
-                arguments=arguments,
+                name=packed.name,
+                version=packed.version,
+                input=packed.input,
+                definition=packed.definition,
+                arguments=packed.arguments,
                 delay=0 if delay is None else from_duration("start: delay", delay),
                 tags=_tags(tags),
             )
         )
-        return WorkflowHandle(self._way, record.id)
+        return WorkflowHandle(self._way, record.id, call.definition if isinstance(call, WorkflowCall) else call.ref)
 
     @service_call
     async def send_event(
@@ -130,16 +126,16 @@ class WorkflowClient:
     @overload
     def handle(self, id: str) -> WorkflowHandle[Any]: ...
     @overload
-    def handle(self, id: str, wf: WorkflowDef[..., R]) -> WorkflowHandle[R]: ...
-    def handle(self, id: str, wf: WorkflowDef[..., Any] | None = None) -> WorkflowHandle[Any]:
+    def handle(self, id: str, wf: WorkflowDef[..., R] | WorkflowRef[R]) -> WorkflowHandle[R]: ...
+    def handle(self, id: str, wf: WorkflowDef[..., Any] | WorkflowRef[Any] | None = None) -> WorkflowHandle[Any]:
         """The handle of a workflow that was started before. Whether it exists shows when the handle is used.
 
-        Pass the workflow function too, `handle("order-42", checkout)`, and the result has its type. If the id belongs
-        to another workflow, using the handle raises `WrongWorkflow`.
+        Pass the workflow function or a `WorkflowRef` too, `handle("order-42", checkout)`, and the result has its type.
+        If the id belongs to another workflow, using the handle raises `WrongWorkflow`.
         """
-        if wf is not None and not isinstance(wf, WorkflowDef):
-            raise WrongType("handle", f"wf must be a @workflow function, not {wf!r}")
-        return WorkflowHandle(self._way, check_text("workflow id", id), wf)
+        if wf is not None and not isinstance(wf, (WorkflowDef, WorkflowRef)):
+            raise WrongType("handle", f"wf must be a @workflow function or a WorkflowRef, not {wf!r}")
+        return WorkflowHandle(self._way, check_text("workflow id", id), wf, must_check=wf is not None)
 
     @service_call
     async def query_status(self, id: str) -> WorkflowStatus | None:

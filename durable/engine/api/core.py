@@ -167,6 +167,10 @@ class Core:
         """Like `ask`, for the two operations whose reply may take months; they take none of the `max_inbox` places."""
         return self.check_open().answer(operation)
 
+    def code(self, name: str, version: int) -> WorkflowDef[Any, Any]:
+        """The code of a workflow. Raises `UnknownWorkflow`."""
+        return self.registry.get(name, version)
+
     async def describe(self, id: str) -> Description:
         """Describe a workflow, and say which of its activities run in this process now."""
         description = await self.ask(DescribeWorkflow(id))

@@ -8,11 +8,13 @@ from typing import Any, Generic, TypeVar, overload
 
 import anyio
 
+from durable.engine.api.refs import WorkflowRef
 from durable.engine.api.updates import Watch, read_progress
 from durable.engine.api.way import Way, refuse_in_body, service_call
 from durable.engine.operations import AwaitChange, AwaitEnd, CancelWorkflow, FindWorkflow, ReadProgress, Sight
-from durable.errors import UnknownWorkflow, WorkflowCancelled, WorkflowFailed, WorkflowParked, WrongWorkflow
+from durable.errors import WorkflowCancelled, WorkflowFailed, WorkflowParked, WrongWorkflow
 from durable.model.clock import SECOND, from_duration
+from durable.model.codec import Coder
 from durable.model.error_codec import error_summary, unpack_error
 from durable.model.ids import check_reason
 from durable.model.records import WorkflowRecord, WorkflowStatus
@@ -25,15 +27,23 @@ T = TypeVar("T")
 class WorkflowHandle(Generic[R_co]):
     """A workflow that was started, now or long ago. Making a handle reads nothing; its methods do.
 
-    With a definition, the result is decoded as its type, and an id that belongs to another workflow raises
-    `WrongWorkflow` on first use.
+    With a definition or a ref, the result is decoded as its type. With `must_check`, an id that belongs to another
+    workflow raises `WrongWorkflow` on first use.
     """
 
-    def __init__(self, way: Way, id: str, definition: WorkflowDef[Any, R_co] | None = None) -> None:
+    def __init__(
+        self,
+        way: Way,
+        id: str,
+        definition: WorkflowDef[Any, R_co] | WorkflowRef[R_co] | None = None,
+        *,
+        must_check: bool = False,
+    ) -> None:
         self._way = way
         self.id = id
-        # The workflow that the id must belong to, if the caller named it.
+        # The workflow that the id belongs to, as far as the caller knows.
         self._definition = definition
+        self._must_check = must_check
 
     @service_call
     async def result(self, timeout: timedelta | float | None = None, *, wait_if_parked: bool = False) -> R_co:
@@ -61,7 +71,7 @@ class WorkflowHandle(Generic[R_co]):
 
     async def _check(self) -> None:
         """Raises `WrongWorkflow` if the handle was made for another workflow than the one with this id."""
-        if self._definition is None:
+        if self._definition is None or not self._must_check:
             return
         record = await self._way.ask(FindWorkflow(self.id))
         # After `continue_as` another workflow has the id, and it is still the same run.
@@ -120,10 +130,13 @@ class WorkflowHandle(Generic[R_co]):
         return f"<workflow handle {self.id!r}>"
 
 
-def outcome_of(way: Way, record: WorkflowRecord, expected: WorkflowDef[Any, Any] | None = None) -> Any:
+def outcome_of(
+    way: Way, record: WorkflowRecord, expected: WorkflowDef[Any, Any] | WorkflowRef[Any] | None = None
+) -> Any:
     """The result of a workflow that has ended, or its error raised.
 
-    The result is decoded by the registered definition, else by `expected`, else as plain JSON.
+    The result is decoded by `expected` if that is a ref, else by the registered definition, else by `expected`, else as
+    plain JSON.
     """
     if record.status is WorkflowStatus.PARKED:
         raise WorkflowParked(record.id, record.park_detail or "")
@@ -132,12 +145,17 @@ def outcome_of(way: Way, record: WorkflowRecord, expected: WorkflowDef[Any, Any]
         raise WorkflowCancelled(record.id, record.cancel_reason) from cause
     if record.error is not None:
         raise WorkflowFailed(record.id, *error_summary(record.error)) from cause
-    text = record.result or "null"
-    try:
-        definition = way.registry.get(record.name, record.version)
-    except UnknownWorkflow:
-        if expected is not None and expected.name == record.name:
-            return expected.coder(way.codec).result.unpack(text)
-        # Runs outlive their code, and their results are still readable as JSON.
-        return way.codec.coder(Any, f"workflow {record.name}: result").unpack(text)
-    return definition.coder(way.codec).result.unpack(text)
+    return _result_coder(way, record, expected).unpack(record.result or "null")
+
+
+def _result_coder(way: Way, record: WorkflowRecord, expected: WorkflowDef[Any, Any] | WorkflowRef[Any] | None) -> Coder:
+    # After `continue_as` another workflow may have ended under the id. Its result has another type.
+    is_expected = expected is not None and expected.name == record.name
+    if is_expected and isinstance(expected, WorkflowRef):
+        return expected.result_coder(way.codec)
+    if way.registry.has(record.name, record.version):
+        return way.registry.get(record.name, record.version).coder(way.codec).result
+    if is_expected and isinstance(expected, WorkflowDef):
+        return expected.coder(way.codec).result
+    # Runs outlive their code, and their results are still readable as JSON.
+    return way.codec.coder(Any, f"workflow {record.name}: result")

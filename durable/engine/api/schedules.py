@@ -11,6 +11,7 @@ import attrs
 
 from durable.engine.api.arguments import _count
 from durable.engine.api.handle import WorkflowHandle
+from durable.engine.api.refs import RefCall, pack
 from durable.engine.api.way import Way, refuse_in_body, service_call
 from durable.engine.operations import (
     CreateSchedule,
@@ -21,10 +22,10 @@ from durable.engine.operations import (
     TriggerSchedule,
 )
 from durable.engine.operations.views import ScheduleSummary
-from durable.errors import InvalidValue, WrongType
+from durable.errors import InvalidValue
 from durable.model.ids import check_text
 from durable.model.schedule import CatchUp, Job, Overlap, Plan, check_name, check_policies
-from durable.runner.definitions import WorkflowCall, WorkflowDef
+from durable.runner.definitions import WorkflowCall
 from durable.runner.ops import Op
 
 _PAGE_MAX, _UPCOMING_MAX = 1_000, 100
@@ -45,7 +46,7 @@ class Schedules:
     def create(
         self,
         name: str,
-        call: WorkflowCall[Any],
+        call: WorkflowCall[Any] | RefCall[Any],
         *,
         cron: str,
         timezone: str | None = None,
@@ -57,7 +58,7 @@ class Schedules:
     def create(
         self,
         name: str,
-        call: WorkflowCall[Any],
+        call: WorkflowCall[Any] | RefCall[Any],
         *,
         every: timedelta | float,
         overlap: Overlap = ...,
@@ -67,7 +68,7 @@ class Schedules:
     def create(
         self,
         name: str,
-        call: WorkflowCall[Any],
+        call: WorkflowCall[Any] | RefCall[Any],
         *,
         cron: str | None = None,
         every: timedelta | float | None = None,
@@ -91,35 +92,31 @@ class Schedules:
     async def _create(
         self,
         name: str,
-        call: WorkflowCall[Any],
+        call: WorkflowCall[Any] | RefCall[Any],
         plan_fields: tuple[str | None, timedelta | float | None, str | None],
         policies: tuple[Overlap, CatchUp],
         *,
         replace: bool,
     ) -> ScheduleSummary:
         check_name(name)
-        if not isinstance(call, WorkflowCall):
-            raise WrongType("schedules.create", f"takes a call of a @workflow function, not {call!r}")
-        if call.child_id is not None:
+        if isinstance(call, WorkflowCall) and call.child_id is not None:
             raise InvalidValue("schedules.create", "gives each run its own id: pass the call without with_id()")
         plan = Plan.of(*plan_fields)
         overlap, catch_up = policies
         check_policies(overlap, catch_up)
-        definition: WorkflowDef[Any, Any] = call.definition
-        coder = definition.coder(self._way.codec)
-        coder.check(call.args, call.kwargs)
+        packed = pack(self._way, call, "schedules.create")
         schedule = await self._way.ask(
             CreateSchedule(
                 name=name,
                 job=Job(
                     plan=plan,
-                    workflow=definition.name,
-                    version=definition.version,
-                    input=coder.pack_arguments(call.args, call.kwargs),
+                    workflow=packed.name,
+                    version=packed.version,
+                    input=packed.input,
                     overlap=overlap,
                     catch_up=catch_up,
                 ),
-                definition=definition,
+                definition=packed.definition,
                 replace=replace,
             )
         )

@@ -18,6 +18,7 @@ from durable.engine.api.client import WorkflowClient
 from durable.engine.api.core import OPEN_ALREADY
 from durable.engine.api.engine import WorkflowEngine
 from durable.engine.api.loop_thread import LoopThread
+from durable.engine.api.refs import WorkflowRef
 from durable.engine.api.sync_groups import (
     Blocking,
     Line,
@@ -68,8 +69,8 @@ class SyncWorkflowClient(Blocking[C_co]):
     @overload
     def handle(self, id: str) -> SyncWorkflowHandle[Any]: ...
     @overload
-    def handle(self, id: str, wf: WorkflowDef[..., R]) -> SyncWorkflowHandle[R]: ...
-    def handle(self, id: str, wf: WorkflowDef[..., Any] | None = None) -> SyncWorkflowHandle[Any]:
+    def handle(self, id: str, wf: WorkflowDef[..., R] | WorkflowRef[R]) -> SyncWorkflowHandle[R]: ...
+    def handle(self, id: str, wf: WorkflowDef[..., Any] | WorkflowRef[Any] | None = None) -> SyncWorkflowHandle[Any]:
         """The handle of a workflow that was started before, like `WorkflowClient.handle`."""
         handle = self._source.handle(id) if wf is None else self._source.handle(id, wf)
         return SyncWorkflowHandle(self._line, handle)

@@ -34,6 +34,13 @@ class Way(Protocol):
     clock: Clock
     new_id: Callable[[], str]
 
+    def code(self, name: str, version: int) -> WorkflowDef[Any, Any] | None:
+        """The code that checks the arguments of a call by name; None if the engine does that in another process.
+
+        Raises `UnknownWorkflow` in the process of the engine.
+        """
+        ...
+
     def ask(self, operation: Operation[A]) -> Coroutine[Any, Any, A]:
         """Have an operation decided, and return its reply. Raises what the decision raises."""
         ...
