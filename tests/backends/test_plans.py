@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from durable.backends.base import (
+    Answers,
     Backgrounds,
     ChildIds,
     Children,
     EventsFor,
     HistoryLength,
+    KeptRequests,
     Letters,
     Mailbox,
     OpenPauses,
@@ -90,6 +92,9 @@ HOT: list[tuple[Query[Any], list[str]]] = [
     (Letters(died_before=7, limit=9), ["dead_letter_died"]),
     (Sent(event_id="a"), ["PRIMARY KEY"]),
     (Sent(before=9, limit=9), ["sent_event_at"]),
+    (Answers(request_id="a"), ["PRIMARY KEY"]),
+    (Answers(before=9, limit=9), ["answer_at"]),
+    (KeptRequests(after=4, limit=9), ["PRIMARY KEY"]),
     (Children(1), ["workflow_child"]),
     (ProgressOf(1), ["PRIMARY KEY"]),
     (ChildIds(1, 9), ["workflow_parent"]),

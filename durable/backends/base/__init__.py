@@ -31,6 +31,7 @@ Nothing here knows who made a decision or how it is stored.
 from durable.backends.base.batch import Batch, Entries, Letter, LetterId, StoredLetter
 from durable.backends.base.protocol import MARK_CELLS, Backend, FileStore, Mark, Opened
 from durable.backends.base.queries import (
+    Answers,
     Background,
     Backgrounds,
     ChildIds,
@@ -39,6 +40,7 @@ from durable.backends.base.queries import (
     EventsFor,
     HistoryLength,
     Inbox,
+    KeptRequests,
     Letters,
     Mailbox,
     OpenPauses,
@@ -63,6 +65,7 @@ from durable.backends.base.queries import (
 
 __all__ = [
     "MARK_CELLS",
+    "Answers",
     "Backend",
     "Background",
     "Backgrounds",
@@ -75,6 +78,7 @@ __all__ = [
     "FileStore",
     "HistoryLength",
     "Inbox",
+    "KeptRequests",
     "Letter",
     "LetterId",
     "Letters",

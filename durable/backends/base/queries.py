@@ -23,6 +23,7 @@ from durable.model.records import (
     WorkflowRecord,
     WorkflowStatus,
 )
+from durable.model.requests import KeptRequest, StoredAnswer
 from durable.model.schedule import ScheduleRecord
 from durable.model.timers import ScheduleKey, Timer
 
@@ -173,6 +174,23 @@ class Sent(Query[SentEvent]):
     event_id: str | None = None
     before: int | None = None
     limit: int = 1
+
+
+@attrs.frozen(kw_only=True)
+class Answers(Query[StoredAnswer]):
+    """The answer to one request, or the answers older than an instant, oldest first."""
+
+    request_id: str | None = None
+    before: int | None = None
+    limit: int = 1
+
+
+@attrs.frozen(kw_only=True)
+class KeptRequests(Query[KeptRequest]):
+    """Requests that were kept for the next engine, by number, ascending."""
+
+    after: int = 0
+    limit: int
 
 
 @attrs.frozen

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, cast
 
-import attrs
 from msgspec.json import encode
 
 from durable.backends.base import (
@@ -48,26 +47,14 @@ from durable.backends.base import (
     WaitsOf,
     Workflows,
 )
-from durable.backends.sql import mail_rows, rows, schedule_rows
+from durable.backends.sql import mail_rows, request_rows, rows, schedule_rows
 from durable.backends.sql.indexes import INDEXED_STATUSES, IS_TIED, status_is
-from durable.backends.sql.tables import Table
+from durable.backends.sql.tables import Params as Params
+from durable.backends.sql.tables import Select
 from durable.backends.sql.view_queries import BACKGROUND, BACKGROUNDS_SQL, CHILD_IDS_SQL, HISTORY_LENGTH_SQL
 from durable.errors import InvariantViolated
 from durable.model.records import WorkflowStatus
 from durable.model.timers import OF_SCHEDULE, OF_WORKFLOW
-
-Params = dict[str, Any]
-
-
-@attrs.frozen
-class Select:
-    """A statement, its parameters and the table of its rows. The store binds `:limit`, -1 for all rows."""
-
-    table: Table[Any]
-    sql: str
-    params: Params
-    # None: all rows.
-    limit: int | None
 
 
 def select(query: Query[R], damaged: Collection[int] = ()) -> Select:
@@ -393,5 +380,6 @@ _SELECTS = cast(
         ProgressOf: _progress_of,
         Schedules: _schedules,
         Suspects: _suspects,
+        **request_rows.SELECTS,
     },
 )
