@@ -32,6 +32,8 @@ from durable.backends.base.batch import Batch, Entries, Letter, LetterId, Stored
 from durable.backends.base.protocol import MARK_CELLS, Backend, FileStore, Mark, Opened
 from durable.backends.base.queries import (
     Answers,
+    Attached,
+    AttachedTo,
     Background,
     Backgrounds,
     ChildIds,
@@ -66,6 +68,8 @@ from durable.backends.base.queries import (
 __all__ = [
     "MARK_CELLS",
     "Answers",
+    "Attached",
+    "AttachedTo",
     "Backend",
     "Background",
     "Backgrounds",
