@@ -210,9 +210,8 @@ def _sent(mail: MemoryMail, query: Sent) -> list[SentEvent]:
 
 def _answers(mail: MemoryMail, query: Answers) -> list[StoredAnswer]:
     """Answers to requests: one, or those given before an instant, oldest first."""
-    candidates = (
-        mail.answers.values() if query.request_id is None else filter(None, [mail.answers.get(query.request_id)])
-    )
+    wanted = mail.answers if query.request_id is None else {query.request_id} & mail.answers.keys()
+    candidates = map(mail.answers.__getitem__, wanted)
     matching = [answer for answer in candidates if query.before is None or answer.at < query.before]
     return sorted(matching, key=lambda answer: (answer.at, answer.request_id))[: query.limit]
 

@@ -21,6 +21,7 @@ From OPENING on there is a `Runtime`, a new one for each opening.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 from collections.abc import Callable, Coroutine
@@ -39,10 +40,13 @@ from durable.engine.host.bridge import LoopBridge
 from durable.engine.host.runtime import Runtime
 from durable.engine.host.watchdog import Watchdog
 from durable.engine.operations import AwaitChange, AwaitEnd, DescribeWorkflow, Operation
+from durable.engine.operations.requests import Repeated, Request
 from durable.engine.operations.views import Description
+from durable.engine.remote import wire
 from durable.errors import EngineClosed, EngineForked, InvariantViolated, OperationMisused
 from durable.model.clock import SECOND, Clock, from_duration
 from durable.model.codec import Codec
+from durable.model.ids import check_text
 from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
 
@@ -140,7 +144,7 @@ class Core:
             return EngineClosed("the engine is not open yet")
         return EngineClosed() if self._failure is None else self._failure.with_traceback(None)
 
-    async def ask(self, operation: Operation[A]) -> A:
+    async def ask(self, operation: Operation[A], request: Request | None = None) -> A:
         """Submit an operation and wait for its reply, which comes after the commit.
 
         At most `max_inbox` callers are past this point; the others wait for a place. Raises what the decision raises,
@@ -159,13 +163,26 @@ class Core:
             if is_late:
                 # While the caller waited, the engine may have been closed, or even opened again.
                 runtime = self.check_open()
-            return await runtime.answer(operation)
+            return await runtime.answer(operation, request)
         finally:
             room.release()
 
     def ask_end(self, operation: AwaitEnd | AwaitChange) -> Coroutine[Any, Any, Any]:
         """Like `ask`, for the two operations whose reply may take months; they take none of the `max_inbox` places."""
         return self.check_open().answer(operation)
+
+    async def answer(self, operation: Operation[Any], request_id: str | None) -> Any:
+        """Like `ask`, for a caller in another process. A change that it repeats under one id is decided once."""
+        if isinstance(operation, (AwaitEnd, AwaitChange)):
+            return await self.ask_end(operation)
+        if isinstance(operation, DescribeWorkflow):
+            return await self.describe(operation.id)
+        kind = type(operation)
+        if request_id is None or kind in wire.READS:
+            return await self.ask(operation)
+        check_text("request id", request_id)
+        reply = await self.ask(operation, Request(request_id, functools.partial(wire.write_answer, kind)))
+        return wire.read_answer(kind, wire.read_text(reply.text)) if isinstance(reply, Repeated) else reply
 
     def code(self, name: str, version: int) -> WorkflowDef[Any, Any]:
         """The code of a workflow. Raises `UnknownWorkflow`."""

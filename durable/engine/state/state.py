@@ -27,6 +27,7 @@ from durable.engine.state.deaths import CLOSED, WHAT, WHERE, Deaths
 from durable.engine.state.outbox import Outbox
 from durable.engine.state.postbox import Postbox
 from durable.engine.state.prefetched import Prefetched
+from durable.engine.state.requests import Requests
 from durable.engine.state.timers import TimerWindow
 from durable.engine.state.timetable import Timetable
 from durable.engine.state.trials import Trials
@@ -96,6 +97,7 @@ class State:
         self.archive = Archive(backend)
         self.timetable = Timetable(backend, self.timers)
         self.outbox = Outbox(backend)
+        self.requests = Requests(backend)
         self.trials = Trials()
         self.deaths = Deaths()
         self._open(self.batch)
@@ -249,7 +251,7 @@ class State:
         self.post.next_batch(batch)
         self.chronicle.next_batch(batch)
         self.timetable.batch = self.trials.batch = self.archive.batch = batch
-        self.outbox.batch = batch
+        self.outbox.batch = self.requests.batch = batch
 
 
 def changed_workflows(state: State, keys: AbstractSet[int]) -> set[int]:
