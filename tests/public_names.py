@@ -65,6 +65,7 @@ PauseNotFound
 PayloadTooLarge
 PendingEventInfo
 PendingEventsFull
+ProtocolMismatch
 Queued
 Raised
 RecoveryReport

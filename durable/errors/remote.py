@@ -39,6 +39,32 @@ class NotSupported(DurableError):
     )
 
 
+@attrs.frozen(slots=False)
+class ProtocolMismatch(DurableError):
+    """The engine and its caller are too far apart to understand each other: at most one minor version is allowed."""
+
+    engine_version: str
+    client_version: str
+
+    says = (
+        "the engine runs durable {engine_version} and this process durable {client_version}, which do not understand "
+        "each other: install versions that are at most one minor version apart"
+    )
+
+
+@attrs.frozen(slots=False)
+class ConnectionLost(DurableError):
+    """The connection to an engine is gone, or could not be made. What was asked may have happened or not.
+
+    A client that meets it looks for the next owner of the store, and repeats what was not answered.
+    """
+
+    path: str
+    problem: str
+
+    says = "the connection to the engine at {path!r} is lost: {problem}. Look for the store's owner and ask again"
+
+
 # --- stores with several shards: no service meets these, because its engine opens stores with one ------------------
 
 
