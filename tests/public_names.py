@@ -36,6 +36,8 @@ DurableError
 EngineClosed
 EngineConfig
 EngineForked
+EngineNotRunning
+EngineUnreachable
 EntryKind
 EntryStatus
 Event

@@ -57,6 +57,8 @@ from durable.errors.pauses import PauseAlreadyAnswered, PauseCancelled, PauseExp
 from durable.errors.registration import DuplicateActivity, DuplicateWorkflow, RegistrationError, UnknownWorkflow
 from durable.errors.remote import (
     ConnectionLost,
+    EngineNotRunning,
+    EngineUnreachable,
     NotAcrossShards,
     NotSupported,
     ProtocolMismatch,
@@ -95,6 +97,8 @@ __all__ = [
     "DurableError",
     "EngineClosed",
     "EngineForked",
+    "EngineNotRunning",
+    "EngineUnreachable",
     "EventConflict",
     "EventNotFound",
     "EventTypeMismatch",
