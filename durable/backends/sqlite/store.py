@@ -24,7 +24,7 @@ from typing import Literal, TypeVar, cast
 
 import attrs
 
-from durable.backends.base import Batch, HistoryLength, Opened, PendingCount, Query, R, Workflows
+from durable.backends.base import Batch, Held, HistoryLength, Opened, PendingCount, Query, R, Workflows
 from durable.backends.sql import damaged, queries, rows, writing
 from durable.backends.sql.tables import Row, Table
 from durable.backends.sqlite import generation, opening, owner, schema, storefile, vacuum
@@ -219,6 +219,9 @@ class SqliteBackend:
         if self._copies is None:
             raise EngineClosed
         self._copies.make(target, overwrite=overwrite, is_stopped=is_stopped)
+
+    def held(self) -> Held | None:
+        return self._owner
 
     def last_batch(self) -> int:
         """The number of the last commit. Raises `StoreFenced` if another incarnation has taken the store."""
