@@ -23,13 +23,13 @@ Nothing here knows who made a decision or how it is stored.
 
 | file       | holds                                                            |
 |------------|------------------------------------------------------------------|
-| `protocol` | `Backend`, `FileStore`, `Opened` and the mark                    |
+| `protocol` | `Backend`, `FileStore`, `HeldStore`, `Opened` and the mark       |
 | `batch`    | `Batch` and its history entries                                  |
 | `queries`  | the questions, with the types and the order of their rows        |
 """
 
 from durable.backends.base.batch import Batch, Entries, Letter, LetterId, StoredLetter
-from durable.backends.base.protocol import MARK_CELLS, Backend, FileStore, Mark, Opened
+from durable.backends.base.protocol import MARK_CELLS, Backend, FileStore, Held, HeldStore, Mark, Opened
 from durable.backends.base.queries import (
     Answers,
     Attached,
@@ -80,6 +80,8 @@ __all__ = [
     "Entries",
     "EventsFor",
     "FileStore",
+    "Held",
+    "HeldStore",
     "HistoryLength",
     "Inbox",
     "KeptRequests",

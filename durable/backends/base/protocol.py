@@ -122,3 +122,25 @@ class FileStore(Protocol):
         Raises a `StorageError` or `EngineClosed`; then the target is unchanged.
         """
         ...
+
+
+class Held(Protocol):
+    """A store file that this process owns."""
+
+    @property
+    def path(self) -> str:
+        """Its real path."""
+        ...
+
+    def announce(self, control: str) -> None:
+        """Record beside the file where its owner can be asked. May be called from any thread."""
+        ...
+
+
+@runtime_checkable
+class HeldStore(Protocol):
+    """A store whose owner other processes of this machine can find."""
+
+    def held(self) -> Held | None:
+        """The file, while the store is open."""
+        ...

@@ -2,7 +2,7 @@
 
 Knows a sidecar file, `<store>-owner`, and the locks of the operating system. Knows nothing about SQLite. The locks
 belong to the process: the kernel releases them when it dies, in whatever way, and a fork does not inherit them. The
-sidecar names the holder, so that a refused engine can report it.
+sidecar names the holder, so that a refused engine can report it, and the socket at which the holder can be asked.
 
 There are two locks. The lock on the sidecar comes first and is tied to the path. The lock on the store itself is tied
 to the file: it keeps out a process that reaches the same file by another path, with another sidecar beside it.
@@ -62,6 +62,8 @@ _NOTE_MAX = 4000
 _owned: dict[str | Identity, int] = {}
 # Reentrant, because the garbage collector may run `__del__` while the lock is held.
 _guard = threading.RLock()
+# The sockets that engines of this process announced for these stores: the sidecar must not be opened to find them.
+_announced: dict[str | Identity, str] = {}
 
 
 @attrs.frozen
@@ -78,12 +80,15 @@ class Note:
 class Owner:
     """The right to use a store file, held until `release` or until the object is garbage."""
 
-    def __init__(self, path: str, sidecar: int, file: int) -> None:
+    def __init__(self, path: str, sidecar: int, file: int, note: Note) -> None:
         # A descriptor of the store itself, for reading. No other code may close it, or open and close another one: that
         # would drop all locks that this process has on the file, including SQLite's.
         self.file = file
         self.identity = _identity(os.fstat(file))
-        self._path = path
+        # The real path of the store.
+        self.path = path
+        self._note = note
+        self._control: str | None = None
         self._process = os.getpid()
         self._sidecar: int | None = sidecar
 
@@ -94,15 +99,29 @@ class Owner:
             # In a forked child the descriptors are copies, and the locks belong to the parent. Closing the copies would
             # drop locks that the child may have taken since, so they stay open.
             if sidecar is not None and self._process == os.getpid():
-                _owned.pop(self._path, None)
-                _owned.pop(self.identity, None)
+                for key in (self.path, self.identity):
+                    _owned.pop(key, None)
+                    _announced.pop(key, None)
                 os.close(self.file)
                 os.close(sidecar)
 
     def remember(self, generations: Iterable[int], log: int | None) -> None:
         """Record durably which generations and which log the store may have when it is opened next."""
+        with _guard:
+            self._note = Note(frozenset(generations), log)
+            self._rewrite()
+
+    def announce(self, control: str) -> None:
+        """Record the path of the socket at which this process can be asked. May be called from any thread."""
+        with _guard:
+            self._control = control
+            self._rewrite()
+            if self._sidecar is not None:
+                _announced[self.path] = _announced[self.identity] = control
+
+    def _rewrite(self) -> None:
         if self._sidecar is not None:
-            _write(self._sidecar, Note(frozenset(generations), log))
+            _write(self._sidecar, self._note, self._control)
 
     def __del__(self) -> None:
         # An engine that was dropped without `close` must not block the file until the process ends.
@@ -135,7 +154,7 @@ def take(path: str) -> Owner:
     with unowned(path), contextlib.ExitStack() as opened:
         sidecar = _open_sidecar(path)
         opened.callback(os.close, sidecar)
-        _claim(path, sidecar)
+        note = _claim(path, sidecar)
         try:
             # The mode that SQLite gives to a new file, before the umask.
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -144,7 +163,7 @@ def take(path: str) -> Owner:
         opened.callback(os.close, file)
         _claim_store(path, file)
         opened.pop_all()
-        taken = Owner(path, sidecar, file)
+        taken = Owner(path, sidecar, file, note)
         _owned[path] = _owned[taken.identity] = os.getpid()
         return taken
 
@@ -160,6 +179,43 @@ def remembered(path: str) -> Note:
         return _note(_read(descriptor))
     finally:
         os.close(descriptor)
+
+
+def control_path(path: str | os.PathLike[str]) -> str | None:
+    """The socket of the engine that owns a store, as it announced it; None if there is none.
+
+    Takes no lock, and believes no file of another user. The engine may be gone: that shows when it is asked.
+    """
+    real = os.path.realpath(os.fsdecode(path))
+    with _guard:
+        try:
+            identity = _identity(os.stat(real))
+        except OSError:
+            return None
+        if os.getpid() in (_owned.get(real), _owned.get(identity)):
+            # Closing the sidecar would drop the lock.
+            return _announced.get(real) or _announced.get(identity)
+        try:
+            descriptor = os.open(f"{real}-owner", os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
+        except OSError:
+            return None
+        try:
+            is_ours = _is_ours(os.fstat(descriptor), stat.S_IFREG)
+            control = _read(descriptor).get("control") if is_ours else None
+        finally:
+            os.close(descriptor)
+    try:
+        return control if isinstance(control, str) and _is_ours(os.lstat(control), stat.S_IFSOCK) else None
+    except (OSError, ValueError):
+        return None
+
+
+def _is_ours(status: os.stat_result, kind: int) -> bool:
+    """Whether this is a file of this kind that belongs to this user, and that nobody else may change."""
+    if sys.platform == "win32":
+        return False
+    is_private = status.st_nlink == 1 and not status.st_mode & 0o022
+    return stat.S_IFMT(status.st_mode) == kind and is_private and status.st_uid == os.geteuid()
 
 
 def _open_sidecar(path: str) -> int:
@@ -189,15 +245,17 @@ def _refusal(path: str, subject: str, error: OSError) -> StorageError:
     return StoreUnusable(path, f"{subject} cannot be opened: {error.strerror}")
 
 
-def _claim(path: str, sidecar: int) -> None:
-    """Lock the sidecar, then name this process in it and keep the note of the last owner."""
+def _claim(path: str, sidecar: int) -> Note:
+    """Lock the sidecar, then name this process in it and keep the note of the last owner, which is returned."""
     try:
         _lock(sidecar)
     except (BlockingIOError, PermissionError) as error:
         raise StoreInUse(path, _holder(sidecar)) from error
     except OSError as error:
         raise StoreUnusable(path, f"this file system has no locks: {error.strerror}") from error
-    _write(sidecar, _note(_read(sidecar)))
+    note = _note(_read(sidecar))
+    _write(sidecar, note, None)
+    return note
 
 
 def _claim_store(path: str, file: int) -> None:
@@ -211,10 +269,11 @@ def _claim_store(path: str, file: int) -> None:
         raise StoreUnusable(path, f"this file system has no locks: {error.strerror}") from error
 
 
-def _write(sidecar: int, note: Note) -> None:
+def _write(sidecar: int, note: Note, control: str | None) -> None:
     """Replace the text of the sidecar durably, or empty it. It never fails."""
     holder = {"pid": os.getpid(), "host": platform.node()}
-    data = json.dumps({**holder, "generations": sorted(note.generations), "log": note.log}).encode()
+    notes = {"generations": sorted(note.generations), "log": note.log}
+    data = json.dumps({**holder, **notes, "control": control}).encode()
     # Only the lock matters, so a full disk must not cause a failure here. But an empty file is better than an old text,
     # which would make the next engine refuse a sound store.
     try:

@@ -24,7 +24,7 @@ from typing import Literal, TypeVar, cast
 
 import attrs
 
-from durable.backends.base import Batch, Opened
+from durable.backends.base import Batch, Held, Opened
 from durable.backends.sql import queries, rows, writing
 from durable.backends.sql.tables import Row
 from durable.backends.sqlite import generation, opening, owner, schema, storefile, vacuum
@@ -216,6 +216,9 @@ class SqliteBackend(Readings):
         if self._copies is None:
             raise EngineClosed
         self._copies.make(target, overwrite=overwrite, is_stopped=is_stopped)
+
+    def held(self) -> Held | None:
+        return self._owner
 
     def last_batch(self) -> int:
         """The number of the last commit. Raises `StoreFenced` if another incarnation has taken the store."""

@@ -33,6 +33,7 @@ import anyio.abc
 import attrs
 
 from durable.backends.base import Backend
+from durable.engine.api.control import Control
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.host.activities import ActivityPool
@@ -108,6 +109,7 @@ class Core:
     _failure: BaseException | None = None
     # Set from OPENING on.
     _runtime: Runtime = attrs.field(init=False)
+    _control: Control = attrs.field(init=False)
 
     @property
     def stage(self) -> Stage:
@@ -213,11 +215,12 @@ class Core:
         failure of theirs. If this raises, the stage is NEW again; or STOPPING if it was cancelled while a slow store
         was being opened, until the thread has closed that store.
         """
-        runtime = self._make_runtime(tasks, is_cancelled)
+        runtime, incarnation = self._make_runtime(tasks, is_cancelled), self.new_id()
+        self._control = Control(self.answer, self.registry, self.codec, self.config, incarnation)
         self._move(Stage.OPENING)
         self._runtime, self._pid, self._failure = runtime, os.getpid(), None
         try:
-            runtime.start_thread(self.new_id(), self._gone)
+            runtime.start_thread(incarnation, self._gone)
         except BaseException as error:
             self._gone(error)
             raise
@@ -239,6 +242,10 @@ class Core:
         # submitted `ReadRecovery`.
         self._move(Stage.OPEN)
         runtime.pool.start()
+
+    async def serve(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Let other processes ask this engine, if its store is one that they can find. Call it after the recovery."""
+        await self._control.start(tasks, self.backend)
 
     def _make_runtime(self, tasks: anyio.abc.TaskGroup, is_cancelled: Callable[[], bool]) -> Runtime:
         bridge = LoopBridge()
@@ -279,6 +286,8 @@ class Core:
         runtime = self._runtime
         runtime.bridge.close()
         self._failure = failure
+        # Before any caller wakes up: clients hear that the engine has ended, and look for the next owner of the store.
+        self._control.end()
         if (stage := _WHEN_GONE.get(self._stage)) is not None:
             self._move(stage)
         runtime.opened.set()
@@ -299,6 +308,7 @@ class Core:
         self._move(Stage.DRAINING)
         with anyio.CancelScope(shield=True):
             try:
+                await self._control.stop()
                 # When the store is lost, no result can be recorded: there is nothing to wait for.
                 await runtime.pool.drain(0.0 if stage is Stage.FAILED else seconds)
             finally:

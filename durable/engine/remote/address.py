@@ -14,7 +14,6 @@ import os
 import socket
 import stat
 import tempfile
-from collections.abc import Iterator
 
 import attrs
 
@@ -39,16 +38,23 @@ class Listener:
 
     socket: socket.socket
     path: str
+    _process: int = attrs.field(factory=os.getpid)
 
     def close(self) -> None:
-        """Stop listening and remove the file."""
-        with contextlib.suppress(OSError):
-            os.unlink(self.path)
+        """Stop listening and remove the file, unless this is a forked child: the file belongs to its parent."""
+        if self._process == os.getpid():
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
         self.socket.close()
 
 
 def places(store: str) -> list[Place]:
-    """Where the socket of the store at this real path may be, the best place first."""
+    """Where the socket of the store at this real path may be, the best place first.
+
+    Raises `OSError` on a system without Unix sockets.
+    """
+    if not hasattr(socket, "AF_UNIX"):
+        raise OSError("this system has no Unix sockets")
     digest = hashlib.blake2b(os.fsencode(store), digest_size=8).hexdigest()
     shared = os.path.join(tempfile.gettempdir(), f"durable-{os.geteuid()}")
     return [Place(f"{store}-control", ""), Place(shared, f"{digest}-")]
@@ -73,6 +79,9 @@ def _listen(place: Place, name: str) -> Listener:
     if len(os.fsencode(path)) > PATH_MAX:
         raise OSError(f"the path of the socket would have more than {PATH_MAX} bytes")
     _make_private(place.directory)
+    for stale in _left_behind(place):
+        with contextlib.suppress(OSError):
+            os.unlink(stale)
     listening = sockets.make()
     try:
         listening.bind(path)
@@ -82,9 +91,6 @@ def _listen(place: Place, name: str) -> Listener:
     except BaseException:
         listening.close()
         raise
-    for stale in _stale(place, path):
-        with contextlib.suppress(OSError):
-            os.unlink(stale)
     return Listener(listening, path)
 
 
@@ -97,10 +103,11 @@ def _make_private(directory: str) -> None:
         raise OSError("it exists, and is not a directory that only this user can enter (mode 0700)")
 
 
-def _stale(place: Place, own: str) -> Iterator[str]:
-    """The other sockets of the store in this place. Their engines have lost it: it has one owner."""
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(place.directory):
-            is_socket = stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)
-            if is_socket and entry.name.startswith(place.prefix) and entry.path != own:
-                yield entry.path
+def _left_behind(place: Place) -> list[str]:
+    """The sockets of the store in this place. Their engines have lost it: it has one owner."""
+    with os.scandir(place.directory) as entries:
+        return [
+            entry.path
+            for entry in entries
+            if entry.name.startswith(place.prefix) and stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)
+        ]

@@ -35,11 +35,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def make() -> socket.socket:
-    """A new socket. Raises `OSError` on systems that have none of this kind."""
-    family = getattr(socket, "AF_UNIX", None)
-    if family is None:
-        raise OSError("this system has no Unix sockets")
-    return keep(socket.socket(family, socket.SOCK_STREAM))
+    """A new Unix socket."""
+    return keep(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
 
 
 def keep(made: socket.socket) -> socket.socket:
