@@ -23,13 +23,23 @@ Nothing here knows who made a decision or how it is stored.
 
 | file       | holds                                                            |
 |------------|------------------------------------------------------------------|
-| `protocol` | `Backend`, `FileStore`, `HeldStore`, `Opened` and the mark       |
+| `protocol` | `Backend`, what only stores in files have, `Opened` and the mark |
 | `batch`    | `Batch` and its history entries                                  |
 | `queries`  | the questions, with the types and the order of their rows        |
 """
 
 from durable.backends.base.batch import Batch, Entries, Letter, LetterId, StoredLetter
-from durable.backends.base.protocol import MARK_CELLS, Backend, FileStore, Held, HeldStore, Mark, Opened
+from durable.backends.base.protocol import (
+    MARK_CELLS,
+    Backend,
+    FileStore,
+    Held,
+    HeldStore,
+    Mark,
+    Opened,
+    Reads,
+    SharedStore,
+)
 from durable.backends.base.queries import (
     Answers,
     Attached,
@@ -97,8 +107,10 @@ __all__ = [
     "ProgressOf",
     "Query",
     "R",
+    "Reads",
     "Schedules",
     "Sent",
+    "SharedStore",
     "StaleEvents",
     "StoredLetter",
     "Suspects",

@@ -21,7 +21,8 @@ import platform
 import stat
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import attrs
 
@@ -38,8 +39,16 @@ if sys.platform == "win32":
     def _lock_store(descriptor: int) -> None:
         """Does nothing: on Windows a lock in the store would prevent reading."""
 
+    def _is_locked(descriptor: int) -> bool:
+        """In doubt: a lock cannot be examined without taking it."""
+        return True
+
 else:
     import fcntl
+    import struct
+
+    # `struct flock`: the fields before the start and the length, those behind them, and the place of the kind of lock.
+    _FLOCK, _KIND = ("@qqihh", 3) if sys.platform == "darwin" else ("@hhqqi", 0)
 
     def _lock(descriptor: int) -> None:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -48,7 +57,15 @@ else:
         # One byte far after everything that SQLite writes or locks.
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 1 << 62)
 
+    def _is_locked(descriptor: int) -> bool:
+        """Whether another process has a lock that would keep this one out. Takes none."""
+        fields = [0] * 5
+        fields[_KIND] = fcntl.F_WRLCK
+        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, struct.pack(_FLOCK, *fields))
+        return bool(struct.unpack(_FLOCK, answer)[_KIND] != fcntl.F_UNLCK)
 
+
+T = TypeVar("T")
 # The device and inode of a file: the same for all its names and mounts.
 Identity = tuple[int, int]
 _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
@@ -60,10 +77,18 @@ _NOTE_MAX = 4000
 # has a copy of this table but none of the locks. The table exists because locks are per process: a second engine in
 # this process would also get the lock, and closing its descriptor would drop the lock of the first.
 _owned: dict[str | Identity, int] = {}
+# Those among them that are owned only for the moment that it takes to write something into the store.
+_owned_briefly: set[str | Identity] = set()
+# How often, and how many seconds apart, the owner of such a moment is waited for.
+_TRIES, _PAUSE = 200, 0.01
 # Reentrant, because the garbage collector may run `__del__` while the lock is held.
 _guard = threading.RLock()
 # The sockets that engines of this process announced for these stores: the sidecar must not be opened to find them.
 _announced: dict[str | Identity, str] = {}
+
+
+class _HeldBriefly(StoreInUse):
+    """The store is in use, but only for a moment."""
 
 
 @attrs.frozen
@@ -102,6 +127,7 @@ class Owner:
                 for key in (self.path, self.identity):
                     _owned.pop(key, None)
                     _announced.pop(key, None)
+                    _owned_briefly.discard(key)
                 os.close(self.file)
                 os.close(sidecar)
 
@@ -121,7 +147,7 @@ class Owner:
 
     def _rewrite(self) -> None:
         if self._sidecar is not None:
-            _write(self._sidecar, self._note, self._control)
+            _write(self._sidecar, self._note, self._control, is_brief=self.path in _owned_briefly)
 
     def __del__(self) -> None:
         # An engine that was dropped without `close` must not block the file until the process ends.
@@ -142,19 +168,34 @@ def unowned(path: str) -> Iterator[None]:
         except OSError:
             identity = None
         if os.getpid() in (_owned.get(path), identity and _owned.get(identity)):
-            raise StoreInUse(path, f"another engine in this process, {os.getpid()}")
+            kind = _HeldBriefly if {path, identity} & _owned_briefly else StoreInUse
+            raise kind(path, f"another engine in this process, {os.getpid()}")
         yield
 
 
-def take(path: str) -> Owner:
+def patiently(attempt: Callable[[], T]) -> T:
+    """Do something that needs the store. If it is owned only for a moment, wait until that is over and try again."""
+    tries = _TRIES
+    while True:
+        try:
+            return attempt()
+        except _HeldBriefly as error:
+            tries -= 1
+            if not tries:
+                raise StoreInUse(error.store, error.holder) from error
+            threading.Event().wait(_PAUSE)
+
+
+def take(path: str, *, is_brief: bool = False) -> Owner:
     """Take the store at this real path. Creates an empty file if there is none.
 
-    Raises `StoreInUse`, which names the holder, or `StoreUnusable` if the file system has no locks.
+    With `is_brief`, those who take it `patiently` wait. Raises `StoreInUse`, which names the holder, or `StoreUnusable`
+    if the file system has no locks.
     """
     with unowned(path), contextlib.ExitStack() as opened:
         sidecar = _open_sidecar(path)
         opened.callback(os.close, sidecar)
-        note = _claim(path, sidecar)
+        note = _claim(path, sidecar, is_brief=is_brief)
         try:
             # The mode that SQLite gives to a new file, before the umask.
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -165,7 +206,26 @@ def take(path: str) -> Owner:
         opened.pop_all()
         taken = Owner(path, sidecar, file, note)
         _owned[path] = _owned[taken.identity] = os.getpid()
+        if is_brief:
+            _owned_briefly.update((path, taken.identity))
         return taken
+
+
+def is_taken(path: str) -> bool:
+    """Whether a process owns the store at this real path, for longer than a moment. In doubt, one does."""
+    try:
+        with unowned(path):
+            descriptor = os.open(f"{path}-owner", os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
+            try:
+                return _is_locked(descriptor) and not _read(descriptor).get("brief")
+            finally:
+                os.close(descriptor)
+    except FileNotFoundError:
+        return False
+    except _HeldBriefly:
+        return False
+    except (OSError, StoreInUse):
+        return True
 
 
 def remembered(path: str) -> Note:
@@ -245,16 +305,16 @@ def _refusal(path: str, subject: str, error: OSError) -> StorageError:
     return StoreUnusable(path, f"{subject} cannot be opened: {error.strerror}")
 
 
-def _claim(path: str, sidecar: int) -> Note:
+def _claim(path: str, sidecar: int, *, is_brief: bool) -> Note:
     """Lock the sidecar, then name this process in it and keep the note of the last owner, which is returned."""
     try:
         _lock(sidecar)
     except (BlockingIOError, PermissionError) as error:
-        raise StoreInUse(path, _holder(sidecar)) from error
+        raise (_HeldBriefly if _read(sidecar).get("brief") else StoreInUse)(path, _holder(sidecar)) from error
     except OSError as error:
         raise StoreUnusable(path, f"this file system has no locks: {error.strerror}") from error
     note = _note(_read(sidecar))
-    _write(sidecar, note, None)
+    _write(sidecar, note, None, is_brief=is_brief)
     return note
 
 
@@ -269,11 +329,11 @@ def _claim_store(path: str, file: int) -> None:
         raise StoreUnusable(path, f"this file system has no locks: {error.strerror}") from error
 
 
-def _write(sidecar: int, note: Note, control: str | None) -> None:
+def _write(sidecar: int, note: Note, control: str | None, *, is_brief: bool = False) -> None:
     """Replace the text of the sidecar durably, or empty it. It never fails."""
     holder = {"pid": os.getpid(), "host": platform.node()}
     notes = {"generations": sorted(note.generations), "log": note.log}
-    data = json.dumps({**holder, **notes, "control": control}).encode()
+    data = json.dumps({**holder, **notes, "control": control, "brief": is_brief}).encode()
     # Only the lock matters, so a full disk must not cause a failure here. But an empty file is better than an old text,
     # which would make the next engine refuse a sound store.
     try:

@@ -114,10 +114,16 @@ class SqliteBackend(Readings):
 
     def open(self, incarnation: str) -> Opened:
         """Take the store: check, lock, connect, migrate, watch. A failure closes everything that was opened."""
+        return self._open(incarnation, is_brief=False)
+
+    def open_briefly(self, incarnation: str) -> Opened:
+        """Like `open`, for a moment in which an engine that starts waits instead of being refused."""
+        return self._open(incarnation, is_brief=True)
+
+    def _open(self, incarnation: str, *, is_brief: bool) -> Opened:
         if self._connection is not None:
             raise StoreInUse(self._path, f"another engine in this process, {os.getpid()}")
-        real = storefile.check(self._path)
-        self._owner = owner.take(real)
+        real, self._owner = owner.patiently(lambda: self._claim(is_brief=is_brief))
         try:
             self._connection = self._connect(real)
             self._log = Log(real)
@@ -133,6 +139,11 @@ class SqliteBackend(Readings):
             raise
         self._incarnation = incarnation
         return attrs.evolve(opened, marked=self._mark.left, mark=self._mark.cell)
+
+    def _claim(self, *, is_brief: bool) -> tuple[str, owner.Owner]:
+        """The real path, and the locks."""
+        real = storefile.check(self._path)
+        return real, owner.take(real, is_brief=is_brief)
 
     def _connect(self, real: str) -> sqlite3.Connection:
         """The only connection that writes. A method, so that tests of power loss can simulate the disk under it."""
@@ -216,6 +227,12 @@ class SqliteBackend(Readings):
         if self._copies is None:
             raise EngineClosed
         self._copies.make(target, overwrite=overwrite, is_stopped=is_stopped)
+
+    def control_path(self) -> str | None:
+        return owner.control_path(self._path)
+
+    def is_taken(self) -> bool:
+        return owner.is_taken(os.path.realpath(self._path))
 
     def held(self) -> Held | None:
         return self._owner
