@@ -33,10 +33,11 @@ that all share), `runner` (bodies and replay), `engine` (`operations`, `state`, 
 | why something was refused | `durable.errors` |
 """
 
+from durable.engine.api.client import WorkflowClient
 from durable.engine.api.engine import WorkflowEngine
 from durable.engine.api.handle import WorkflowHandle
 from durable.engine.api.refs import WorkflowRef
-from durable.engine.api.sync import SyncWorkflowEngine
+from durable.engine.api.sync import SyncWorkflowClient, SyncWorkflowEngine
 from durable.engine.api.sync_groups import SyncWorkflowHandle
 from durable.engine.api.updates import WorkflowUpdate
 from durable.engine.config import EngineConfig
@@ -228,6 +229,7 @@ __all__ = [
     "StoreInUse",
     "StoreTooNew",
     "StoreUnusable",
+    "SyncWorkflowClient",
     "SyncWorkflowEngine",
     "SyncWorkflowHandle",
     "TimedOut",
@@ -240,6 +242,7 @@ __all__ = [
     "WorkflowAlreadyExists",
     "WorkflowCall",
     "WorkflowCancelled",
+    "WorkflowClient",
     "WorkflowDef",
     "WorkflowEngine",
     "WorkflowFailed",
