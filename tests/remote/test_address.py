@@ -109,7 +109,7 @@ def test_announced_socket_is_found(tmp_path: Path, backend: SqliteBackend) -> No
     link.symlink_to(store)
     assert control_path(store) is None
     listener = door(tmp_path)
-    held = backend.held()
+    held = backend.held
     assert held is not None
     held.announce(listener.path)
     command = "import sys; from durable.backends.sqlite.owner import control_path; print(control_path(sys.argv[1]))"
@@ -138,7 +138,7 @@ def test_announcing_keeps_the_other_notes(tmp_path: Path, backend: SqliteBackend
     """What the lock file says about the store stays when a socket is announced, and the socket when that changes."""
     sidecar = tmp_path / "store.db-owner"
     before = json.loads(sidecar.read_text())
-    held = backend.held()
+    held = backend.held
     assert held is not None
     held.announce("/tmp/socket")
     assert json.loads(sidecar.read_text()) == before | {"control": "/tmp/socket"}

@@ -141,6 +141,7 @@ class Held(Protocol):
 class HeldStore(Protocol):
     """A store whose owner other processes of this machine can find."""
 
+    @property
     def held(self) -> Held | None:
         """The file, while the store is open."""
         ...

@@ -24,7 +24,7 @@ from typing import Literal, TypeVar, cast
 
 import attrs
 
-from durable.backends.base import Batch, Held, HistoryLength, Opened, PendingCount, Query, R, Workflows
+from durable.backends.base import Batch, HistoryLength, Opened, PendingCount, Query, R, Workflows
 from durable.backends.sql import damaged, queries, rows, writing
 from durable.backends.sql.tables import Row, Table
 from durable.backends.sqlite import generation, opening, owner, schema, storefile, vacuum
@@ -100,7 +100,7 @@ class SqliteBackend:
         self._synchronous, self._busy_timeout, self._must_vacuum = synchronous, busy_timeout, vacuum
         self._incarnation = ""
         self._connection: sqlite3.Connection | None = None
-        self._owner: owner.Owner | None = None
+        self.held: owner.Owner | None = None
         self._mark: StepMark | None = None
         self._log = Log(self._path)
         self._watch: FileWatch | None = None
@@ -120,13 +120,13 @@ class SqliteBackend:
         if self._connection is not None:
             raise StoreInUse(self._path, f"another engine in this process, {os.getpid()}")
         real = storefile.check(self._path)
-        self._owner = owner.take(real)
+        self.held = owner.take(real)
         try:
             self._connection = self._connect(real)
             self._log = Log(real)
             opened = self._take(self._connection, incarnation)
             self._mark = StepMark(real)
-            self._watch = FileWatch(self._path, real, self._owner, self._connection)
+            self._watch = FileWatch(self._path, real, self.held, self._connection)
             self._copies = Copies(real)
         except sqlite3.Error as error:
             self.close()
@@ -148,10 +148,10 @@ class SqliteBackend:
         # Check again, now that the lock is held: the first check was before it.
         schema.check(connection, self._path)
         opening.prepare(connection, self._path, self._synchronous)
-        assert self._owner is not None
+        assert self.held is not None
         if self._must_vacuum:
-            vacuum.convert(connection, self._owner)
-        number = generation.announce(connection, self._owner, incarnation)
+            vacuum.convert(connection, self.held)
+        number = generation.announce(connection, self.held, incarnation)
         connection.execute("BEGIN IMMEDIATE")
         if not schema.is_current(connection):
             schema.migrate(connection)
@@ -177,7 +177,7 @@ class SqliteBackend:
         if self._mark is not None:
             self._mark.close()
         # Last, so that this connection is closed before another engine can take the store.
-        held, self._owner = self._owner, None
+        held, self.held = self.held, None
         if held is not None:
             held.release()
 
@@ -219,9 +219,6 @@ class SqliteBackend:
         if self._copies is None:
             raise EngineClosed
         self._copies.make(target, overwrite=overwrite, is_stopped=is_stopped)
-
-    def held(self) -> Held | None:
-        return self._owner
 
     def last_batch(self) -> int:
         """The number of the last commit. Raises `StoreFenced` if another incarnation has taken the store."""
