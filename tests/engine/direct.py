@@ -33,8 +33,8 @@ from durable.engine.decide.lists import answer_list
 from durable.engine.decide.recovery import begin_trials, hold_trials, trials_begun
 from durable.engine.operations.log_lines import Tell
 from durable.engine.operations.views import RecoveryReport
+from durable.engine.state.crashes import is_over
 from durable.engine.state.state import State
-from durable.engine.state.trials import is_over
 from durable.errors import DurableError
 from durable.model.clock import from_duration
 from durable.model.codec import Codec

@@ -16,10 +16,10 @@ from durable.engine.decide import start as start_decisions
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Follow, ResumeWorkflow
 from durable.engine.operations.messages import CancelChild, LookAgain, Messages, WorkflowEnded
-from durable.engine.state import family
-from durable.engine.state.bodies import Loaded
+from durable.engine.state import state
+from durable.engine.state.events import END
 from durable.engine.state.state import State
-from durable.engine.state.waits import END
+from durable.engine.state.workflows import Loaded
 from durable.model.records import CancelCause, EntryKind, EntryStatus, OnParentClose, Progress, WorkflowRecord
 from durable.runner.fibers import WaitCondition
 from durable.runner.results import SessionResult
@@ -127,7 +127,7 @@ def child_of_this_batch_goes_on(planter: Planter) -> None:
     def living_children(state: State, parent_key: int) -> list[WorkflowRecord]:
         return list(state.backend.find(Children(parent_key)))
 
-    planter.replace(family, living_children)
+    planter.replace(state, living_children)
 
 
 @bug("I21", seed=1)

@@ -13,10 +13,8 @@ from durable.engine.decide import endings, guests, sending, wait_rows
 from durable.engine.decide import events as events_decisions
 from durable.engine.decide.turn import Turn
 from durable.engine.operations.messages import EventMoved
-from durable.engine.state.archive import Archive
-from durable.engine.state.bodies import Loaded
-from durable.engine.state.postbox import Postbox
-from durable.engine.state.waits import Waits
+from durable.engine.state.events import Archive, Postbox, Waits
+from durable.engine.state.workflows import Loaded
 from durable.errors import CodecError
 from durable.model.records import DeliveryMode, EventWait, PendingEvent, SentEvent, WorkflowRecord, WorkflowStatus
 from durable.runner.fibers import WaitCondition

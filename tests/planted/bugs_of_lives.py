@@ -16,9 +16,8 @@ from durable.engine.decide.turn import Turn
 from durable.engine.operations import DescribeWorkflow, Follow, ResumeWorkflow, StartWorkflow, TerminateWorkflow
 from durable.engine.operations.messages import CancelChild, LookAgain, Messages
 from durable.engine.operations.views import Description
-from durable.engine.state.bodies import Loaded
-from durable.engine.state.chronicle import Chronicle
-from durable.engine.state.prefetched import Prefetched
+from durable.engine.state.state import Prefetched
+from durable.engine.state.workflows import Chronicle, Loaded
 from durable.model import position
 from durable.model.clock import SECOND
 from durable.model.records import ParkReason, WorkflowRecord, WorkflowStatus

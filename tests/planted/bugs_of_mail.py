@@ -13,7 +13,7 @@ from durable.engine.decide.endings import park
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import SweepEvents
 from durable.engine.operations.messages import EventMoved
-from durable.engine.state.bodies import Loaded
+from durable.engine.state.workflows import Loaded
 from durable.errors import CodecError
 from durable.model.clock import SECOND, from_duration
 from durable.model.records import EventWait, ParkReason, PendingEvent, WorkflowRecord

@@ -10,7 +10,7 @@ from durable.engine.decide import body, lists, pauses
 from durable.engine.decide.lists import Reading
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import CancelPause, ListPauses, ResumePause
-from durable.engine.state.bodies import Loaded
+from durable.engine.state.workflows import Loaded
 from durable.errors import DurableError, PauseAlreadyAnswered, PauseExpired
 from durable.model.error_codec import pack_error
 from durable.model.position import place

@@ -15,9 +15,8 @@ from durable.engine.coordinator.decisions import WAIT_KINDS
 from durable.engine.decide import activities, body
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Effect, RecordActivity, RunActivity, StopActivity
-from durable.engine.state.bodies import Loaded
 from durable.engine.state.timers import TimerWindow
-from durable.engine.state.workflows import Workflows
+from durable.engine.state.workflows import Loaded, Workflows
 from durable.model import retry
 from durable.model.clock import SECOND
 from durable.model.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord

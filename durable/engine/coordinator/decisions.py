@@ -41,8 +41,7 @@ from durable.engine.decide.body import (
 )
 from durable.engine.decide.elsewhere import forget_guest, hear
 from durable.engine.decide.long_decisions import decide_check_waits, put_off
-from durable.engine.decide.router import check_home
-from durable.engine.decide.turn import Turn, WaitKind
+from durable.engine.decide.turn import Turn, WaitKind, check_home
 from durable.engine.decide.wait_rows import forget_wait, register_event
 from durable.engine.operations import (
     CheckWaits,
@@ -85,8 +84,8 @@ from durable.engine.operations.messages import (
     WorkflowEnded,
 )
 from durable.engine.repair import fork, repair, retry
-from durable.engine.state.bodies import Loaded
 from durable.engine.state.state import State
+from durable.engine.state.workflows import Loaded
 from durable.model.records import EntryKind
 from durable.runner.fibers import WaitCondition
 

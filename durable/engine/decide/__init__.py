@@ -38,14 +38,14 @@ Rules:
 - A wait is never registered while an event that it may take is pending. Suspend-and-check is one decision.
 
 **Letters.** A store may have several shards, each with its own coordinator. A decision changes only its own shard. A
-message for a workflow of another shard becomes a letter, and `router.send` chooses: it sends the message to the loop of
+message for a workflow of another shard becomes a letter, and `Turn.send` chooses: it sends the message to the loop of
 step 4 if the addressee lives here, and posts a letter otherwise. The letter is written in the commit of the decision
 that sends it, and deleted in the commit of the decision that handles it, so its message takes effect exactly once.
 
 Follow a child whose id belongs to another shard:
 
 1. `children.check_child` finds that the child lives elsewhere. `elsewhere.note_question` stores a row for the wait: the
-   row is the memory that the question was asked. `router.send` posts `StartChild`.
+   row is the memory that the question was asked. `Turn.send` posts `StartChild`.
 2. The child's shard reads the letter (`letters.decide_read_letter`). `children_elsewhere.start_child` stores the child
    and a *guest* row for the parent's wait. The child's body runs after that commit.
 3. The child ends. `children.wake_parent` finds the guest row, drops it and posts `ChildEnded`.
@@ -56,5 +56,5 @@ An untargeted event belongs to the shard of its name and key, its *home*. A work
 there as a guest (`guests`), and an event that fits is offered to it by letter. The wait may be over when the offer
 arrives, or the workflow may be parked: then the event goes back (`events_elsewhere`).
 
-With one shard, `router.send` only passes the message on, and no letter is ever written.
+With one shard, `Turn.send` only passes the message on, and no letter is ever written.
 """

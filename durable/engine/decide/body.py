@@ -16,16 +16,15 @@ from functools import partial
 from typing import Any
 from zlib import crc32
 
-from durable.engine.decide import router
 from durable.engine.decide.endings import child_id_of, end_workflow, park
 from durable.engine.decide.published import forget_known, store_progress
 from durable.engine.decide.turn import Turn
 from durable.engine.decide.wait_rows import forget
 from durable.engine.operations import RunActivity, StopActivity, log_lines
 from durable.engine.operations.messages import CancelChild, LookAgain
-from durable.engine.state.beginnings import has_begun
-from durable.engine.state.bodies import FIRST_FLIGHT, Loaded
-from durable.engine.state.deaths import BEGINS, REBUILT, WHAT, WHERE, mark_step
+from durable.engine.state.crashes import BEGINS, REBUILT, WHAT, WHERE, mark_step
+from durable.engine.state.state import has_begun
+from durable.engine.state.workflows import FIRST_FLIGHT, Loaded
 from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError
 from durable.model.codec import Arguments
 from durable.model.error_codec import pack_error
@@ -370,7 +369,7 @@ def cancel_awaited(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     record = loaded.record
     child_id = child_id_of(record, wait.op, wait.position)
     where = place(record.round, wait.position)
-    router.send(turn, CancelChild(child_id, record.key, record.id, where, CancelCause.NOT_AWAITED))
+    turn.send(CancelChild(child_id, record.key, record.id, where, CancelCause.NOT_AWAITED))
     forget(turn, loaded, wait.position)
 
 

@@ -16,8 +16,7 @@ from durable.engine.operations import (
     TerminateWorkflow,
     log_lines,
 )
-from durable.engine.state.beginnings import has_begun
-from durable.engine.state.state import shown
+from durable.engine.state.state import has_begun, shown
 from durable.errors import (
     Cancelled,
     CodecError,

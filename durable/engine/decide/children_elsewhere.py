@@ -6,7 +6,6 @@ the wait that asks (`WaitId`), and every answer repeats it.
 
 from __future__ import annotations
 
-from durable.engine.decide import router
 from durable.engine.decide.cancel import cancel_workflow
 from durable.engine.decide.children import close_children_here, is_child_of, reason_of, tell_or_note
 from durable.engine.decide.start import store_workflow
@@ -34,7 +33,7 @@ def start_child(turn: Turn, message: StartChild) -> None:
     try:
         child = turn.state.find(id)
     except CodecError as problem:
-        router.send(turn, ChildRefused(wait, pack_error(problem)))
+        turn.send(ChildRefused(wait, pack_error(problem)))
         return
     if child is None:
         child = store_workflow(
@@ -42,9 +41,9 @@ def start_child(turn: Turn, message: StartChild) -> None:
             parent_key=wait.key, parent_place=message.place, on_parent_close=message.on_parent_close,
         )  # fmt: skip
     if (child.parent_key, child.parent_place) != (wait.key, message.place):
-        router.send(turn, ChildRefused(wait, pack_error(WorkflowAlreadyExists(id, child.name))))
+        turn.send(ChildRefused(wait, pack_error(WorkflowAlreadyExists(id, child.name))))
     elif message.on_parent_close is not None:
-        router.send(turn, ChildStarted(wait, id))
+        turn.send(ChildStarted(wait, id))
     else:
         tell_or_note(turn, wait, child)
 
@@ -55,7 +54,7 @@ def await_child(turn: Turn, message: AwaitChild) -> None:
     if isinstance(child, WorkflowRecord):
         tell_or_note(turn, message.wait, child)
     else:
-        router.send(turn, ChildRefused(message.wait, pack_error(child)))
+        turn.send(ChildRefused(message.wait, pack_error(child)))
 
 
 def cancel_for(turn: Turn, message: CancelChild) -> None:
@@ -64,9 +63,9 @@ def cancel_for(turn: Turn, message: CancelChild) -> None:
     child = _asked_for(turn, message.child_id, message.parent_key, ())
     if isinstance(child, WorkflowRecord):
         is_accepted = cancel_workflow(turn, child, message.reason)
-        router.send(turn, CancelAnswered(message.wait, is_accepted))
+        turn.send(CancelAnswered(message.wait, is_accepted))
     else:
-        router.send(turn, ChildRefused(message.wait, pack_error(child)))
+        turn.send(ChildRefused(message.wait, pack_error(child)))
 
 
 def end_with_parent(turn: Turn, message: ParentEnded) -> None:

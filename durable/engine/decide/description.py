@@ -12,9 +12,7 @@ from durable.engine.decide.dry_run import Misfit, examined
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import DescribeWorkflow
 from durable.engine.operations.views import Description, OwedUndo, Waiting, WorkflowSummary, instant
-from durable.engine.state.beginnings import has_begun
-from durable.engine.state.family import newest_child_ids
-from durable.engine.state.state import State, shown
+from durable.engine.state.state import State, has_begun, newest_child_ids, shown
 from durable.errors import CodecError
 from durable.model.clock import to_datetime
 from durable.model.error_codec import error_summary, undos_summary

@@ -14,7 +14,6 @@ import json
 
 import attrs
 
-from durable.engine.decide import router
 from durable.engine.decide.turn import Turn
 from durable.engine.operations.messages import (
     Answer,
@@ -26,8 +25,8 @@ from durable.engine.operations.messages import (
     WaitId,
     WaitWithdrawn,
 )
-from durable.engine.state.bodies import Loaded
-from durable.engine.state.waits import END
+from durable.engine.state.events import END
+from durable.engine.state.workflows import Loaded
 from durable.model.homes import event_home, workflow_home
 from durable.model.records import EntryKind, EntryStatus, EventWait
 from durable.runner.fibers import WaitCondition
@@ -104,7 +103,7 @@ def withdraw(turn: Turn, row: EventWait) -> None:
     elif row.kind is EntryKind.EVENT and row.unregistered is None:
         home = event_home(row.name, row.event_key, shards)
     if home is not None and home != turn.state.shard.number:
-        router.send_to(turn, home, WaitWithdrawn(WaitId(row.workflow_key, row.position, row.serial)))
+        turn.send_to(home, WaitWithdrawn(WaitId(row.workflow_key, row.position, row.serial)))
 
 
 def forget_guest(turn: Turn, message: WaitWithdrawn) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from durable.engine.decide import router
 from durable.engine.decide.dead_letters import bury_mail
 from durable.engine.decide.elsewhere import withdraw
 from durable.engine.decide.turn import Turn
@@ -114,7 +113,7 @@ def leave_work(turn: Turn, record: WorkflowRecord) -> None:
         if wait.kind is EntryKind.CHILD:
             child = child_id_of(record, wait.op, wait.position)
             where = place(record.round, wait.position)
-            router.send(turn, CancelChild(child, record.key, record.id, where, CancelCause.PARENT_ENDED))
+            turn.send(CancelChild(child, record.key, record.id, where, CancelCause.PARENT_ENDED))
 
 
 def stop_activities(turn: Turn, record: WorkflowRecord) -> None:
@@ -166,6 +165,6 @@ def give_up_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, eve
     policy = turn.state.config.dead_letter_policy
     if policy is DeadLetterPolicy.MOVE_TO_BROADCAST:
         for event in events:
-            router.send(turn, EventMoved(event))
+            turn.send(EventMoved(event))
     elif policy is DeadLetterPolicy.MOVE_TO_DEAD_LETTER:
         bury_mail(turn, record, status, events)

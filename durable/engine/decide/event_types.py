@@ -12,8 +12,8 @@ from typing import Any
 
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import SendEvent
-from durable.engine.state.bodies import Loaded
-from durable.engine.state.deaths import mark_reading
+from durable.engine.state.crashes import mark_reading
+from durable.engine.state.workflows import Loaded
 from durable.errors import CodecError, EventTypeMismatch
 from durable.model.records import EventWait, WorkflowRecord
 from durable.runner.events import EventOp

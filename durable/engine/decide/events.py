@@ -30,8 +30,8 @@ from durable.engine.decide.misspelt import look
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Delivered, Queued, SendEvent
 from durable.engine.operations.messages import LookAgain
-from durable.engine.state.bodies import Loaded
-from durable.engine.state.deaths import mark_reading
+from durable.engine.state.crashes import mark_reading
+from durable.engine.state.workflows import Loaded
 from durable.errors import (
     CodecError,
     EventConflict,

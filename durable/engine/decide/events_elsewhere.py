@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import attrs
 
-from durable.engine.decide import router
 from durable.engine.decide.body import load
 from durable.engine.decide.dead_letters import bury_for_guest
 from durable.engine.decide.elsewhere import change_row, row_of
@@ -17,7 +16,7 @@ from durable.engine.decide.guests import guest_fits, hand_out, register_wait
 from durable.engine.decide.long_decisions import is_put_off
 from durable.engine.decide.turn import Turn
 from durable.engine.operations.messages import EventOffered, EventReturned, Misfit, WaitRegistered
-from durable.engine.state.bodies import Loaded
+from durable.engine.state.workflows import Loaded
 from durable.errors import CodecError, InvariantViolated
 from durable.model.records import EventWait, Guest, PendingEvent, WorkflowStatus
 
@@ -105,11 +104,11 @@ def _feed_offer(turn: Turn, loaded: Loaded, row: EventWait, event: PendingEvent)
         # The workflow was parked.
         _give_back(turn, event)
     elif isinstance(answer, CodecError):
-        router.send(turn, EventReturned(event, Misfit(record.id, record.name, row.position, str(answer))))
+        turn.send(EventReturned(event, Misfit(record.id, record.name, row.position, str(answer))))
         register_wait(turn, record, row)
 
 
 def _give_back(turn: Turn, event: PendingEvent) -> None:
     """Send the event back to its home. A broadcast has never left it."""
     if event.consume:
-        router.send(turn, EventReturned(event))
+        turn.send(EventReturned(event))

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import attrs
 
-from durable.engine.decide import router
 from durable.engine.decide.elsewhere import change_row
 from durable.engine.decide.turn import Turn
 from durable.engine.operations.messages import EventOffered, WaitId, WaitRegistered
-from durable.engine.state.bodies import Loaded
+from durable.engine.state.workflows import Loaded
 from durable.model.clock import SECOND
 from durable.model.homes import event_home
 from durable.model.records import (
@@ -64,7 +63,7 @@ def register_wait(turn: Turn, record: WorkflowRecord, row: EventWait) -> None:
     )
     change_row(turn, attrs.evolve(row, unregistered=None))
     turn.state.outbox.confirmed.discard(message.wait)
-    router.send(turn, message)
+    turn.send(message)
 
 
 def hold_up(turn: Turn, loaded: Loaded) -> int | None:
@@ -128,4 +127,4 @@ def offer_guest(turn: Turn, row: EventWait, event: PendingEvent) -> None:
     assert row.guest is not None, "it waits in another shard"
     turn.state.waits.drop(row.workflow_key, row.position)
     wait = WaitId(row.workflow_key, row.position, row.guest.serial)
-    router.send(turn, EventOffered(wait, event, row.guest.registration))
+    turn.send(EventOffered(wait, event, row.guest.registration))

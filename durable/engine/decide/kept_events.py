@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from durable.backends.base import Letters, Sent, StaleEvents
-from durable.engine.decide import router
 from durable.engine.decide.dead_letters import bury_forgotten
 from durable.engine.decide.events import decide_send_event, drop, is_expired
 from durable.engine.decide.sending import REFUSALS
@@ -54,7 +53,7 @@ def decide_replay_letter(turn: Turn, op: ReplayLetter) -> Delivered | Queued:
     shard = turn.state.shard
     if shard.count > 1 and again.home(shard.count) != shard.number:
         turn.state.archive.drop_letter(letter.id)
-        router.send(turn, LetterReplayed(letter, again))
+        turn.send(LetterReplayed(letter, again))
         return Queued()
     reply = decide_send_event(turn, again)
     turn.state.archive.drop_letter(letter.id)
@@ -66,7 +65,7 @@ def replay_for(turn: Turn, message: LetterReplayed) -> None:
     try:
         decide_send_event(turn, message.operation)
     except REFUSALS:
-        router.send(turn, LetterRefused(message.letter))
+        turn.send(LetterRefused(message.letter))
 
 
 def keep_refused(turn: Turn, message: LetterRefused) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from durable.engine.decide.body import feed
 from durable.engine.decide.endings import check_payload
 from durable.engine.decide.turn import Turn
-from durable.engine.state.bodies import Loaded
+from durable.engine.state.workflows import Loaded
 from durable.errors import PayloadTooLarge
 from durable.model.error_codec import pack_error
 from durable.model.records import EntryStatus

@@ -8,8 +8,8 @@ from __future__ import annotations
 from durable.engine.decide.endings import check_payload
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import ReadProgress
-from durable.engine.state.bodies import Loaded
 from durable.engine.state.state import shown
+from durable.engine.state.workflows import Loaded
 from durable.errors import PayloadTooLarge
 from durable.model.records import Progress, WorkflowRecord
 from durable.runner.results import Failed, SessionResult

@@ -28,9 +28,8 @@ from durable.engine.decide.turn import Turn
 from durable.engine.operations import BeginAttempt, Follow, ReadRecovery, RecoverNext, RecoverWorkflows, ResumeWorkflow
 from durable.engine.operations.log_lines import Tell, about
 from durable.engine.operations.views import RecoveryReport
-from durable.engine.state.deaths import WHAT, WHERE
+from durable.engine.state.crashes import WHAT, WHERE, is_over
 from durable.engine.state.state import State
-from durable.engine.state.trials import is_over
 from durable.model.clock import LATEST
 from durable.model.records import ParkReason, WorkflowRecord, WorkflowStatus
 

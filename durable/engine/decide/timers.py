@@ -15,7 +15,7 @@ from durable.engine.operations import (
     WakeWorkflow,
 )
 from durable.engine.operations.messages import FireTimers, LookAgain
-from durable.engine.state.bodies import Loaded
+from durable.engine.state.workflows import Loaded
 from durable.model.records import (
     EntryStatus,
     ParkReason,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from durable.engine.decide.elsewhere import withdraw
 from durable.engine.decide.guests import NOT_REGISTERED, is_home
 from durable.engine.decide.turn import Turn
-from durable.engine.state.bodies import Loaded
+from durable.engine.state.workflows import Loaded
 from durable.model.records import DeliveryMode, EventWait, Registration
 from durable.runner.events import EventOp
 from durable.runner.fibers import WaitCondition

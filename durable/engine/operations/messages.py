@@ -17,7 +17,7 @@ The order is fixed, and part of what the engine promises:
 
 Messages of one kind are handled in the order in which they were sent. This file knows nothing about how.
 
-If the addressee lives in another shard, the message goes there as a letter (`router`) and is handled as the only
+If the addressee lives in another shard, the message goes there as a letter (`Turn.send`) and is handled as the only
 message of a decision. Some messages exist only for that: within one shard the same is done at once. Every question
 names the wait that asks, and every answer repeats that name, so an answer to a wait that is over is recognized and
 dropped.

@@ -1,46 +1,79 @@
 """`State`: the store, the open batch and the live bodies behind one interface.
 
 Here are the reads that span all three layers, loading and evicting bodies, and opening the next batch. Changes are in
-the parts (`workflows`, `waits`, `post`, `archive`, `chronicle`, `timetable`, `timers`, `outbox`). All parts share the
+the parts (`workflows`, `chronicle`, `waits`, `post`, `archive`, `timetable`, `timers`, `outbox`). All parts share the
 open batch; `_open` hands the next one to each of them.
+
+`Prefetched` holds the rows that were read ahead for the open batch, in one query. It is only a cache: what it does not
+hold is read from the store as it is needed. It cannot be stale. Within a batch nothing changes the rows of this shard
+in the store, and `State` looks at the open batch first. The commit empties it.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any
 
-from durable.backends.base import MARK_CELLS, Backend, Batch, Mark, Timers
+from durable.backends.base import MARK_CELLS, Backend, Batch, ChildIds, Children, Mark, TheseWorkflows, Timers
 from durable.backends.base import Workflows as WorkflowsPage
 from durable.engine.config import EngineConfig
 from durable.engine.operations import Operation, RecordActivity
 from durable.engine.operations.messages import AtWait
 from durable.engine.operations.views import RecoveryReport
-from durable.engine.state.archive import Archive
-from durable.engine.state.bodies import Flight, Loaded, Unwatched, Watch
-from durable.engine.state.chronicle import Chronicle
-from durable.engine.state.deaths import CLOSED, WHAT, WHERE, Deaths
+from durable.engine.state.crashes import CLOSED, WHAT, WHERE, Deaths, Trials
+from durable.engine.state.events import Archive, Postbox, Waits
 from durable.engine.state.outbox import Outbox
-from durable.engine.state.postbox import Postbox
-from durable.engine.state.prefetched import Prefetched
-from durable.engine.state.timers import TimerWindow
-from durable.engine.state.timetable import Timetable
-from durable.engine.state.trials import Trials
-from durable.engine.state.waits import Waits
-from durable.engine.state.workflows import Workflows
+from durable.engine.state.timers import TimerWindow, Timetable
+from durable.engine.state.workflows import Chronicle, Flight, Loaded, Unwatched, Watch, Workflows
 from durable.errors import CodecError, WorkflowNotFound
+from durable.model.begun import Begun, begun
 from durable.model.codec import Codec
 from durable.model.homes import Shard
-from durable.model.records import WorkflowRecord, WorkflowStatus
+from durable.model.records import HistoryEntry, WorkflowRecord, WorkflowStatus
 from durable.model.registry import Registry
 from durable.model.timers import Timer
 from durable.runner.definitions import WorkflowDef
 
 # Most ended workflows that are kept in memory.
 _ENDED_MAX = 1000
+
+
+class Prefetched:
+    """The stored rows of workflows by id and by key. Damaged ones are returned as the store shows them."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        # None for those that the store does not have.
+        self._by_id: dict[str, WorkflowRecord | None] = {}
+        self._by_key: dict[int, WorkflowRecord | None] = {}
+
+    def fetch(self, ids: Collection[str], keys: Collection[int]) -> None:
+        """Read some rows at once. A single row is left to the decision that needs it: that is one query as well."""
+        if len(ids) + len(keys) > 1:
+            self._by_id.update(dict.fromkeys(ids))
+            self._by_key.update(dict.fromkeys(keys))
+            self.keep(self._backend.find(TheseWorkflows(ids=tuple(ids), keys=tuple(keys))))
+
+    def keep(self, records: Iterable[WorkflowRecord]) -> None:
+        """Keep rows that were just read from the store."""
+        for record in records:
+            self._by_id[record.id] = self._by_key[record.key] = record
+
+    def workflow(self, id: str) -> WorkflowRecord | None:
+        """The stored row of the workflow with this id."""
+        return self._by_id[id] if id in self._by_id else self._backend.workflow(id)
+
+    def workflow_by_key(self, key: int) -> WorkflowRecord | None:
+        """The stored row of the workflow with this key."""
+        return self._by_key[key] if key in self._by_key else self._backend.workflow_by_key(key)
+
+    def forget(self) -> None:
+        """The batch is committed: the rows may have changed."""
+        self._by_id.clear()
+        self._by_key.clear()
 
 
 def _sound(record: WorkflowRecord | None) -> WorkflowRecord | None:
@@ -261,3 +294,49 @@ def shown(state: State, id: str) -> WorkflowRecord:
         damaged = state.prefetched.workflow(id)
         assert damaged is not None, "it could not be read a moment ago"
         return damaged
+
+
+# --- whether a body has run, and children -----------------------------------------------------------------------------
+
+
+def has_begun(state: State, record: WorkflowRecord, history: Sequence[HistoryEntry] | None = None) -> bool:
+    """Whether the body of a workflow has run in its round. In doubt, it has.
+
+    Without `history`, the number of its entries is read if the row alone does not tell. A suspended workflow that has
+    not begun is always a delayed start. A fork that has not begun has a history.
+    """
+    if record.key in state.loaded:
+        return True
+    if record.key in state.workflows.not_begun:
+        return False
+    if begun(record, has_entries=False) is not Begun.NO:
+        return True
+    # If the clock was set back, a body may have a wait that is due at exactly the instant of its delayed start.
+    return bool(state.chronicle.length(record.key) if history is None else history)
+
+
+# A child knows its parent's key; a parent has no list of its children. So these functions search, and are called only
+# when a workflow ends or is described. They see the children in this shard only.
+
+
+def living_children(state: State, parent_key: int) -> list[WorkflowRecord]:
+    """The children of a workflow that have not ended.
+
+    Children that the store holds are included only if they end with their parent; new ones always are.
+    """
+    children = {child.key: child for child in state.backend.find(Children(parent_key))}
+    children |= {child.key: child for child in _new_children(state, parent_key)}
+    current = [state.batch.workflows_changed.get(key, child) for key, child in children.items()]
+    return [child for child in current if not child.status.is_terminal]
+
+
+def newest_child_ids(state: State, parent_key: int, limit: int) -> tuple[str, ...]:
+    """The ids of the newest children, those of the open batch first."""
+    ids = [child.id for child in reversed(_new_children(state, parent_key))]
+    if len(ids) < limit:
+        ids += state.backend.find(ChildIds(parent_key, limit - len(ids)))
+    return tuple(ids[:limit])
+
+
+def _new_children(state: State, parent_key: int) -> list[WorkflowRecord]:
+    return [child for child in state.batch.workflows_new.values() if child.parent_key == parent_key]
