@@ -29,7 +29,7 @@ from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator.decisions import decide_in, new_turn
 from durable.engine.decide.body import last_seq
-from durable.engine.decide.lists import answer_list
+from durable.engine.decide.queries import answer_list
 from durable.engine.decide.recovery import begin_trials, hold_trials, trials_begun
 from durable.engine.operations.log_lines import Tell
 from durable.engine.operations.views import RecoveryReport

@@ -8,7 +8,7 @@ import pytest
 
 from durable import Durable, WorkflowStatus, race, sleep, workflow
 from durable.engine.coordinator.decisions import new_turn
-from durable.engine.decide.events import check_events
+from durable.engine.decide.kept_events import check_events
 from tests.engine.direct import DirectEngine, call_of, event_of
 from tests.engine.flows import EVERY, go, news, other, waiter, work
 

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from durable.engine.coordinator import decisions
-from durable.engine.decide import body, children, description, endings
+from durable.engine.decide import body, children, endings, queries
 from durable.engine.decide import cancel as cancel_decisions
 from durable.engine.decide import start as start_decisions
 from durable.engine.decide.turn import Turn
@@ -260,7 +260,7 @@ def second_cancel_is_ignored(planter: Planter) -> None:
 @bug("I25")
 def describe_parks(planter: Planter) -> None:
     """Describing a workflow changes nothing."""
-    describe = description.decide_describe_workflow
+    describe = queries.decide_describe_workflow
 
     def decide_describe_workflow(turn: Turn, op: DescribeWorkflow) -> Description:
         record = turn.state.record(op.id)
@@ -268,7 +268,7 @@ def describe_parks(planter: Planter) -> None:
             endings.park(turn, record, ParkReason.UNKNOWN_CODE, "not in memory")
         return describe(turn, op)
 
-    planter.replace(description, decide_describe_workflow)
+    planter.replace(queries, decide_describe_workflow)
 
 
 @bug("I21", seed=10)

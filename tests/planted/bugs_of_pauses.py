@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from durable.engine.coordinator.decisions import WAIT_KINDS
-from durable.engine.decide import body, lists, pauses
-from durable.engine.decide.lists import Reading
+from durable.engine.decide import body, pauses, queries
+from durable.engine.decide.queries import Reading
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import CancelPause, ListPauses, ResumePause
 from durable.engine.state.workflows import Loaded
@@ -34,12 +34,12 @@ def question_never_listed(planter: Planter) -> None:
 @bug("I18")
 def only_one_pause_is_listed(planter: Planter) -> None:
     """Every open pause is listed."""
-    list_all = lists.list_pauses
+    list_all = queries.list_pauses
 
     def list_pauses(reading: Reading, op: ListPauses) -> list[OpenPause]:
         return list_all(reading, op)[:1]
 
-    planter.replace(lists, list_pauses)
+    planter.replace(queries, list_pauses)
 
 
 @bug("I18")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
+from durable.engine.decide.queries import sight_of
 from durable.engine.decide.turn import Turn
-from durable.engine.decide.watch import sight_of
 from durable.engine.operations import AwaitChange, AwaitEnd, Operation
 from durable.engine.state.state import changed_workflows
 from durable.errors import DurableError, StorageError

@@ -1,7 +1,7 @@
 """A workflow starts a child, waits for its end, or cancels it; and a workflow ends, which wakes its parent.
 
 If the child belongs to this shard, all of that happens in the decision of the parent. If it belongs to another shard,
-the parent's shard asks for it by letter (`children_elsewhere` is the other side): the child's row is stored there, its
+the parent's shard asks for it by letter (`letters` is the other side): the child's row is stored there, its
 body runs after that commit, and its end comes back as a letter.
 
 A child is found by its id and its *place*, which is the round and the position of the call. So a replay finds the child
@@ -15,12 +15,11 @@ from typing import Any
 
 from durable.engine.decide.body import advance, cancel_awaited, feed, is_answered, load
 from durable.engine.decide.cancel import cancel_workflow
-from durable.engine.decide.elsewhere import note_question
 from durable.engine.decide.endings import check_payload, child_id_of, park
-from durable.engine.decide.long_decisions import put_off_one
 from durable.engine.decide.start import register_workflow
+from durable.engine.decide.timers import put_off_one
 from durable.engine.decide.turn import Turn
-from durable.engine.decide.wait_rows import register
+from durable.engine.decide.waits import note_question, register
 from durable.engine.operations.messages import (
     AwaitChild,
     CancelSpawned,

@@ -10,11 +10,11 @@ from __future__ import annotations
 import attrs
 
 from durable.engine.decide.body import feed, is_answered
-from durable.engine.decide.elsewhere import note_question
 from durable.engine.decide.endings import park
 from durable.engine.decide.events import accept, is_expired, offer, send
-from durable.engine.decide.long_decisions import put_off_one, waits_put_off
+from durable.engine.decide.timers import put_off_one, waits_put_off
 from durable.engine.decide.turn import Turn
+from durable.engine.decide.waits import note_question
 from durable.engine.operations import SendEvent
 from durable.engine.operations.messages import EventMoved, EventSent, EventSubmitted, SendAnswered
 from durable.engine.state.workflows import Loaded

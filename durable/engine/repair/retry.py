@@ -16,10 +16,10 @@ import attrs
 from durable.engine.decide.body import last_seq, load
 from durable.engine.decide.children import is_kept, tell_or_note
 from durable.engine.decide.dry_run import Misfit, try_out
-from durable.engine.decide.elsewhere import note_question
 from durable.engine.decide.endings import child_id_of
-from durable.engine.decide.long_decisions import put_off_one
+from durable.engine.decide.timers import put_off_one
 from durable.engine.decide.turn import Turn
+from durable.engine.decide.waits import note_question
 from durable.engine.operations import Follow, ResumeWorkflow, RetryWorkflow
 from durable.engine.operations.messages import ChildRefused, LookAgain, RetryChild
 from durable.errors import (

@@ -110,7 +110,7 @@ class State:
         self.recovery = RecoveryReport()
         # The key of the workflow whose body runs, and its step. If the process dies, the next engine reads it.
         self.mark: Mark = [0] * MARK_CELLS
-        # The key up to which the current pass of `retention` has looked at workflows.
+        # The key up to which the current pass of `endings.decide_expire_workflows` has looked at workflows.
         self.expired_until = 0
         # By workflow: waits that a later batch looks at, because their answer may be pending already. Until then
         # nothing else may answer them, or it would overtake the pending answer.
