@@ -229,7 +229,6 @@ class Interpreter:
             group = _group_of(op, fiber, position, self.session)
         except Exception as error:
             return Raised(error)
-        group.depth = depth_around(fiber)
         if is_beyond(self.session, 0, group.depth):
             return None
         if isinstance(group, Rounds):
@@ -275,11 +274,8 @@ class Interpreter:
             verdict = outcome if isinstance(outcome, Mistaken) else group.tally.finished(fiber.index, outcome)
             if verdict is None and group.unopened is not None:
                 self._open(group, 1)
-        if verdict is not None:
-            self._conclude(group, verdict)
-
-    def _conclude(self, group: Group, verdict: Outcome) -> None:
-        """Close the losers of a decided group, and hand the verdict to the fiber that waits for it."""
+        if verdict is None:
+            return
         for loser in group.fibers.values():
             self._close(loser)
         if self.undos is not None:
@@ -308,10 +304,12 @@ def _log_close_error(session: Ambient, error: BaseException) -> None:
 def _group_of(op: Branches[Any], fiber: Fiber, position: str, session: Ambient) -> Group:
     """The group of an operation with branches. Raises the error of a loop that cannot begin."""
     if isinstance(op, Loop):
-        return rounds_of(op, fiber, position, session)
-    labels = op.labels() if session.names_branches else ()
-    group = Group(op.tally(), op.each(), fiber, position, labels)
-    group.rivals = rivals_of(op)
+        group: Group = rounds_of(op, fiber, position, session)
+    else:
+        labels = op.labels() if session.names_branches else ()
+        group = Group(op.tally(), op.each(), fiber, position, labels)
+        group.rivals = rivals_of(op)
+    group.depth = depth_around(fiber)
     return group
 
 

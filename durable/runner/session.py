@@ -25,7 +25,7 @@ from durable.model.records import EntryKind, EntryStatus, FailedUndo, HistoryEnt
 from durable.runner.ambient import Identity, Positions
 from durable.runner.definitions import WorkflowDef
 from durable.runner.draws import Draws
-from durable.runner.fibers import WaitCondition, source_around
+from durable.runner.fibers import WaitCondition, Waits, source_around
 from durable.runner.interpreter import Interpreter
 from durable.runner.kinds import KINDS
 from durable.runner.limits import UNLIMITED
@@ -34,7 +34,6 @@ from durable.runner.ops import Leaf, Outcome, Raised, Returned
 from durable.runner.past import NOTHING, Past, Retried
 from durable.runner.results import Completed, Failed, SessionResult, Suspended
 from durable.runner.undo import Owed
-from durable.runner.waits import Waits
 
 _UNREAD: Any = object()
 NOTHING_TRIMMED: frozenset[int] = frozenset()

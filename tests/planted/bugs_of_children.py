@@ -13,9 +13,9 @@ from durable.engine.coordinator.decisions import WAIT_KINDS, new_turn
 from durable.engine.coordinator.inbox import Envelope
 from durable.engine.decide import body, children, waits
 from durable.engine.decide import start as start_decisions
-from durable.engine.decide.turn import Turn
+from durable.engine.decide.turn import Messages, Turn
 from durable.engine.operations import Follow, ResumeWorkflow
-from durable.engine.operations.messages import CancelChild, LookAgain, Messages, WorkflowEnded
+from durable.engine.operations.messages import CancelChild, LookAgain, WorkflowEnded
 from durable.engine.state import state
 from durable.engine.state.events import END
 from durable.engine.state.state import State

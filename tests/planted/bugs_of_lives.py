@@ -12,9 +12,9 @@ from durable.engine.coordinator import decisions
 from durable.engine.decide import body, children, endings, queries
 from durable.engine.decide import cancel as cancel_decisions
 from durable.engine.decide import start as start_decisions
-from durable.engine.decide.turn import Turn
+from durable.engine.decide.turn import Messages, Turn
 from durable.engine.operations import DescribeWorkflow, Follow, ResumeWorkflow, StartWorkflow, TerminateWorkflow
-from durable.engine.operations.messages import CancelChild, LookAgain, Messages
+from durable.engine.operations.messages import CancelChild, LookAgain
 from durable.engine.operations.views import Description
 from durable.engine.state.state import Prefetched
 from durable.engine.state.workflows import Chronicle, Loaded

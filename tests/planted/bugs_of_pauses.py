@@ -15,9 +15,8 @@ from durable.errors import DurableError, PauseAlreadyAnswered, PauseExpired
 from durable.model.error_codec import pack_error
 from durable.model.position import place
 from durable.model.records import EntryKind, EntryStatus, EventWait, OpenPause, Question, WorkflowRecord
-from durable.runner.fibers import WaitCondition
+from durable.runner.fibers import WaitCondition, Waits
 from durable.runner.pauses import PauseOp
-from durable.runner.waits import Waits
 from tests.planted.planting import Planter, bug
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from durable.backends.base import Batch
-from durable.backends.memory.schedules import MemorySchedules
+from durable.backends.memory.store import MemorySchedules
 from durable.engine.decide import schedules
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import PauseSchedule, ResumeSchedule, TickSchedule

@@ -27,14 +27,13 @@ from durable.engine.config import EngineConfig
 from durable.engine.coordinator.callers import Observers, Watchers
 from durable.engine.coordinator.decisions import decide_in, new_turn
 from durable.engine.coordinator.inbox import Envelope, Inbox
-from durable.engine.coordinator.patience import Patience
-from durable.engine.coordinator.upkeep import Upkeep
+from durable.engine.coordinator.upkeep import Patience, Upkeep
 from durable.engine.decide.queries import Pending, Watched, answer_list
 from durable.engine.decide.recovery import begin_trials, hold_trials, trials_begun
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Effect, Follow, Operation, RecoverNext, RunActivity, StopActivity
 from durable.engine.operations.log_lines import Tell
-from durable.engine.operations.recovery import ReadLetter
+from durable.engine.operations.own import ReadLetter
 from durable.engine.state.state import State
 from durable.errors import DurableError, EngineClosed, InvariantViolated, StorageError, StorageUnavailable
 from durable.model.clock import SECOND, Clock, from_duration

@@ -36,7 +36,7 @@ from durable.engine.operations.messages import (
     StartChild,
     WaitRegistered,
 )
-from durable.engine.operations.recovery import ReadLetter
+from durable.engine.operations.own import ReadLetter
 from durable.engine.state.workflows import Loaded
 from durable.errors import CodecError, InvariantViolated, NotSupported, WorkflowAlreadyExists, WorkflowNotFound
 from durable.model.error_codec import pack_error

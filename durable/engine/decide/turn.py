@@ -7,6 +7,7 @@ shard: it was sent to the wrong coordinator. This file knows where each message 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -16,6 +17,7 @@ from durable.engine import operations as ops
 from durable.engine.operations import Effect
 from durable.engine.operations.letters import write_message
 from durable.engine.operations.messages import (
+    ORDER,
     AwaitChild,
     CancelAnswered,
     CancelChild,
@@ -28,8 +30,8 @@ from durable.engine.operations.messages import (
     EventSubmitted,
     LetterRefused,
     LetterReplayed,
+    M,
     Message,
-    Messages,
     RetryChild,
     SendAnswered,
     StartChild,
@@ -39,11 +41,49 @@ from durable.engine.state.state import State
 from durable.engine.state.workflows import Loaded
 from durable.errors import InvariantViolated, WrongShard
 from durable.model.homes import Shard, event_home, key_home, workflow_home
-from durable.model.records import EntryKind
+from durable.model.records import (
+    EntryKind,
+)
 from durable.runner.fibers import WaitCondition
 
 # What the engine does about one wait of a live body.
 Act: TypeAlias = Callable[["Turn", Loaded, WaitCondition], None]
+
+
+class Messages:
+    """The messages of one decision that are still to be handled, by kind."""
+
+    __slots__ = ("waiting",)
+
+    def __init__(self) -> None:
+        # A kind without messages has no queue, so this is empty if nothing waits. Most decisions send no message.
+        self.waiting: dict[type[Message], deque[Any]] = {}
+
+    def send(self, message: Message) -> None:
+        """Add a message behind those of its kind."""
+        queue = self.waiting.get(type(message))
+        if queue is None:
+            self.waiting[type(message)] = deque((message,))
+        else:
+            queue.append(message)
+
+    def next(self) -> Message:
+        """Take the message that is handled next. There must be one: callers check `waiting`."""
+        for kind in ORDER:
+            if (queue := self.waiting.get(kind)) is not None:
+                message: Message = queue.popleft()
+                if not queue:
+                    del self.waiting[kind]
+                return message
+        raise LookupError("no message is waiting")
+
+    def take(self, kind: type[M]) -> list[M]:
+        """Take all messages of a kind, in their order."""
+        return list(self.waiting.pop(kind, ()))
+
+    def has(self, kind: type[Message]) -> bool:
+        """Whether a message of a kind waits."""
+        return kind in self.waiting
 
 
 @attrs.frozen(kw_only=True)
