@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from durable.backends.base import (
+    AttachedTo,
     Backgrounds,
     ChildIds,
     Children,
@@ -86,6 +87,7 @@ HOT: list[tuple[Query[Any], list[str]]] = [
     (TheseWorkflows(ids=("a", "b")), ["sqlite_autoindex_workflow_1"]),
     (TheseWorkflows(keys=(1, 2)), ["PRIMARY KEY"]),
     (TheseWorkflows(ids=("a", "b"), keys=(1, 2)), ["sqlite_autoindex_workflow_1", "PRIMARY KEY"]),
+    (AttachedTo((1, 2)), ["PRIMARY KEY", "PRIMARY KEY", "pending_event_target"]),
     (Letters(after=7, limit=9), ["PRIMARY KEY"]),
     (Letters(died_before=7, limit=9), ["dead_letter_died"]),
     (Sent(event_id="a"), ["PRIMARY KEY"]),

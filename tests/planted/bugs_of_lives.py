@@ -16,7 +16,7 @@ from durable.engine.decide.turn import Messages, Turn
 from durable.engine.operations import DescribeWorkflow, Follow, ResumeWorkflow, StartWorkflow, TerminateWorkflow
 from durable.engine.operations.messages import CancelChild, LookAgain
 from durable.engine.operations.views import Description
-from durable.engine.state.state import Prefetched
+from durable.engine.state.prefetched import Prefetched
 from durable.engine.state.workflows import Chronicle, Loaded
 from durable.model import position
 from durable.model.clock import SECOND
@@ -40,7 +40,7 @@ def another_start_under_one_id(planter: Planter) -> None:
     planter.replace(start_decisions, decide_start_workflow)
 
 
-@bug("engine", seed=64)
+@bug("engine", "I1", seed=64)
 def start_not_looked_up(planter: Planter) -> None:
     """A start that is repeated is one workflow."""
 

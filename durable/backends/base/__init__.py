@@ -31,6 +31,8 @@ Nothing here knows who made a decision or how it is stored.
 from durable.backends.base.batch import Batch, Entries, Letter, LetterId, StoredLetter
 from durable.backends.base.protocol import MARK_CELLS, Backend, FileStore, Mark, Opened
 from durable.backends.base.queries import (
+    Attached,
+    AttachedTo,
     Background,
     Backgrounds,
     ChildIds,
@@ -63,6 +65,8 @@ from durable.backends.base.queries import (
 
 __all__ = [
     "MARK_CELLS",
+    "Attached",
+    "AttachedTo",
     "Backend",
     "Background",
     "Backgrounds",

@@ -5,7 +5,7 @@ Cursors are exclusive: `after` is the last row seen. A None filter does not filt
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import attrs
 
@@ -57,6 +57,22 @@ class TheseWorkflows(Query[WorkflowRecord]):
 
     ids: tuple[str, ...] = ()
     keys: tuple[int, ...] = ()
+
+
+class Attached(NamedTuple):
+    """Whether a workflow has rows in the tables of history, of waits and of mail."""
+
+    workflow_key: int
+    has_history: bool
+    has_waits: bool
+    has_mail: bool
+
+
+@attrs.frozen
+class AttachedTo(Query[Attached]):
+    """What is attached to these workflows, whether they exist or not: one answer for each key, in no order."""
+
+    workflow_keys: tuple[int, ...]
 
 
 @attrs.frozen(kw_only=True)

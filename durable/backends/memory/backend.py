@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from itertools import islice
 from typing import Any, cast
 
 from sortedcontainers import SortedDict
 
 from durable.backends.base import (
+    Attached,
+    AttachedTo,
     Background,
     Backgrounds,
     Batch,
@@ -187,6 +189,7 @@ _ANSWERS = cast(
     {
         Workflows: _workflows,
         TheseWorkflows: lambda store, query: these_workflows(store.workflows, store.keys, query),
+        AttachedTo: lambda store, query: attached_to(store.history, store.waits, store.boxes, query),
         Timers: _timers,
         WaitsOf: _waits_of,
         WaitsFor: _waits_for,
@@ -212,6 +215,15 @@ def these_workflows(
     """The queried workflows that exist."""
     asked = [*(keys[id] for id in query.ids if id in keys), *query.keys]
     return [workflows[key] for key in asked if key in workflows]
+
+
+def attached_to(
+    history: Mapping[int, Sized], waits: Mapping[int, Sized], boxes: Mapping[int | None, Sized], query: AttachedTo
+) -> list[Attached]:
+    """Which of three tables have rows for each of the queried workflows."""
+    return [
+        Attached(key, bool(history.get(key)), bool(waits.get(key)), bool(boxes.get(key))) for key in query.workflow_keys
+    ]
 
 
 def backgrounds_of(

@@ -24,6 +24,7 @@ import attrs
 from msgspec.json import encode
 
 from durable.backends.base import (
+    AttachedTo,
     Backgrounds,
     ChildIds,
     Children,
@@ -48,10 +49,9 @@ from durable.backends.base import (
     WaitsOf,
     Workflows,
 )
-from durable.backends.sql import mail_rows, rows, schedule_rows
+from durable.backends.sql import mail_rows, rows, schedule_rows, view_queries
 from durable.backends.sql.indexes import INDEXED_STATUSES, IS_TIED, status_is
 from durable.backends.sql.tables import Table
-from durable.backends.sql.view_queries import BACKGROUND, BACKGROUNDS_SQL, CHILD_IDS_SQL, HISTORY_LENGTH_SQL
 from durable.errors import InvariantViolated
 from durable.model.records import WorkflowStatus
 from durable.model.timers import OF_SCHEDULE, OF_WORKFLOW
@@ -66,8 +66,7 @@ class Select:
     table: Table[Any]
     sql: str
     params: Params
-    # None: all rows.
-    limit: int | None
+    limit: int | None  # None: all rows
 
 
 def select(query: Query[R], damaged: Collection[int] = ()) -> Select:
@@ -86,7 +85,7 @@ def select(query: Query[R], damaged: Collection[int] = ()) -> Select:
 def count(query: Workflows | PendingCount | HistoryLength, damaged: Collection[int] = ()) -> tuple[str, Params]:
     """The statement that counts the rows of a question. Its limit and its cursor are ignored."""
     if isinstance(query, HistoryLength):
-        return HISTORY_LENGTH_SQL, {"workflow": query.workflow_key}
+        return view_queries.HISTORY_LENGTH_SQL, {"workflow": query.workflow_key}
     if isinstance(query, PendingCount):
         return _pending_count(query)
     source, _, terms, params = _workflow_filter(query)
@@ -179,8 +178,7 @@ def _workflows(query: Workflows, damaged: Collection[int] = ()) -> Select:
 def _these_workflows(query: TheseWorkflows) -> Select:
     """The workflows of two JSON arrays, one of ids and one of keys."""
     arrays = {"id": query.ids, "key": query.keys}
-    # CROSS JOIN makes SQLite search the index once per value, and never scan the table.
-    arms = [
+    arms = [  # CROSS JOIN makes SQLite search the index once per value, and never scan the table.
         f"SELECT {rows.WORKFLOW.select('w.')} FROM json_each(:{column}s) AS asked "
         f"CROSS JOIN workflow AS w ON w.{column} = asked.value"
         for column, values in arrays.items()
@@ -345,11 +343,13 @@ def _children(query: Children) -> Select:
 
 
 def _child_ids(query: ChildIds) -> Select:
-    return Select(rows.ID, CHILD_IDS_SQL, {"parent": query.parent_key}, query.limit)
+    return Select(rows.ID, view_queries.CHILD_IDS_SQL, {"parent": query.parent_key}, query.limit)
 
 
 def _backgrounds(query: Backgrounds) -> Select:
-    return Select(BACKGROUND, BACKGROUNDS_SQL, {"keys": encode(query.workflow_keys).decode()}, None)
+    return Select(
+        view_queries.BACKGROUND, view_queries.BACKGROUNDS_SQL, {"keys": encode(query.workflow_keys).decode()}, None
+    )
 
 
 def _progress_of(query: ProgressOf) -> Select:
@@ -376,6 +376,9 @@ _SELECTS = cast(
     {
         Workflows: _workflows,
         TheseWorkflows: _these_workflows,
+        AttachedTo: lambda query: Select(
+            rows.ATTACHED, view_queries.ATTACHED_SQL, {"keys": encode(query.workflow_keys).decode()}, None
+        ),
         Timers: _timers,
         WaitsOf: _waits_of,
         WaitsFor: _waits_for,

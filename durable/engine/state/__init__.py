@@ -41,14 +41,15 @@ The other names of the blueprint:
 | `get_active`             | `state`  | a workflow whose body may be stepped: not ended, not parked                   |
 | `recover_workflows`      | `state`  | a page of the workflows that were running or parked at the last commit        |
 
-| you want to know                                                              | file        |
-|-------------------------------------------------------------------------------|-------------|
-| how the three layers are read as one, when bodies are evicted, the next batch | `state`     |
-| rows of workflows, their histories, what is in memory of a live body          | `workflows` |
-| waits, pending events, dead letters, senders' ids, broadcasts that were taken | `events`    |
-| the next timers, and schedules                                                | `timers`    |
-| which workflow may have caused a crash                                        | `crashes`   |
-| letters to and from other shards                                              | `outbox`    |
+| you want to know                                                              | file         |
+|-------------------------------------------------------------------------------|--------------|
+| how the three layers are read as one, when bodies are evicted, the next batch | `state`      |
+| rows of workflows, their histories, what is in memory of a live body          | `workflows`  |
+| waits, pending events, dead letters, senders' ids, broadcasts that were taken | `events`     |
+| the next timers, and schedules                                                | `timers`     |
+| which workflow may have caused a crash                                        | `crashes`    |
+| rows that were read ahead for a batch                                         | `prefetched` |
+| letters to and from other shards                                              | `outbox`     |
 
 A store may have several shards. A state belongs to one of them and never changes data of another. It may read there:
 `by_key`, `find` and `Chronicle.of` return what the other shard committed last; queries such as `living_children` see

@@ -34,6 +34,7 @@ from durable.backends.base import (
     WaitsFor,
     WaitsOf,
 )
+from durable.engine.state.prefetched import Prefetched
 from durable.model.dead_letters import DeadLetter
 from durable.model.records import EventWait, PendingEvent, SentEvent, TakenBroadcast, WorkflowRecord
 
@@ -56,10 +57,11 @@ _NEVER = 1 << 62
 class Waits:
     """Stores and finds the rows of waits, by workflow and by event."""
 
-    def __init__(self, backend: Backend, let_go: set[int]) -> None:
+    def __init__(self, backend: Backend, prefetched: Prefetched, let_go: set[int]) -> None:
         # The open batch; the state replaces it after each commit.
         self.batch = Batch()
         self._backend = backend
+        self._prefetched = prefetched
         # Bodies evicted since the batch was opened.
         self._let_go = let_go
         # By event name: the payload types that workflows in this process have waited for. Used only to refuse a sender
@@ -95,11 +97,9 @@ class Waits:
     def of(self, key: int) -> dict[str, EventWait]:
         """The rows of a workflow that is not in memory, by position."""
         batch = self.batch
-        rows = {
-            wait.position: wait
-            for wait in self._backend.find(WaitsOf(workflow_key=key))
-            if (key, wait.position) not in batch.waits_dropped
-        }
+        has_none = key in self._prefetched.without_waits
+        stored = () if has_none else self._backend.find(WaitsOf(workflow_key=key))
+        rows = {wait.position: wait for wait in stored if (key, wait.position) not in batch.waits_dropped}
         if key in self._let_go:
             rows.update((wait.position, wait) for (owner, _), wait in batch.waits_put.items() if owner == key)
         return rows
@@ -144,10 +144,11 @@ class HasMail(Protocol):
 class Postbox:
     """Stores, counts and finds pending events. Knows nothing about who may take one: see `decide.events`."""
 
-    def __init__(self, backend: Backend, loaded: Mapping[int, HasMail]) -> None:
+    def __init__(self, backend: Backend, prefetched: Prefetched, loaded: Mapping[int, HasMail]) -> None:
         # The open batch; the state replaces it after each commit.
         self.batch = Batch()
         self.backend = backend
+        self._prefetched = prefetched
         self._loaded = loaded
         self._pending: dict[_Box, int] = {}
         # The broadcasts that the open batch has put, by name and key.
@@ -249,7 +250,8 @@ class Postbox:
     def mailbox(self, target: int | None = None, unstarted: str | None = None) -> list[PendingEvent]:
         """All events that were sent to a workflow and not taken, or that are kept for an id that is not started yet."""
         # In effect without a limit: no accepted event may be left behind, and `max_pending_events` bounds a mailbox.
-        stored = self.backend.find(Mailbox(target=target, unstarted=unstarted, limit=_ALL))
+        has_none = target in self._prefetched.without_mail
+        stored = () if has_none else self.backend.find(Mailbox(target=target, unstarted=unstarted, limit=_ALL))
         batch = self.batch
         events = [e for e in stored if e.serial not in batch.events_dropped and e.serial not in batch.events_put]
         events += [e for e in batch.events_put.values() if (e.target, e.unstarted) == (target, unstarted)]

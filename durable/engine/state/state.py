@@ -3,29 +3,27 @@
 Here are the reads that span all three layers, loading and evicting bodies, and opening the next batch. Changes are in
 the parts (`workflows`, `chronicle`, `waits`, `post`, `archive`, `timetable`, `timers`, `outbox`). All parts share the
 open batch; `_open` hands the next one to each of them.
-
-`Prefetched` holds the rows that were read ahead for the open batch, in one query. It is only a cache: what it does not
-hold is read from the store as it is needed. It cannot be stale. Within a batch nothing changes the rows of this shard
-in the store, and `State` looks at the open batch first. The commit empties it.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any
 
-from durable.backends.base import MARK_CELLS, Backend, Batch, ChildIds, Children, Mark, TheseWorkflows, Timers
+from durable.backends.base import MARK_CELLS, Backend, Batch, ChildIds, Children, Mark, Timers
 from durable.backends.base import Workflows as WorkflowsPage
 from durable.engine.config import EngineConfig
 from durable.engine.operations import Operation, RecordActivity
+from durable.engine.operations.base import OfBody
 from durable.engine.operations.messages import AtWait
 from durable.engine.operations.views import RecoveryReport
 from durable.engine.state.crashes import CLOSED, WHAT, WHERE, Deaths, Trials
 from durable.engine.state.events import Archive, Postbox, Waits
 from durable.engine.state.outbox import Outbox
+from durable.engine.state.prefetched import Prefetched
 from durable.engine.state.timers import TimerWindow, Timetable
 from durable.engine.state.workflows import Chronicle, Flight, Loaded, Unwatched, Watch, Workflows
 from durable.errors import CodecError, WorkflowNotFound
@@ -39,41 +37,6 @@ from durable.runner.definitions import WorkflowDef
 
 # Most ended workflows that are kept in memory.
 _ENDED_MAX = 1000
-
-
-class Prefetched:
-    """The stored rows of workflows by id and by key. Damaged ones are returned as the store shows them."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        # None for those that the store does not have.
-        self._by_id: dict[str, WorkflowRecord | None] = {}
-        self._by_key: dict[int, WorkflowRecord | None] = {}
-
-    def fetch(self, ids: Collection[str], keys: Collection[int]) -> None:
-        """Read some rows at once. A single row is left to the decision that needs it: that is one query as well."""
-        if len(ids) + len(keys) > 1:
-            self._by_id.update(dict.fromkeys(ids))
-            self._by_key.update(dict.fromkeys(keys))
-            self.keep(self._backend.find(TheseWorkflows(ids=tuple(ids), keys=tuple(keys))))
-
-    def keep(self, records: Iterable[WorkflowRecord]) -> None:
-        """Keep rows that were just read from the store."""
-        for record in records:
-            self._by_id[record.id] = self._by_key[record.key] = record
-
-    def workflow(self, id: str) -> WorkflowRecord | None:
-        """The stored row of the workflow with this id."""
-        return self._by_id[id] if id in self._by_id else self._backend.workflow(id)
-
-    def workflow_by_key(self, key: int) -> WorkflowRecord | None:
-        """The stored row of the workflow with this key."""
-        return self._by_key[key] if key in self._by_key else self._backend.workflow_by_key(key)
-
-    def forget(self) -> None:
-        """The batch is committed: the rows may have changed."""
-        self._by_id.clear()
-        self._by_key.clear()
 
 
 def _sound(record: WorkflowRecord | None) -> WorkflowRecord | None:
@@ -121,10 +84,10 @@ class State:
         self._let_go: set[int] = set()
         self.prefetched = Prefetched(backend)
         self.timers = TimerWindow(config.timer_window)
-        self.chronicle = Chronicle(backend, self.loaded, self._let_go)
+        self.chronicle = Chronicle(backend, self.prefetched, self.loaded, self._let_go)
         self.workflows = Workflows(self.loaded, self.timers, self.chronicle)
-        self.waits = Waits(backend, self._let_go)
-        self.post = Postbox(backend, self.loaded)
+        self.waits = Waits(backend, self.prefetched, self._let_go)
+        self.post = Postbox(backend, self.prefetched, self.loaded)
         self.archive = Archive(backend)
         self.timetable = Timetable(backend, self.timers)
         self.outbox = Outbox(backend)
@@ -140,15 +103,18 @@ class State:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def prefetch(self, operations: Iterable[Operation[Any]]) -> None:
-        """Read the rows that a batch of operations will look at and that are not in memory, in one query."""
+        """Read the rows that a batch of operations will look at and that are not in memory, in two queries."""
         ids: dict[str, None] = {}
         keys: dict[int, None] = {}
+        stepped: list[int] = []
         for operation in operations:
             # Most operations are answers of activities to loaded bodies. A late answer reads nothing.
             if isinstance(operation, RecordActivity) and (
                 operation.key in self.loaded or operation.key not in self.in_flight
             ):
                 continue
+            if isinstance(operation, OfBody):
+                stepped.append(operation.key)
             for name in operation.reads():
                 key = self.workflows.ids.get(name) if isinstance(name, str) else name
                 if key is not None:
@@ -159,6 +125,8 @@ class State:
         ended, shard = self.workflows.ended, self.shard
         absent = [key for key in keys if key not in self.loaded and key not in ended and shard.owns_key(key)]
         self.prefetched.fetch(ids, absent)
+        if stepped:
+            self.prefetched.look_for_attached(stepped)
 
     def find(self, id: str) -> WorkflowRecord | None:
         """The workflow with this id, if there is one. Raises `CodecError` if its row is damaged."""
