@@ -29,8 +29,8 @@ from durable.runner.definitions import ContinueRequested
 from durable.runner.fibers import Fiber, Group, WaitCondition, close_body, ending, groups_around, source_line
 from durable.runner.kinds import KINDS
 from durable.runner.limits import depth_around, depth_of, is_beyond, note_recursion
-from durable.runner.loops import Loop, Rounds, rounds_of
-from durable.runner.misuse import Mistaken, not_taken, raised, returned
+from durable.runner.loops import Break, Loop, Rounds, rounds_of
+from durable.runner.misuse import UNRUN, Mistaken, not_taken, raised, unrun
 from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Returned, Undo
 from durable.runner.results import Completed, ContinueAs, End, SessionResult, Suspended, end_of
 from durable.runner.rivals import rivals_of
@@ -178,7 +178,11 @@ class Interpreter:
                     fiber.started = True
                     op = fiber.body.send(None)
             except StopIteration as stop:
-                self._finish(fiber, self.misuse() or returned(self.session.who.name, fiber, stop.value))
+                result = stop.value.value if isinstance(stop.value, Break) else stop.value
+                mistake = self.misuse()
+                if mistake is None and isinstance(result, UNRUN):
+                    mistake = unrun(self.session.who.name, fiber, result)
+                self._finish(fiber, mistake or Returned(stop.value))
                 return
             except ContinueRequested as request:
                 self._finish(fiber, self.misuse() or request)

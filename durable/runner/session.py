@@ -13,7 +13,7 @@ refused results, notes of operators, and the records of removed steps.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from typing import Any
 
 from durable.errors import HistoryDiverged
@@ -239,10 +239,6 @@ class WorkflowSessionRunner:
     def due(self, now: int) -> list[WaitCondition]:
         """The timers, pauses and retries that are due, the earliest first."""
         return self.waits.due(now)
-
-    def withdrawn(self) -> Sequence[WaitCondition]:
-        """The waits that a body gave up in the step in which it ended."""
-        return self.waits.withdrawn or ()
 
     def source(self, position: str) -> str | None:
         """File and line of the body at an open wait; None if there is no wait at the position."""

@@ -87,11 +87,11 @@ class Observers(Watchers[W]):
         if not self._waiting:
             return []
         keys = self._fresh | changed_workflows(turn.state, self._waiting.keys())
+        self._fresh.clear()
         return [(key, each) for key in sorted(keys) for each in self._waiting[key] if _has_news(turn, each)]
 
     def take(self, answered: list[tuple[int, W]]) -> list[W]:
         """After the commit: remove the callers that `look` found, to be answered."""
-        self._fresh.clear()
         for key, watcher in answered:
             self._waiting[key].remove(watcher)
             if not self._waiting[key]:

@@ -194,7 +194,8 @@ class WorkflowStateCoordinator:
         self._upkeep.check()
         for envelope in lists:
             self._answer(turn, envelope, release)
-        release.answered += self._observers.take(watchers)
+        if watchers:
+            release.answered += self._observers.take(watchers)
         self._apply(turn.effects, release)
         if release.answered or release.activities:
             self._release(release)

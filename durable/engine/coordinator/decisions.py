@@ -28,7 +28,7 @@ from durable.engine.decide import (
     timers,
 )
 from durable.engine.decide.activities import begin_attempt, dispatch, stop_activity
-from durable.engine.decide.body import cancel_awaited, load
+from durable.engine.decide.body import cancel_awaited
 from durable.engine.decide.timers import decide_check_waits, put_off
 from durable.engine.decide.turn import Turn, WaitKind, check_home
 from durable.engine.decide.waits import forget_guest, forget_wait, hear, register_event
@@ -174,8 +174,7 @@ def _cancel_spawned(turn: Turn, message: CancelSpawned) -> None:
 
 def _wait_at(turn: Turn, message: AtWait) -> tuple[Loaded | None, WaitCondition | None]:
     """The live body that a message is about, and its wait; None for what has ended since."""
-    record = turn.state.get_active(message.key)
-    loaded = None if record is None else load(turn, record)
+    loaded = turn.state.touch(message.key) or timers.active_body(turn, message.key)
     return loaded, None if loaded is None else loaded.session.waits.get(message.position)
 
 

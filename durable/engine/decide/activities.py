@@ -8,7 +8,7 @@ and the next engine begins it again.
 from __future__ import annotations
 
 from durable.engine.decide.body import feed, new_tuple, settle
-from durable.engine.decide.timers import active_body as _reload
+from durable.engine.decide.timers import active_body
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import BeginAttempt, RecordActivity, RunActivity, StopActivity, log_lines
 from durable.engine.state.workflows import FIRST_FLIGHT, Loaded
@@ -91,7 +91,7 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
     flights = state.in_flight.get(key)
     if flights is None or flights.get(position) != (op.round, op.attempt):
         return
-    loaded = state.touch(key) or _reload(turn, key)
+    loaded = state.touch(key) or active_body(turn, key)
     if loaded is not None and op.mends not in (None, loaded.session.past.mends):
         # An attempt with the same number that began before an operator retried or repaired the workflow.
         return

@@ -188,7 +188,7 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         _look_after_history(turn, loaded)
     # A body that ends has withdrawn waits too: the children among them must be cancelled.
     kinds = turn.kinds
-    for wait in result.withdrawn if isinstance(result, Suspended) else session.withdrawn():
+    for wait in result.withdrawn if isinstance(result, Suspended) else session.waits.withdrawn or ():
         if (act := kinds[wait.kind].withdrawn) is not None:
             act(turn, loaded, wait)
     if session.published is not None:

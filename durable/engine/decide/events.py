@@ -207,10 +207,9 @@ def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> tupl
     """Give a targeted event to the longest wait of its workflow that can read it."""
     loaded = turn.state.touch(target.key)
     rows = loaded.rows if loaded is not None else turn.state.waits.of(target.key)
+    record: WorkflowRecord | None = target
     misfit: tuple[WorkflowRecord, EventWait, str] | None = None
     for row in matching(rows.values(), event.name, event.event_key):
-        # Read again for each row: the last hand-over may have parked or ended the workflow.
-        record = turn.state.by_key(target.key)
         if record is None or not _fits(record, row, event):
             continue
         answer = _hand_over(turn, record, row, event)
@@ -218,6 +217,8 @@ def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> tupl
             misfit = misfit or (record, row, str(answer))
         elif answer:
             return (target.id,)
+        # This hand-over may have parked or ended the workflow.
+        record = turn.state.by_key(target.key)
     if misfit is not None:
         _bury(turn, event, misfit)
     return ()
@@ -238,9 +239,9 @@ def _hand_over(turn: Turn, record: WorkflowRecord, row: EventWait, event: Pendin
 
 def take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
     """Decode an event and feed it to a wait. Returns what `_hand_over` returns; nothing changes before decoding."""
+    assert isinstance(wait.op, EventOp), "its row says that it waits for an event"
     try:
-        coder = loaded.session.coder_of(wait.op)
-        assert coder is not None, "an event has a payload"
+        coder = wait.op.event.coder(turn.state.codec)
     except CodecError as error:
         # The payload type itself cannot be stored, so this is a bug in the code and not in the event.
         park(turn, loaded.record, ParkReason.UNREADABLE, str(error), wait.position)
@@ -253,13 +254,18 @@ def take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -
         value = coder.unpack(event.payload)
     except CodecError as error:
         return error
-    # Another workflow may have taken the broadcast in this batch.
+    if not event.consume and turn.state.shard.owns_key(event.serial):
+        mark_taken(turn, event)
+    return feed(turn, loaded, wait, EntryStatus.OK, event.payload, value=value)
+
+
+def mark_taken(turn: Turn, event: PendingEvent) -> None:
+    """A workflow takes a broadcast, which from now on no longer counts as pending."""
+    # Another workflow may have taken it in this batch.
     current = turn.state.post.current(event)
-    if not event.consume and not current.taken and turn.state.shard.owns_key(event.serial):
-        # From now on it no longer counts as pending.
+    if not current.taken:
         turn.state.post.drop_event(current)
         turn.state.post.put_event(attrs.evolve(current, taken=True))
-    return feed(turn, loaded, wait, EntryStatus.OK, event.payload, value=value)
 
 
 def _pass_by(turn: Turn, record: WorkflowRecord, event: PendingEvent) -> None:

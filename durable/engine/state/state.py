@@ -217,7 +217,6 @@ class State:
     def next_batch(self) -> None:
         """The batch is committed: open the next one, and evict the bodies that were unused for the longest time."""
         batch, self._spare = self._spare or Batch(), None
-        self.prefetched.forget()
         self._open(batch)
         self._evict()
         self._let_go.clear()
@@ -239,10 +238,11 @@ class State:
     def _open(self, batch: Batch) -> None:
         """Hand the new batch to every part. A part that is missing here would write into a batch already committed."""
         self.batch = batch
+        self.prefetched.forget()
         self.workflows.next_batch(batch, min(_ENDED_MAX, self.config.max_loaded_workflows))
+        self.chronicle.next_batch(batch)
         self.waits.next_batch(batch)
         self.post.next_batch(batch)
-        self.chronicle.next_batch(batch)
         self.timetable.batch = self.trials.batch = self.archive.batch = batch
         self.outbox.batch = batch
 
