@@ -9,7 +9,7 @@ import attrs
 from durable.backends.base import Children
 from durable.engine.coordinator.callers import Observers
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
-from durable.engine.coordinator.decisions import WAIT_KINDS, new_turn
+from durable.engine.coordinator.decisions import WAIT_KINDS
 from durable.engine.coordinator.inbox import Envelope
 from durable.engine.decide import body, children, waits
 from durable.engine.decide import start as start_decisions
@@ -248,7 +248,7 @@ def watcher_told_before_the_commit(planter: Planter) -> None:
     commit = WorkflowStateCoordinator._commit
 
     def _commit(self: WorkflowStateCoordinator) -> None:
-        turn = new_turn(self.state, self._clock.now())
+        turn = Turn(self.state, self._clock.now(), WAIT_KINDS)
         changed = self._observers.take(self._observers.look(turn))
         if changed:
             self._release(Release(changed))

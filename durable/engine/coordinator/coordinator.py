@@ -25,7 +25,7 @@ import attrs
 from durable.backends.base import Backend
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator.callers import Observers, Watchers
-from durable.engine.coordinator.decisions import decide_in, new_turn
+from durable.engine.coordinator.decisions import WAIT_KINDS, decide_in
 from durable.engine.coordinator.inbox import Envelope, Inbox
 from durable.engine.coordinator.upkeep import Patience, Upkeep
 from durable.engine.decide.queries import Pending, Watched, answer_list
@@ -103,7 +103,7 @@ class WorkflowStateCoordinator:
         self._inbox.open()
         # Count the crash before any body runs: the next one may take this process down as well.
         try:
-            turn = new_turn(self.state, self._clock.now())
+            turn = Turn(self.state, self._clock.now(), WAIT_KINDS)
             begin_trials(turn, opened)
             self._commit()
         except BaseException:
@@ -169,7 +169,7 @@ class WorkflowStateCoordinator:
         Consumes the list. Raises only what ends the engine: a `StorageError`, or a bug.
         """
         self._callers = [item for item in items if isinstance(item, Envelope)]
-        turn = new_turn(self.state, self._clock.now())
+        turn = Turn(self.state, self._clock.now(), WAIT_KINDS)
         release = Release()
         if len(items) > 1:
             self.state.prefetch(item.operation if isinstance(item, Envelope) else item for item in items)

@@ -73,7 +73,6 @@ from durable.engine.operations.messages import (
     WorkflowEnded,
 )
 from durable.engine.repair import fork, repair, retry
-from durable.engine.state.state import State
 from durable.engine.state.workflows import Loaded
 from durable.model.records import EntryKind
 from durable.runner.fibers import WaitCondition
@@ -116,11 +115,6 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.DeleteSchedule: schedules.decide_delete_schedule,
     ReadLetter: letters.decide_read_letter,
 }
-
-
-def new_turn(state: State, now: int) -> Turn:
-    """A turn in which operations of one batch are decided."""
-    return Turn(state, now, WAIT_KINDS)
 
 
 def decide_in(turn: Turn, op: ops.Operation[Any]) -> Any:
