@@ -68,7 +68,9 @@ class MemoryMail:
             self.events[serial] = event
             self.queues.setdefault(_queue(event), SortedDict())[serial] = event
             self.boxes.setdefault(_box(event), SortedDict())[serial] = event
-        self.letters.update(batch.letters_put)
+        # Not `update`, which does much work even for no rows.
+        for id, letter in batch.letters_put.items():
+            self.letters[id] = letter
         self.sent.update(batch.sent_put)
         for (key, *place), taken in batch.taken_put.items():
             self.taken.setdefault(key, {})[place[0], place[1]] = taken

@@ -167,7 +167,9 @@ class MemoryStore(MemoryMail):
         mark = self.letterbox.draw() if self.shards else None
         self.put_mail(batch, mark)
         self.progress.update(batch.progress_put)
-        self.suspects.update(batch.suspects_put)
+        # Not `update`, which does much work even for no rows.
+        for key, crashes in batch.suspects_put.items():
+            self.suspects[key] = crashes
         self.schedules.apply(batch)
         if mark is not None:
             self.letterbox.apply(self.shard.number, batch, mark)
