@@ -40,7 +40,7 @@ from durable.backends.base import (
     Workflows,
 )
 from durable.backends.memory.letters import Letterbox
-from durable.backends.memory.mail import MAIL_ANSWERS, MemoryMail, discard, rows
+from durable.backends.memory.mail import MAIL_ANSWERS, MemoryMail, discard, rows, table
 from durable.backends.memory.schedules import MemorySchedules
 from durable.backends.memory.tied import Tied
 from durable.backends.memory.views import backgrounds_of, child_ids_of, these_workflows
@@ -163,11 +163,10 @@ class MemoryStore(MemoryMail):
         for (key, position), wait in batch.waits_put.items():
             self._drop_wait(key, position)
             self.waits.setdefault(key, {})[position] = wait
-            self.waiting.setdefault((wait.name, wait.event_key), SortedDict())[wait.serial, key, position] = wait
+            table(self.waiting, (wait.name, wait.event_key))[wait.serial, key, position] = wait
         mark = self.letterbox.draw() if self.shards else None
         self.put_mail(batch, mark)
         self.progress.update(batch.progress_put)
-        # Not `update`, which does much work even for no rows.
         for key, crashes in batch.suspects_put.items():
             self.suspects[key] = crashes
         self.schedules.apply(batch)
