@@ -122,6 +122,7 @@ class Checker:
         """Run the rules around the booking of a commit."""
         ledger = self.ledger
         batch = take_over(ledger, batch)
+        ledger.read(batch)
         for rule in BEFORE:
             rule(ledger, batch, now)
         self._check_parking(batch)

@@ -56,6 +56,8 @@ class Client(Caller):
         self._dice = dice
         self._checker = checker
         self._tries = 0
+        # The shard that decides the present call.
+        self._home: int | None = None
         # When the present call was made first, and its first answer if it is made again after that.
         self._first_call: int | None = None
         self._first_reply: Any = None
@@ -81,7 +83,9 @@ class Client(Caller):
     def _call(self) -> None:
         """Make the present call, or put it off: no engine, not the right moment yet, or its last moment has passed."""
         act = self._acts[0]
-        process = self.engine(home_of_act(act, self._checker.ledger.shards))
+        if self._home is None:
+            self._home = home_of_act(act, self._checker.ledger.shards)
+        process = self.engine(self._home)
         if process is None:
             self._schedule(self._soon())
             return
@@ -154,7 +158,7 @@ class Client(Caller):
         act = self._acts.popleft()
         self._process = None
         self._tries = 0
-        self._first_call = self._first_reply = None
+        self._home = self._first_call = self._first_reply = None
         if self._acts:
             self._schedule(max(0, self._acts[0].at - act.at) * MILLISECOND)
 

@@ -6,7 +6,6 @@ Rules like those of `rules`; a child in another shard is judged by the letters b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 from durable.backends.base import Batch
 from durable.engine.operations.messages import CancelChild, ChildEnded, ParentEnded
@@ -41,11 +40,6 @@ def _by_id(ledger: Ledger, batch: Batch, id: str) -> WorkflowRecord | None:
     return fresh
 
 
-def _entries(batch: Batch, kind: EntryKind) -> Iterator[tuple[int, HistoryEntry]]:
-    """The new entries of one kind, each with its workflow."""
-    return ((key, entry) for key, entry in batch.history if entry.kind is kind)
-
-
 def i20_a_child_is_started_once(ledger: Ledger, batch: Batch, now: int) -> None:
     """One child for each place, and its parent records how that child ended."""
     for record in batch.workflows_new.values():
@@ -53,8 +47,8 @@ def i20_a_child_is_started_once(ledger: Ledger, batch: Batch, now: int) -> None:
             continue
         if (record.parent_key, record.parent_place) in ledger.children:
             raise Violation("I20", f"{record.id}: a second child at {record.parent_place} of {record.parent_key}")
-    for key, entry in batch.history:
-        if entry.kind is EntryKind.CHILD and entry.status is EntryStatus.OK:
+    for key, entry in ledger.entries(EntryKind.CHILD):
+        if entry.status is EntryStatus.OK:
             _check_child_result(ledger, batch, key, entry)
 
 
@@ -107,7 +101,7 @@ def i20_a_spawned_child_starts_with_its_step(ledger: Ledger, batch: Batch, now: 
     """A child is spawned in the commit in which its parent records the spawn, at that place; and no other child is."""
     new = batch.workflows_new.values()
     spawned = {(record.parent_key, record.parent_place): record for record in new if record.on_parent_close}
-    for key, entry in _entries(batch, EntryKind.SPAWN):
+    for key, entry in ledger.entries(EntryKind.SPAWN):
         if (elsewhere := _by_id(ledger, batch, json.loads(entry.outcome))) and not ledger.is_here(elsewhere.key):
             # It was started in its own shard before, and the answer has come by letter.
             spawned[key, place(_after(ledger, batch, key).round, entry.position)] = elsewhere
@@ -122,7 +116,7 @@ def i20_a_spawned_child_starts_with_its_step(ledger: Ledger, batch: Batch, now: 
 
 def i20_a_result_is_how_the_child_ended(ledger: Ledger, batch: Batch, now: int) -> None:
     """The result of a spawned child that a parent records is how the child ended."""
-    for key, entry in _entries(batch, EntryKind.RESULT):
+    for key, entry in ledger.entries(EntryKind.RESULT):
         child = _by_id(ledger, batch, entry.name)
         if child is not None and not ledger.is_here(child.key) and ledger.lives[child.key].was_reopened:
             # It had ended when the letter was written, and an operator has continued it since.
@@ -139,7 +133,7 @@ def i20_a_result_is_how_the_child_ended(ledger: Ledger, batch: Batch, now: int) 
 
 def i21_a_child_stops_when_it_is_told(ledger: Ledger, batch: Batch, now: int) -> None:
     """The answer to a parent that cancels a child is true: the child is being cancelled, or it had ended."""
-    for key, entry in _entries(batch, EntryKind.CANCEL_CHILD):
+    for key, entry in ledger.entries(EntryKind.CANCEL_CHILD):
         child = _by_id(ledger, batch, entry.name)
         accepted = json.loads(entry.outcome)
         if child is None or not (child.cancel_requested if accepted else child.status.is_terminal):
@@ -180,4 +174,4 @@ def is_told_to_stop(ledger: Ledger, batch: Batch, child: WorkflowRecord) -> bool
         return True
     if child.on_parent_close is not OnParentClose.KEEP or child.parent_key in batch.restarted:
         return True
-    return any(entry.name == child.id for _, entry in _entries(batch, EntryKind.CANCEL_CHILD))
+    return any(entry.name == child.id for _, entry in ledger.entries(EntryKind.CANCEL_CHILD))

@@ -71,6 +71,7 @@ def is_unreadable(payload: str) -> bool:
     return payload.startswith("[")
 
 
+@functools.lru_cache(4096)
 def read_payload(payload: str) -> tuple[str, str, Kind]:
     """Name, key and kind of an event, from its payload."""
     name, key, _ = json.loads(payload.strip("[]")).split("/")

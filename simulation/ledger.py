@@ -6,7 +6,7 @@ It only books. The rules judge. Booking a commit costs as much work as the commi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
@@ -180,6 +180,18 @@ class Ledger:
         self.has_code = True
         self.has_new_code = False
         self.commits = 0
+        # Of the commit that is being checked: its entries by kind, each with its workflow, without copies of forks.
+        self._entries: dict[EntryKind, list[tuple[int, HistoryEntry]]] = {}
+
+    def read(self, batch: Batch) -> None:
+        """Read the entries of a commit, before the rules run and before it is booked."""
+        self._entries = {}
+        for key, entry in batch.history:
+            self._entries.setdefault(entry.kind, []).append((key, entry))
+
+    def entries(self, kind: EntryKind) -> Sequence[tuple[int, HistoryEntry]]:
+        """The entries of one kind in the commit that was read last, each with its workflow."""
+        return self._entries.get(kind, ())
 
     def life(self, id: str | None) -> Life | None:
         """The workflow with this id, or None if it was never committed."""

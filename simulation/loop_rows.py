@@ -33,9 +33,9 @@ def _make_round(maker: Maker) -> Step:
 
 @attrs.frozen
 class _Body:
-    """The body of a loop. Two bodies of one step are equal, so the coder of their state is made once."""
+    """The body of a loop. All bodies are equal, so that the coder of their state, which is the same, is made once."""
 
-    step: Step
+    step: Step = attrs.field(eq=False)
 
     def __call__(self, state: list[Any]) -> Durable[Continue[list[Any]] | Break[list[Any]]]:
         return _run_round(self.step, state)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
-from durable.backends.base import Batch
+from durable.backends.base import Batch, LetterId, StoredLetter
 from durable.backends.memory import MemoryStore
 from durable.testing.faults import Fault as CommitFault
 from durable.testing.faults import FaultyBackend
@@ -51,6 +51,7 @@ class Node:
     checker: Checker
     backend: Contested = attrs.field(init=False)
     answers: AnswerFaults = attrs.field(init=False)
+    _inbox: Mapping[LetterId, StoredLetter] = attrs.field(init=False)
     # How often a process was started for it; the present process; whether that has any code, and whether the new code.
     lives: int = 0
     process: Process | None = None
@@ -66,6 +67,7 @@ class Node:
 
     def __attrs_post_init__(self) -> None:
         self.backend = Contested(self.store, self.checker)
+        self._inbox = self.store.letterbox.inbox(self.number)
 
     def plan(self, faults: Iterable[Fault]) -> list[Fault]:
         """Set up the faults of commits, calls, bodies and answers. Returns the others, which the world makes."""
@@ -100,7 +102,7 @@ class Node:
 
     def has_work(self, process: Process) -> bool:
         """Whether its process has something to do now: queued calls, due timers or letters."""
-        return process.coordinator.has_work() or bool(self.store.letterbox.inbox(self.number))
+        return process.coordinator.has_work() or bool(self._inbox)
 
     def happened(self) -> int:
         """How many of the planned faults of its store and its answers have happened."""

@@ -19,9 +19,7 @@ _CANCELLED = stored_name(PauseCancelled)
 
 def i12_an_answer_was_given(ledger: Ledger, batch: Batch, now: int) -> None:
     """The recorded end of a pause is an answer that a person tried to give, a cancel that one asked for, or expiry."""
-    for key, entry in batch.history:
-        if entry.kind is not EntryKind.PAUSE:
-            continue
+    for key, entry in ledger.entries(EntryKind.PAUSE):
         record = batch.workflows_new.get(key) or batch.workflows_changed.get(key) or ledger.lives[key].record
         wanted = ledger.wanted.get((key, record.round, entry.position), set())
         if entry.status is EntryStatus.OK:
@@ -35,8 +33,8 @@ def i12_an_answer_was_given(ledger: Ledger, batch: Batch, now: int) -> None:
 
 def i19_a_pause_expires_in_its_time(ledger: Ledger, batch: Batch, now: int) -> None:
     """A pause expires only if it has a deadline, and not before it."""
-    for key, entry in batch.history:
-        if entry.kind is EntryKind.PAUSE and entry.status is EntryStatus.ERROR:
+    for key, entry in ledger.entries(EntryKind.PAUSE):
+        if entry.status is EntryStatus.ERROR:
             wait = ledger.lives[key].waits.get(entry.position) if key in ledger.lives else None
             if wait is not None and error_summary(entry.outcome)[0] == _EXPIRED and _is_early(wait, entry):
                 raise Violation("I19", f"workflow {key} records at {entry.at_us} that {wait} has expired")

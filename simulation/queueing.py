@@ -27,8 +27,8 @@ def i16_mail_finds_its_workflow(ledger: Ledger, batch: Batch, now: int) -> None:
 
 def i17_who_waits_longest_is_served(ledger: Ledger, batch: Batch, now: int) -> None:
     """An untargeted event goes to the workflow that has waited longest."""
-    for key, entry in batch.history:
-        if entry.kind is not EntryKind.EVENT or entry.status is not EntryStatus.OK:
+    for key, entry in ledger.entries(EntryKind.EVENT):
+        if entry.status is not EntryStatus.OK:
             continue
         name, event_key, kind = read_payload(entry.outcome)
         # If the event was pending before, no workflow waited for it.
@@ -66,8 +66,8 @@ def _place_of(wait: EventWait) -> EventWait:
 
 def i18_a_wait_sees_what_it_asks_for(ledger: Ledger, batch: Batch, now: int) -> None:
     """A wait for events from now on, or since the workflow was created, gets no older event."""
-    for key, entry in batch.history:
-        if entry.kind is not EntryKind.EVENT or entry.status is not EntryStatus.OK:
+    for key, entry in ledger.entries(EntryKind.EVENT):
+        if entry.status is not EntryStatus.OK:
             continue
         event = ledger.mail.find(entry.outcome)
         _, _, kind = read_payload(entry.outcome)

@@ -20,9 +20,7 @@ def is_reopened(ledger: Ledger, batch: Batch, key: int) -> bool:
     """Whether a workflow that has ended may continue in this commit: it was retried, or its parent was."""
     record = ledger.lives[key].record
     # A workflow that began another round in the same commit has left no note of the retry.
-    is_noted = key in batch.restarted or any(
-        owner == key and entry.kind is EntryKind.RETRIED for owner, entry in batch.history
-    )
+    is_noted = key in batch.restarted or any(owner == key for owner, _ in ledger.entries(EntryKind.RETRIED))
     if record.status is WorkflowStatus.FAILED:
         return is_noted and _is_wanted(ledger, key)
     return record.status is WorkflowStatus.CANCELLED and is_restarted(ledger, batch, key)
@@ -51,9 +49,7 @@ def _is_wanted(ledger: Ledger, key: int | None) -> bool:
 
 def i35_a_retry_voids_the_last_failure(ledger: Ledger, batch: Batch, now: int) -> None:
     """A retry voids all attempts of the step whose error ended the workflow, and nothing else."""
-    for key, note in batch.history:
-        if note.kind is not EntryKind.RETRIED:
-            continue
+    for key, note in ledger.entries(EntryKind.RETRIED):
         life = ledger.lives[key]
         void = set(Retried.of(note).entries)
         recorded = _recorded_before(life, note)

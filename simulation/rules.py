@@ -7,9 +7,10 @@ after it is booked. A new rule is a function and one line in one of these tables
 
 from __future__ import annotations
 
-import functools
-import json
+import itertools
 from collections.abc import Callable, Iterator
+
+import msgspec
 
 from durable.backends.base import Batch
 from durable.model.error_codec import error_summary
@@ -52,7 +53,7 @@ from simulation.queueing import (
 from simulation.retried import i35_a_retry_voids_the_last_failure, is_reopened, is_restarted
 from simulation.rows import errors, fits, tag
 from simulation.sending import i37_what_a_body_sends_is_there
-from simulation.steps import read
+from simulation.steps import program_of
 from simulation.ticking import i23_a_schedule_has_its_timer, i23_a_tick_is_decided_once
 from simulation.told import i32_progress_does_not_go_back, i32_progress_is_stored_with_its_step
 from simulation.trimming import i33_a_round_is_recorded, i33_old_rounds_are_trimmed, i34_an_answer_stands
@@ -182,7 +183,7 @@ def i21_parked_waits_for_its_cleanup(ledger: Ledger, batch: Batch, now: int) -> 
         is_ended = record.status is WorkflowStatus.CANCELLED and record.id not in ledger.axed
         if not is_ended or ledger.lives[key].record.status is not WorkflowStatus.PARKED:
             continue
-        if not any(owner == key and entry.kind is EntryKind.CANCEL for owner, entry in batch.history):
+        if not any(owner == key for owner, _ in ledger.entries(EntryKind.CANCEL)):
             raise Violation("I21", f"{record.id} was parked and ended cancelled without its cleanup")
 
 
@@ -200,22 +201,15 @@ def i21_cancelled_stays_cancelled(ledger: Ledger, batch: Batch, now: int) -> Non
 # --- after a commit is booked ---------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(4096)
-def _program(input: str) -> str:
-    """The text of the program in a workflow's input."""
-    text: str = json.loads(input)["program"]
-    return text
-
-
 def i05_the_result_is_right(ledger: Ledger, batch: Batch, now: int) -> None:
     """A workflow ends with a result or an error that its program allows."""
     for record in (*batch.workflows_new.values(), *batch.workflows_changed.values()):
         if record.status is WorkflowStatus.SUCCEEDED:
-            if not fits(read(_program(record.input)), json.loads(record.result or "null")):
+            if not fits(program_of(record.input), msgspec.json.decode(record.result or "null")):
                 raise Violation("I5", f"{record.id} ends with a result that its program cannot have: {record.result}")
         elif record.status is WorkflowStatus.FAILED:
             error = tag(*error_summary(record.error or ""))
-            if error not in errors(read(_program(record.input))):
+            if error not in errors(program_of(record.input)):
                 raise Violation("I5", f"{record.id} fails with {error}, which its program cannot raise")
 
 
@@ -281,10 +275,9 @@ def _may_take(ledger: Ledger, record: WorkflowRecord, wait: EventWait, event: Pe
 
 def i18_a_resolved_wait_is_gone(ledger: Ledger, batch: Batch, now: int) -> None:
     """A wait that has its outcome is not registered any more."""
-    for key, entry in batch.history:
+    for key, entry in itertools.chain.from_iterable(map(ledger.entries, REGISTERED)):
         life = ledger.lives[key]
-        is_registered = entry.kind in REGISTERED and entry.position in life.waits
-        if is_registered and entry.position in life.done:
+        if entry.position in life.waits and entry.position in life.done:
             raise Violation("I18", f"{life.record.id} got its {entry.kind.value} at {entry.position} and still waits")
 
 

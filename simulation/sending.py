@@ -5,8 +5,8 @@ They are added to a scenario from separate dice, and send the same kinds of even
 
 from __future__ import annotations
 
+import functools
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -95,16 +95,15 @@ def i37_what_a_body_sends_is_there(ledger: Ledger, batch: Batch, now: int) -> No
     if ledger.shards > 1:
         # It may appear in another shard, and its sender gets the answer later. A lost event leaves it waiting (I29).
         return
-    is_forked = any(entry.kind is EntryKind.FORKED for _, entry in batch.history)
-    if batch.restarted or is_forked or ledger.mail.policy is DeadLetterPolicy.DISCARD:
+    if batch.restarted or ledger.entries(EntryKind.FORKED) or ledger.mail.policy is DeadLetterPolicy.DISCARD:
         return
-    entries = (entry for _, entry in batch.history if entry.kind is EntryKind.SEND)
-    recorded = Counter(entry.name for entry in entries if entry.status is EntryStatus.OK)
-    sent = Counter(filter(None, map(_name, ledger.mail.fresh)))
+    recorded = sorted(entry.name for _, entry in ledger.entries(EntryKind.SEND) if entry.status is EntryStatus.OK)
+    sent = sorted(filter(None, map(_name, ledger.mail.fresh)))
     if recorded != sent:
         raise Violation("I37", f"bodies have recorded that they sent {recorded}, and {sent} appears")
 
 
+@functools.lru_cache(4096)
 def _name(payload: str) -> str | None:
     """The name that histories give to an event that a workflow sent; None for an event from a client."""
     name, key, id = json.loads(payload.strip("[]")).split("/")

@@ -5,11 +5,11 @@ Programs can be written, read back and made smaller. What a step does is in `row
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import attrs
+import msgspec
 
 
 @attrs.frozen(eq=False)
@@ -44,7 +44,7 @@ def write(step: Step) -> str:
     """A program as text."""
     text = _TEXTS.get(step)
     if text is None:
-        text = json.dumps(to_json(step), separators=(",", ":"))
+        text = msgspec.json.encode(to_json(step)).decode()
         _remember(text, step)
     return text
 
@@ -53,9 +53,14 @@ def read(text: str) -> Step:
     """The program of a text."""
     step = _PROGRAMS.get(text)
     if step is None:
-        step = from_json(json.loads(text))
+        step = from_json(msgspec.json.decode(text))
         _remember(text, step)
     return step
+
+
+def program_of(input: str) -> Step:
+    """The program in a workflow's stored input."""
+    return read(msgspec.json.decode(input)["program"])
 
 
 def _remember(text: str, step: Step) -> None:

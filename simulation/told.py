@@ -6,9 +6,9 @@ A published value contains the round, the workflow's time and a mark of the plac
 from __future__ import annotations
 
 import functools
-import json
 from datetime import timedelta
-from typing import Any
+
+import msgspec
 
 from durable.backends.base import Batch
 from durable.model.records import Progress, WorkflowStatus
@@ -16,6 +16,7 @@ from durable.runner.determinism import info, now
 from durable.runner.publishing import publish
 from durable.testing.clock import NOON
 from simulation.ledger import Ledger
+from simulation.steps import program_of
 from simulation.violation import Violation
 
 BEGIN, END = "begin", "end"
@@ -27,15 +28,14 @@ def tell(mark: int | str) -> None:
 
 
 def _when(progress: Progress) -> tuple[int, int]:
-    round, at, _ = json.loads(progress.value)
+    round, at, _ = msgspec.json.decode(progress.value)
     return round, at
 
 
 @functools.lru_cache(4096)
 def _publishes(input: str) -> bool:
     """Whether a program publishes the beginning of each round, and its end."""
-    program: dict[str, Any] = json.loads(json.loads(input)["program"])
-    return bool(program.get("publishes"))
+    return bool(program_of(input).settings.get("publishes"))
 
 
 def i32_progress_does_not_go_back(ledger: Ledger, batch: Batch, now: int) -> None:
@@ -62,5 +62,5 @@ def i32_progress_is_stored_with_its_step(ledger: Ledger, batch: Batch, now: int)
         shown = ledger.progress.get(key)
         if shown is None or _when(shown)[0] != life.record.round:
             raise Violation("I32", f"{life.record.id} is in round {life.record.round} and shows {shown}")
-        if has_succeeded and json.loads(shown.value)[2] != END:
+        if has_succeeded and msgspec.json.decode(shown.value)[2] != END:
             raise Violation("I32", f"{life.record.id} has ended and shows {shown}")

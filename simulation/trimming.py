@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+import msgspec
 
 from durable.backends.base import Batch
 from durable.model.records import EntryKind, EntryStatus, HistoryEntry
 from simulation.activities import hold, release, work
 from simulation.ledger import Ledger, Life
-from simulation.steps import Step, read
+from simulation.steps import Step, program_of
 from simulation.violation import Violation
 
 # By the number of a step: the loops around it, each with the round in which the step is.
@@ -26,7 +27,7 @@ Places = Mapping[int, tuple[tuple[int, int], ...]]
 def i33_old_rounds_are_trimmed(ledger: Ledger, batch: Batch, now: int) -> None:
     """Finished rounds of a loop beyond those to keep are trimmed, and no other entry is: no step with an owed undo."""
     touched = {key for key, _ in batch.history_trimmed}
-    touched |= {key for key, entry in batch.history if entry.kind is EntryKind.LOOP}
+    touched |= {key for key, _ in ledger.entries(EntryKind.LOOP)}
     for key in touched:
         life = ledger.lives[key]
         unneeded = _unneeded(life)
@@ -37,8 +38,8 @@ def i33_old_rounds_are_trimmed(ledger: Ledger, batch: Batch, now: int) -> None:
 
 def i33_a_round_is_recorded(ledger: Ledger, batch: Batch, now: int) -> None:
     """Between two rounds with entries the state is recorded, so that a replay can continue from there."""
-    for key, entry in batch.history:
-        if entry.kind is not EntryKind.ACTIVITY or entry.status is not EntryStatus.OK:
+    for key, entry in ledger.entries(EntryKind.ACTIVITY):
+        if entry.status is not EntryStatus.OK:
             continue
         life = ledger.lives[key]
         where = _places(life.record.input)
@@ -58,7 +59,7 @@ def _is_before(where: Places, entry: HistoryEntry, loop: int, round: int) -> boo
 
 def _number(entry: HistoryEntry) -> int:
     """The number of the `work` or `hold` step whose result this is; 0 for other entries."""
-    return json.loads(entry.outcome)[1] if entry.name in (work.name, hold.name) else 0
+    return msgspec.json.decode(entry.outcome)[1] if entry.name in (work.name, hold.name) else 0
 
 
 @functools.lru_cache(4096)
@@ -71,13 +72,13 @@ def _places(input: str) -> Places:
         for index, inner in enumerate(step.steps):
             visit(inner, (*around, (step.n, index)) if step.op == "loop" else around)
 
-    visit(read(json.loads(input)["program"]), ())
+    visit(program_of(input), ())
     return places
 
 
 def _state(entry: HistoryEntry) -> list[Any]:
     """The state that an entry of a loop records; it begins with the loop's number and the rounds to keep."""
-    state: list[Any] = json.loads(entry.outcome)["state"]
+    state: list[Any] = msgspec.json.decode(entry.outcome)["state"]
     return state
 
 
@@ -147,12 +148,12 @@ def _is_owed(entry: HistoryEntry, undone: set[int | None]) -> bool:
 
 def _held(entry: HistoryEntry) -> int | None:
     """The number of the step that was done or undone; None if the step or its undo failed."""
-    return int(json.loads(entry.outcome)[1]) if entry.status is EntryStatus.OK else None
+    return int(msgspec.json.decode(entry.outcome)[1]) if entry.status is EntryStatus.OK else None
 
 
 def i34_an_answer_stands(ledger: Ledger, batch: Batch, now: int) -> None:
     """`patched` is answered once for each change, and always with True if only the new code has run."""
-    for key in {key for key, entry in batch.history if entry.kind is EntryKind.PATCH}:
+    for key in {key for key, _ in ledger.entries(EntryKind.PATCH)}:
         life = ledger.lives[key]
         answers = [(entry.name, entry.outcome) for entry in life.entries if entry.kind is EntryKind.PATCH]
         if len({name for name, _ in answers}) != len(answers):

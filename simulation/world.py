@@ -98,9 +98,9 @@ class World:
 
     def _is_busy(self, node: Node) -> bool:
         """Whether an engine has work, and is not in a commit or stalled."""
-        process = node.process
-        is_free = max(node.free_at, node.stalled_until) <= self._clock.elapsed
-        return process is not None and is_free and node.has_work(process)
+        process, elapsed = node.process, self._clock.elapsed
+        is_free = node.free_at <= elapsed and node.stalled_until <= elapsed
+        return is_free and process is not None and node.has_work(process)
 
     def _work_off(self, node: Node) -> None:
         """Let an engine process one batch; it may crash, be fenced or give up."""

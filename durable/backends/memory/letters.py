@@ -68,7 +68,8 @@ class Letterbox:
 
     def missing(self, shard: int, ids: Iterable[LetterId]) -> set[LetterId]:
         """Which of these letters are not in the inbox of a shard."""
-        return set(ids) - self.inbox(shard).keys()
+        inbox = self.inbox(shard)
+        return {id for id in ids if id not in inbox}
 
     def read(self, shard: int, query: Inbox) -> list[StoredLetter]:
         """The first letters in the inbox of a shard, or of those that it set aside."""

@@ -34,6 +34,7 @@ from durable.model.records import PendingEvent, SentEvent, TakenBroadcast
 from durable.model.requests import KeptRequest, StoredAnswer
 
 K = TypeVar("K")
+P = TypeVar("P")
 R = TypeVar("R")
 # The events of one queue: name, key, mailbox, id that is not started yet, and whether a single workflow takes each.
 _Queue = tuple[str, str, int | None, str | None, bool]
@@ -42,6 +43,14 @@ _Queue = tuple[str, str, int | None, str | None, bool]
 def rows() -> SortedDict[int, Any]:
     """An empty table of rows by number, kept in order."""
     return SortedDict()
+
+
+def table(tables: dict[K, SortedDict[P, R]], place: K) -> SortedDict[P, R]:
+    """The rows at a place, which is added if it is new. Cheaper than `setdefault`: an empty table costs much."""
+    rows = tables.get(place)
+    if rows is None:
+        rows = tables[place] = SortedDict()
+    return rows
 
 
 def discard(places: dict[K, Any], place: K) -> None:
@@ -73,9 +82,11 @@ class MemoryMail:
             if mark is not None and event.mark is None:
                 event = attrs.evolve(event, mark=mark if stored is None else stored.mark)
             self.events[serial] = event
-            self.queues.setdefault(_queue(event), SortedDict())[serial] = event
-            self.boxes.setdefault(_box(event), SortedDict())[serial] = event
-        self.letters.update(batch.letters_put)
+            table(self.queues, _queue(event))[serial] = event
+            table(self.boxes, _box(event))[serial] = event
+        # Not `update`, which does much work even for no rows.
+        for id, letter in batch.letters_put.items():
+            self.letters[id] = letter
         self.sent.update(batch.sent_put)
         self.answers.update(batch.answers_put)
         self.kept.update(batch.kept_put)

@@ -22,7 +22,7 @@ from durable.backends.base import (
     Schedules,
 )
 from durable.backends.memory.letters import Letterbox
-from durable.backends.memory.mail import MemoryMail, discard, rows
+from durable.backends.memory.mail import MemoryMail, discard, rows, table
 from durable.errors import InvariantViolated
 from durable.model.homes import ONLY, Shard, key_home, workflow_home
 from durable.model.records import EventWait, HistoryEntry, OnParentClose, Progress, WorkflowRecord
@@ -208,11 +208,12 @@ class MemoryStore(MemoryMail):
         for (key, position), wait in batch.waits_put.items():
             self._drop_wait(key, position)
             self.waits.setdefault(key, {})[position] = wait
-            self.waiting.setdefault((wait.name, wait.event_key), SortedDict())[wait.serial, key, position] = wait
+            table(self.waiting, (wait.name, wait.event_key))[wait.serial, key, position] = wait
         mark = self.letterbox.draw() if self.shards else None
         self.put_mail(batch, mark)
         self.progress.update(batch.progress_put)
-        self.suspects.update(batch.suspects_put)
+        for key, crashes in batch.suspects_put.items():
+            self.suspects[key] = crashes
         self.schedules.apply(batch)
         if mark is not None:
             self.letterbox.apply(self.shard.number, batch, mark)

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable
 from functools import lru_cache
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from durable.engine.decide.turn import Turn
@@ -69,9 +69,9 @@ def _waited(workflows: Iterable[WorkflowDef[Any, Any]], awaited: Iterable[str]) 
     for space in spaces.values():
         used: set[str] = set()
         for value in list(space.values()):
-            code = getattr(value.fn if isinstance(value, Definition) else value, "__code__", None)
-            if isinstance(code, CodeType):
-                words, constants = _words(code)
+            fn = value.fn if isinstance(value, Definition) else value
+            if isinstance(fn, (FunctionType, MethodType)):
+                words, constants = _words(fn.__code__)
                 used |= words
                 texts |= constants
         holders = [space, *(vars(value) for key, value in space.items() if key in used and _is_holder(value))]

@@ -36,6 +36,8 @@ class TimerWindow:
         self._horizon: Timer | None = (EARLIEST, OF_WORKFLOW, 0)
         # Whether there is no timer at all. A plain flag, because other threads read it and must not touch the list.
         self.is_empty = False
+        # When the first timer fires. Asked many times for each change.
+        self._first: int | None = None
 
     def register_timer(self, timer: Timer) -> None:
         """Wake a workflow or a schedule at an instant. Idempotent.
@@ -45,22 +47,22 @@ class TimerWindow:
         if (self._horizon is not None and _is_later(timer, self._horizon)) or timer in self._timers:
             return
         self._timers.add(timer)
-        self.is_empty = False
         if len(self._timers) > 2 * self._size:
             # Not before twice the size, so that the window is cut once per `size` new timers.
             del self._timers[self._size :]
             self._horizon = self._timers[-1]
+        self._changed()
 
     def cancel_timer(self, timer: Timer) -> None:
         """Remove a timer whose deadline has moved or is gone. Does nothing if it came due and was taken out."""
         self._timers.discard(timer)
-        self.is_empty = not self._timers and self._horizon is None
+        self._changed()
 
     def cancel_all_timers(self) -> None:
         """Remove every timer because the engine stops. The deadlines stay in the rows for the next engine."""
         self._timers.clear()
         self._horizon = None
-        self.is_empty = True
+        self._changed()
 
     def refill_after(self) -> Timer | None:
         """The timer after which to refill from the store; None if no refill is needed.
@@ -68,27 +70,32 @@ class TimerWindow:
         A refill starts at the horizon, not at the first timer. The timer of a suspect that waits for its trial is due
         but not handled; from the start it would come back in every refill and keep the timers behind it from firing.
         """
-        return None if self._timers else self._horizon
+        return self._horizon if self._first is None else None
 
     def refill(self, stored: Sequence[Timer]) -> None:
         """Add the next `size` timers of the store. Fewer mean that the store holds no more."""
         self._timers.update(stored)
         self._horizon = stored[-1] if len(stored) >= self._size else None
-        self.is_empty = not stored
+        self._changed()
 
     def next(self) -> int | None:
         """When the next timer of the window fires."""
-        return self._timers[0][0] if self._timers else None
+        return self._first
 
     def pop_due(self, now: int, limit: int) -> list[Timer]:
         """Take at most `limit` due timers out of the window, the earliest first."""
-        if not self._timers or self._timers[0][0] > now:
+        if self._first is None or self._first > now:
             return []
         count = min(limit, self._timers.bisect_right((now, OF_WORKFLOW, _LAST)))
         due = self._timers[:count]
         del self._timers[:count]
-        self.is_empty = not self._timers and self._horizon is None
+        self._changed()
         return due
+
+    def _changed(self) -> None:
+        """Note what is asked most, after the window was changed."""
+        self._first = self._timers[0][0] if self._timers else None
+        self.is_empty = self._first is None and self._horizon is None
 
 
 def _is_later(timer: tuple[int, str, int], other: tuple[int, str, int]) -> bool:
