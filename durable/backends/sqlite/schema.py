@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 from durable.backends.sql.indexes import INDEXED_STATUSES, IS_TIED, status_is
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 # "Durb": distinguishes a durable store from any other SQLite file, also for `file(1)`.
 APPLICATION_ID = 0x44757262
 _TABLES = (
@@ -307,6 +307,12 @@ def _migrations() -> Migrations:
         # Earlier versions stored the cause only as the text of the reason.
         db.execute("ALTER TABLE workflow ADD COLUMN cancel_cause TEXT")
         db.execute(_CANCEL_CAUSES)
+
+    @migrations()
+    def m009_traces(db: Database) -> None:
+        # The trace context of whoever started a workflow or sent an event.
+        db.execute("ALTER TABLE workflow ADD COLUMN trace TEXT")
+        db.execute("ALTER TABLE pending_event ADD COLUMN trace TEXT")
 
     return migrations
 
