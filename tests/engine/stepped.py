@@ -12,6 +12,8 @@ from durable.engine.config import EngineConfig
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.coordinator.inbox import Envelope
 from durable.engine.operations import Operation
+from durable.engine.operations.log_lines import write
+from durable.engine.operations.observers import Tell
 from durable.model.codec import Codec
 from durable.model.registry import Registry
 from durable.testing.clock import ManualClock
@@ -40,6 +42,9 @@ class SteppedEngine:
     log: list[str] = attrs.field(factory=list)
     released: list[Release] = attrs.field(factory=list)
     clock: ManualClock = attrs.field(factory=ManualClock)
+    # Where facts go: to the log, unless a test observes.
+    tell: Tell = write
+    is_observed: bool = False
     backend: Noting = attrs.field(init=False)
     coordinator: WorkflowStateCoordinator = attrs.field(init=False)
 
@@ -52,6 +57,8 @@ class SteppedEngine:
             config=self.config,
             clock=self.clock,
             release=self._receive,
+            tell=self.tell,
+            is_observed=self.is_observed,
         )
         self.coordinator.open("stepped")
 

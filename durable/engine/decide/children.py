@@ -99,7 +99,7 @@ def own_child(
     return register_workflow(
         turn, id, definition, wait.input,
         start_at=turn.now, parent_key=parent.key, parent_place=where, depth=parent.depth + 1,
-        on_parent_close=on_parent_close,
+        on_parent_close=on_parent_close, trace=parent.trace,
     )  # fmt: skip
 
 
@@ -238,6 +238,7 @@ def _call_elsewhere(turn: Turn, loaded: Loaded, wait: WaitCondition, on_parent_c
         input=wait.input,
         on_parent_close=on_parent_close,
         depth=parent.depth + 1,
+        trace=parent.trace,
     )
     if on_parent_close is not OnParentClose.KEEP:
         state.outbox.tie(parent.key, workflow_home(id, state.shard.count))
