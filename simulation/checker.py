@@ -198,8 +198,9 @@ class Checker:
                 self.broken = Violation("I26", f"{killer} killed {self._deaths[killer]} times and is not parked")
             raise SimCrash
 
-    def leave(self) -> None:
+    def leave(self) -> float:
         """The body has ended its step."""
+        return 0.0
 
     # --- activities -------------------------------------------------------------------------------------------------
 

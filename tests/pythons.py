@@ -3,9 +3,9 @@
 Each version has its own environment, for example `.venv-3.13`. With `--newest`, only the newest version other than this
 process's runs; that is part of `make test`.
 
-Left out is what takes long and says nothing more on another Python: the simulation and its planted bugs, sweeps over all
-points of failure, kills of processes and damage to files, all of which try decisions and rows that are the same on each
-interpreter; counts of rows, objects and calls that must not grow; and checks of the text of the project.
+Left out is what takes long and says nothing more on another Python: the simulation and its planted bugs, sweeps over
+all points of failure, kills of processes and damage to files, all of which try decisions and rows that are the same on
+each interpreter; counts of rows, objects and calls that must not grow; and checks of the text of the project.
 """
 
 from __future__ import annotations

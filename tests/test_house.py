@@ -68,6 +68,7 @@ LAZY = {
     "durable/backends/sqlite/schema.py": ("sqlite_utils",),  # slow to import, and needed only when a schema changes
     "durable/backends/url.py": ("durable.backends",),
     "durable/model/shapes/converter.py": ("pydantic",),
+    "durable/telemetry/__init__.py": ("durable.telemetry.otel", "durable.telemetry.prometheus"),  # need an extra
 }
 _TODAY = tuple(f"datetime.{name}" for name in ("datetime.now", "datetime.utcnow", "datetime.today", "date.today"))
 # What only one module may touch, and who may touch a part of it: random() in a workflow, seeded from its identity.

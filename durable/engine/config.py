@@ -104,3 +104,5 @@ class EngineConfig:
     """How far back missed ticks are caught up. Older ones are skipped."""
     control: bool = attrs.field(default=True, validator=_flag)
     """Whether other processes of this user can ask the engine, through a socket. Only for a store in a file."""
+    log: bool = attrs.field(default=True, validator=_flag)
+    """Whether the engine writes to the logger `durable`."""

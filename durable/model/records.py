@@ -118,6 +118,8 @@ class WorkflowRecord:
     mended: WorkflowRecord | None = None
     # `BY_NUMBER` in rows of older versions.
     position_format: int = BY_NUMBER
+    # The trace context of the call that started it, or of its parent: what `Carrier.capture` returned.
+    trace: str | None = None
 
     def with_status(self, status: WorkflowStatus, **changes: Any) -> WorkflowRecord:
         """A copy of this record with another status. Raises `InvariantViolated` if the table has no such transition.
@@ -312,6 +314,8 @@ class PendingEvent:
     taken: bool = False
     # In a store with several shards: the mark of the commit that has stored it first, filled in by the store.
     mark: int | None = attrs.field(default=None, eq=False)
+    # The trace context of its sender.
+    trace: str | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -10,10 +10,20 @@ import pytest
 from sqlite_utils import Database
 
 from durable import Durable, Event, OnParentClose, WorkflowEngine, WorkflowStatus, publish, spawn, workflow
-from durable.backends.base import Batch, Children, OpenPauses, ProgressOf, Schedules, Timers, WaitsOf, Workflows
+from durable.backends.base import (
+    Batch,
+    Children,
+    OpenPauses,
+    PendingEvents,
+    ProgressOf,
+    Schedules,
+    Timers,
+    WaitsOf,
+    Workflows,
+)
 from durable.backends.sqlite import SqliteBackend, schema
 from durable.model.clock import SECOND
-from durable.model.records import Question
+from durable.model.records import PendingEvent, Question
 from durable.model.timers import OF_WORKFLOW
 from durable.testing.conformance.kit import by_place, wait
 from tests.scenarios.kit import SOON
@@ -98,6 +108,19 @@ def test_first_schema_takes_schedules(tmp_path: Path) -> None:
     backend.open("new")
     assert backend.find(Timers(limit=9)) == [(7, OF_WORKFLOW, 1)]
     assert backend.find(Schedules(limit=9)) == []
+    backend.close()
+
+
+def test_first_schema_takes_traces(tmp_path: Path) -> None:
+    """The workflows have no trace, and new events can have one."""
+    path = tmp_path / "old.db"
+    an_old_store(path)
+    backend = SqliteBackend(path)
+    backend.open("new")
+    assert [record.trace for record in backend.find(Workflows(limit=9))] == [None, None]
+    sent = PendingEvent(serial=4, name="traced", payload="1", sent_at=SECOND, trace="00-0a-0b-01")
+    backend.commit(Batch(number=1, events_put={4: sent}))
+    assert backend.find(PendingEvents(serial=4)) == [sent]
     backend.close()
 
 

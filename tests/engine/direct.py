@@ -32,7 +32,7 @@ from durable.engine.decide.body import last_seq
 from durable.engine.decide.queries import answer_list
 from durable.engine.decide.recovery import begin_trials, hold_trials, trials_begun
 from durable.engine.decide.turn import Turn
-from durable.engine.operations.log_lines import Tell
+from durable.engine.operations.log_lines import write
 from durable.engine.operations.views import RecoveryReport
 from durable.engine.state.crashes import is_over
 from durable.engine.state.state import State
@@ -181,9 +181,7 @@ class DirectEngine:
     def _leave(self, effects: list[ops.Effect]) -> None:
         self.effects += effects
         for effect in effects:
-            if isinstance(effect, Tell):
-                effect.write()
-            elif isinstance(effect, ops.Follow):
+            if isinstance(effect, ops.Follow):
                 self._follow.append(effect.operation)
             elif isinstance(effect, ops.RunActivity):
                 self._running[effect.key, effect.round, effect.position] = effect
@@ -191,6 +189,8 @@ class DirectEngine:
                     self._follow.append(ops.BeginAttempt(effect.key))
             elif isinstance(effect, ops.StopActivity):
                 self._running.pop((effect.key, effect.round, effect.position), None)
+            elif not isinstance(effect, (ops.Ended, ops.Parked)):
+                write(effect)
 
     def settle(self) -> None:
         """Process everything that is due and every follow-up, each batch in its own commit."""

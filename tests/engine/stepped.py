@@ -13,6 +13,8 @@ from durable.engine.config import EngineConfig
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.coordinator.inbox import Envelope
 from durable.engine.operations import Operation
+from durable.engine.operations.log_lines import write
+from durable.engine.operations.observers import Tell
 from durable.engine.remote.receiving import receive_kept
 from durable.model.codec import Codec
 from durable.model.registry import Registry
@@ -42,6 +44,9 @@ class SteppedEngine:
     log: list[str] = attrs.field(factory=list)
     released: list[Release] = attrs.field(factory=list)
     clock: ManualClock = attrs.field(factory=ManualClock)
+    # Where facts go: to the log, unless a test observes.
+    tell: Tell = write
+    is_observed: bool = False
     backend: Noting = attrs.field(init=False)
     coordinator: WorkflowStateCoordinator = attrs.field(init=False)
 
@@ -55,6 +60,8 @@ class SteppedEngine:
             clock=self.clock,
             release=self._receive,
             receive=functools.partial(receive_kept, registry=Registry(EVERY), codec=Codec()),
+            tell=self.tell,
+            is_observed=self.is_observed,
         )
         self.coordinator.open("stepped")
 

@@ -22,6 +22,7 @@ from durable import (
 )
 from durable.engine.operations import RecoverWorkflows, TerminateWorkflow
 from durable.engine.operations.views import RecoveryReport
+from durable.engine.state.workflows import Unwatched
 from durable.model.records import WorkflowRecord
 from durable.runner.session import WorkflowSessionRunner
 from durable.testing.faults import SimCrash
@@ -87,7 +88,7 @@ def rounds() -> Durable[None]:
 FLOWS: tuple[WorkflowDef[Any, Any], ...] = (bomb, lighter, parent, spawning, ticker, listener, rounds, *EVERY)
 
 
-class Killer:
+class Killer(Unwatched):
     """Ends the process when the body of a workflow runs or, with `fed`, when it is fed an entry."""
 
     def __init__(self, *ids: str, fed: bool = False) -> None:
@@ -98,9 +99,6 @@ class Killer:
         """The body is about to run."""
         if record.id in self.ids and not (self.fed and session.interpreter.stepped is None):
             raise SimCrash
-
-    def leave(self) -> None:
-        """The body has returned."""
 
 
 def _start_and_recover(engine: DirectEngine) -> None:

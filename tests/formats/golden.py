@@ -53,7 +53,7 @@ WORKFLOW = WorkflowRecord(
     parent_place="1:4.left.0", on_parent_close=OnParentClose.CANCEL, depth=6, round=7, tags=("eu", "☃"),
     cancel_requested=True, cancel_pending=True, cancel_reason="enough", cancel_cause=CancelCause.PARENT_ENDED,
     crashes=2, park_reason=ParkReason.DIVERGED, park_detail="at 4", cursors=(("paid", "k", 9),),
-    position_format=BY_KEY,
+    position_format=BY_KEY, trace="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 vendor=1",
 )  # fmt: skip
 SCHEDULE = ScheduleRecord(
     key=ScheduleKey(-3), name="nightly", job=Job(plan=Plan.of("0 3 * * *", None), workflow="report", input="{}"),
@@ -72,7 +72,9 @@ def formats() -> dict[str, Any]:
     wait = EventWait(workflow_key=7, position="4.left.0", name="paid", event_key="k", serial=8, since=9)
     question = Question('"Pay?"', "bool", 10)
     pause = EventWait(workflow_key=7, position="0", name="", serial=8, since=9, question=question)
-    event = PendingEvent(serial=1, name="paid", event_key="k", payload="5", sent_at=2, expires_at=3)
+    event = PendingEvent(
+        serial=1, name="paid", event_key="k", payload="5", sent_at=2, expires_at=3, trace="00-0a-0b-01"
+    )
     entry = HistoryEntry(1, "0", EntryKind.ACTIVITY, "charge", EntryStatus.RETRY, "{}", 5, 6)
     letter = DeadLetter(
         id=1, name="paid", event_key="k", workflow_id="w", payload_json="5", sent_at_us=2, died_at_us=3,

@@ -99,8 +99,8 @@ class Batch:
     # The highest serial used so far.
     serial: int = 0
     workflows_new: dict[int, WorkflowRecord] = attrs.field(factory=dict)
-    # Existing rows. Key, id, created_at, parent and tags never change. Name, version, input, start_digest, start_at,
-    # depth and round change only together with `restarted`.
+    # Existing rows. Key, id, created_at, parent, tags and trace never change. Name, version, input, start_digest,
+    # start_at, depth and round change only together with `restarted`.
     workflows_changed: dict[int, WorkflowRecord] = attrs.field(factory=dict)
     # Deleted with their history, waits, mailbox, progress and the broadcasts that they have taken.
     workflows_purged: set[int] = attrs.field(factory=set)
@@ -149,6 +149,11 @@ class Batch:
     # Set in the last commit of an orderly stop.
     clean_stop: bool = False
 
+    def size(self) -> int:
+        """How many changes it has. Each costs about one row."""
+        values = (getattr(self, name) for name in _CHANGES)
+        return sum(map(len, values)) + self.clean_stop
+
     def is_empty(self) -> bool:
         """Whether there is nothing to commit."""
         return not (
@@ -183,3 +188,7 @@ class Batch:
             or self.letters_set_aside
             or self.clean_stop
         )
+
+
+# The fields that hold changes, each a collection.
+_CHANGES = tuple(field.name for field in attrs.fields(Batch) if field.name not in ("number", "serial", "clean_stop"))

@@ -128,6 +128,7 @@ def workflow_row(record: WorkflowRecord) -> Row:
         to_json(record.cursors) if record.cursors else "[]",
         record.position_format,
         None if record.cancel_cause is None else record.cancel_cause._value_,
+        record.trace,
     )
 
 
@@ -192,6 +193,7 @@ def _workflow(row: Row) -> WorkflowRecord:
         cursors=_cursors(row[24]),
         position_format=row[25],
         cancel_cause=None if cause is None else _CAUSES[cause],
+        trace=row[27],
     )
 
 
@@ -201,7 +203,7 @@ WORKFLOW = Table(
     "start_at:instant wake_at:instant? finished_at:instant? result:text? error:text? parent_key:count? "
     "parent_place:text? depth:count round:count tags:text cancel_requested:int cancel_reason:text? crashes:count "
     "park_reason:text? park_detail:text? on_parent_close:text? cursors:text position_format:count "
-    "cancel_cause:text?",
+    "cancel_cause:text? trace:text?",
     ("id",),
     _workflow,
 )
@@ -294,12 +296,13 @@ def event_row(event: PendingEvent) -> Row:
         int(event.consume),
         event.since,
         int(event.taken),
+        event.trace,
     )
 
 
 def _event(row: Row) -> PendingEvent:
     """The pending event in a row."""
-    serial, name, event_key, target, unstarted, payload, sent_at, expires_at, consume, since, taken = row
+    serial, name, event_key, target, unstarted, payload, sent_at, expires_at, consume, since, taken, trace = row
     return PendingEvent(
         serial=serial,
         name=name,
@@ -312,6 +315,7 @@ def _event(row: Row) -> PendingEvent:
         consume=bool(consume),
         since=since,
         taken=bool(taken),
+        trace=trace,
     )
 
 
@@ -319,7 +323,7 @@ EVENT = Table(
     "pending_event",
     # `expires_at` may be after the year 9999. Such an event never expires.
     "serial:count name:text event_key:text target:count? unstarted:text? payload:text sent_at:instant expires_at:int? "
-    "consume:int since:instant taken:int",
+    "consume:int since:instant taken:int trace:text?",
     ("serial",),
     _event,
 )

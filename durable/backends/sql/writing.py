@@ -42,7 +42,7 @@ _CHANGE_WORKFLOW = (
 
 
 # The columns that change when a workflow starts again, and the key last. Plain `?`: some Pythons read ?1 as a name.
-_KEPT = {"key", "id", "created_at", "parent_key", "parent_place", "on_parent_close", "tags"}
+_KEPT = {"key", "id", "created_at", "parent_key", "parent_place", "on_parent_close", "tags", "trace"}
 _RESTARTING = [column for column in rows.WORKFLOW.columns if column not in _KEPT]
 _RESTART_WORKFLOW = f"UPDATE workflow SET {', '.join(f'{name} = ?' for name in _RESTARTING)}, {_REVISION} WHERE key = ?"
 _restart_row = operator.itemgetter(*map(rows.WORKFLOW.columns.index, [*_RESTARTING, "key"]))

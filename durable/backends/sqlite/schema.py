@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 from durable.backends.sql.indexes import INDEXED_STATUSES, IS_TIED, status_is
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 # "Durb": distinguishes a durable store from any other SQLite file, also for `file(1)`.
 APPLICATION_ID = 0x44757262
 _TABLES = (
@@ -332,6 +332,12 @@ def _migrations() -> Migrations:
     def m009_requests(db: Database) -> None:
         for statement in _REQUESTS:
             db.execute(statement)
+
+    @migrations()
+    def m010_traces(db: Database) -> None:
+        # The trace context of whoever started a workflow or sent an event.
+        db.execute("ALTER TABLE workflow ADD COLUMN trace TEXT")
+        db.execute("ALTER TABLE pending_event ADD COLUMN trace TEXT")
 
     return migrations
 

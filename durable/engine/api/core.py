@@ -24,7 +24,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from enum import Enum
 from typing import Any, ParamSpec, TypeVar
 
@@ -38,9 +38,13 @@ from durable.engine.config import EngineConfig
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.host.activities import ActivityPool
 from durable.engine.host.bridge import LoopBridge
+from durable.engine.host.reporter import Reporter, capture
 from durable.engine.host.runtime import Runtime
 from durable.engine.host.watchdog import Watchdog
+from durable.engine.host.witness import Witness
 from durable.engine.operations import AwaitChange, AwaitEnd, DescribeWorkflow, Operation
+from durable.engine.operations.facts import Fact
+from durable.engine.operations.observers import Observer
 from durable.engine.operations.requests import Repeated, Request
 from durable.engine.operations.views import Description
 from durable.engine.remote import wire
@@ -52,7 +56,10 @@ from durable.model.ids import check_text
 from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
 
-_log = logging.getLogger("durable")
+# How many seconds a shutdown waits for the observers to see the last facts.
+_LAST_WORDS = 2.0
+_NOT_BACK = "the coordinator did not come back in time; what was acknowledged is stored, a restart recovers it"
+_LOOP_ENDED = "the event loop ended before the engine was shut down; a restart recovers its workflows"
 OPEN_ALREADY = "this engine is already open: use the one that 'async with' gave you"
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -103,6 +110,7 @@ class Core:
     config: EngineConfig
     clock: Clock
     new_id: Callable[[], str]
+    observers: Sequence[Observer] = ()
     _stage: Stage = Stage.NEW
     # The process that opened the engine last, 0 before the first opening.
     _pid: int = 0
@@ -154,6 +162,8 @@ class Core:
         and `EngineClosed` or the error that made the engine fail if the thread ends before it replies.
         """
         runtime = self.check_open()
+        if runtime.reporter.carrier is not None:
+            capture(runtime.reporter.carrier, operation)
         room = runtime.room
         try:
             room.acquire_nowait()
@@ -247,22 +257,35 @@ class Core:
 
     def _make_runtime(self, tasks: anyio.abc.TaskGroup, is_cancelled: Callable[[], bool]) -> Runtime:
         bridge = LoopBridge()
+        reporter = Reporter(self.observers, self.clock, log=self.config.log)
+        tell = reporter.tell
         coordinator = WorkflowStateCoordinator(
             self.backend,
             self.registry,
             codec=self.codec,
             config=self.config,
             clock=self.clock,
-            release=lambda release: _warn_if_lost(bridge.post(self._receive, release)),
+            release=functools.partial(_release, bridge, reporter, self._receive),
             receive=functools.partial(receive_kept, registry=self.registry, codec=self.codec),
+            tell=tell,
+            is_observed=reporter.is_observed,
         )
         return Runtime(
             coordinator=coordinator,
             bridge=bridge,
+            reporter=reporter,
             pool=ActivityPool(
-                tasks, coordinator.submit, self.codec, self.config, waiter=bridge.waiter, is_cancelled=is_cancelled
+                tasks,
+                coordinator.submit,
+                self.codec,
+                self.config,
+                waiter=bridge.waiter,
+                is_cancelled=is_cancelled,
+                clock=self.clock,
+                tell=tell,
+                witness=Witness(reporter, self.clock) if reporter.is_observed else None,
             ),
-            watchdog=Watchdog(self.clock, self.config),
+            watchdog=Watchdog(self.clock, self.config, tell),
             room=anyio.Semaphore(self.config.max_inbox, fast_acquire=True),
         )
 
@@ -314,12 +337,10 @@ class Core:
                 # In `finally` because asyncio's own cancel() gets through the shield, and the thread holds the store
                 # until it is asked to end.
                 self._stop()
-            with anyio.move_on_after(max(seconds, 1.0)):
+            with anyio.move_on_after(max(seconds, 1.0) + _LAST_WORDS):
                 await runtime.gone.wait()
         if not runtime.gone.is_set():
-            _log.error(
-                "the coordinator did not come back in time; what was acknowledged is stored, a restart recovers it"
-            )
+            runtime.reporter.tell_last(logging.ERROR, _NOT_BACK)
 
     def _stop(self) -> None:
         """Ask the thread to end, unless it has ended."""
@@ -339,7 +360,15 @@ class Core:
         label, duration = ("drain", self.config.drain) if drain is None else ("shutdown: drain", drain)
         return from_duration(label, duration) / SECOND
 
+    def tell(self, *facts: Fact) -> None:
+        """Tell the observers of the open engine."""
+        self._runtime.reporter.tell(*facts)
 
-def _warn_if_lost(arrived: bool) -> None:
-    if not arrived:
-        _log.warning("the event loop ended before the engine was shut down; a restart recovers its workflows")
+
+def _release(bridge: LoopBridge, reporter: Reporter, receive: Callable[[Release], None], release: Release) -> None:
+    """Post what leaves after a commit into the loop. Called in the coordinator's thread."""
+    if release.is_last:
+        # Here, because this thread has nothing else to do, and an observer must not hold up the loop.
+        reporter.close(_LAST_WORDS)
+    if not bridge.post(receive, release):
+        reporter.tell_last(logging.WARNING, _LOOP_ENDED)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
+
+import attrs
 
 from durable.backends.base import Backend
 from durable.backends.url import open_store
@@ -19,6 +20,8 @@ from durable.engine.api.way import service_call
 from durable.engine.config import EngineConfig
 from durable.engine.host.task_group import Host, make_host
 from durable.engine.operations import ReadRecovery, RecoverWorkflows
+from durable.engine.operations.facts import Recovered
+from durable.engine.operations.observers import Observer
 from durable.engine.operations.views import RecoveryReport
 from durable.errors import EngineClosed, OperationMisused, WrongType
 from durable.model.clock import Clock, SystemClock
@@ -26,8 +29,6 @@ from durable.model.codec import Codec
 from durable.model.ids import new_id
 from durable.model.registry import Registry
 from durable.runner.definitions import REGISTRY, WorkflowDef
-
-_log = logging.getLogger("durable")
 
 
 class WorkflowEngine(WorkflowClient):
@@ -42,7 +43,8 @@ class WorkflowEngine(WorkflowClient):
     it may be opened again after it was closed.
 
     `store` is a path, a URL (`memory://`) or a backend. `workflows` are the definitions that it may run, by default all
-    that have been imported when the block is entered. `clock` and `new_id` are replaced in tests.
+    that have been imported when the block is entered. `observers` are told what happens (`durable.telemetry`). `clock`
+    and `new_id` are replaced in tests.
 
     Every method but `handle` is a coroutine, and what it changes is durable when it returns. Before the block is
     entered and after a shutdown it raises `EngineClosed`; when the store is lost, the error that the store raised.
@@ -57,6 +59,7 @@ class WorkflowEngine(WorkflowClient):
         clock: Clock | None = None,
         codec: Codec | None = None,
         new_id: Callable[[], str] = new_id,
+        observers: Iterable[Observer] = (),
     ) -> None:
         self._core = Core(
             backend=open_store(store),
@@ -65,6 +68,7 @@ class WorkflowEngine(WorkflowClient):
             config=config or EngineConfig(),
             clock=clock or SystemClock(),
             new_id=new_id,
+            observers=_observers(observers),
         )
         self._takes_all = workflows is None
         # What the last start found and did; None before the first.
@@ -85,7 +89,7 @@ class WorkflowEngine(WorkflowClient):
         try:
             tasks = await self._host.open()
             await self._core.open(tasks, self._host.is_cancelled)
-            self.recovery = _log_recovery(await self._core.ask(ReadRecovery()))
+            self.recovery = self._tell_recovery(await self._core.ask(ReadRecovery()))
             await self._core.serve(tasks)
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
@@ -117,7 +121,12 @@ class WorkflowEngine(WorkflowClient):
         report = await self._core.ask(RecoverWorkflows())
         while report.next_after is not None:
             report += await self._core.ask(RecoverWorkflows(report.next_after, report.until))
-        return _log_recovery(report)
+        return self._tell_recovery(report)
+
+    def _tell_recovery(self, report: RecoveryReport) -> RecoveryReport:
+        counts = attrs.asdict(report, filter=attrs.filters.exclude("next_after", "until"))
+        self._core.tell(Recovered(at_us=self._core.clock.now(), text=str(report), **counts))
+        return report
 
     @service_call
     async def backup(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -154,8 +163,9 @@ def _definitions(workflows: Iterable[WorkflowDef[..., Any]]) -> list[WorkflowDef
     return definitions
 
 
-def _log_recovery(report: RecoveryReport) -> RecoveryReport:
-    """Log a report unless it is empty, and return it."""
-    if report != RecoveryReport():
-        _log.info("%s", report)
-    return report
+def _observers(observers: Iterable[Observer]) -> list[Observer]:
+    checked = list(observers)
+    for observer in checked:
+        if not callable(getattr(observer, "observe", None)):
+            raise WrongType("observers", f"takes objects with a method observe(fact), not {observer!r}")
+    return checked

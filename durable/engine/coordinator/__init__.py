@@ -12,7 +12,7 @@ One turn of its loop (`coordinator.py`):
 3. *Commit* the batch in one transaction. A commit that fails is repeated, unreleased, for as long as `commit_patience`
    allows (`upkeep`). The batch number tells whether an attempt with an unknown outcome happened after all.
 4. *Release*: replies and activities go into the loop of the service in one call. Callers that wait for an end or a
-   change are answered once it is committed (`callers`).
+   change are answered once it is committed (`callers`). Observers are told the facts (`host.reporter`).
 
 In a store with several shards, a turn first handles the letters from other shards that have arrived.
 

@@ -10,6 +10,8 @@ Then it takes everything that is queued, decides, commits once and releases once
 alike. No feature adds a line here. Nothing leaves before the commit, and everything that leaves goes into the host's
 loop in one call per batch.
 
+What happened is told to observers after the commit, and nothing of a batch that could not be committed.
+
 A commit that fails is tried again, unreleased; the batch number tells whether it happened after all. A store that stays
 broken stops the engine: callers get `StorageUnavailable`, memory is thrown away, and a restart recovers.
 """
@@ -26,17 +28,30 @@ from durable.backends.base import Backend
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator.callers import Observers, Watchers
 from durable.engine.coordinator.decisions import WAIT_KINDS, decide_in
-from durable.engine.coordinator.inbox import Envelope, Inbox
+from durable.engine.coordinator.inbox import STAMPED, Envelope, Inbox
 from durable.engine.coordinator.upkeep import Patience, Upkeep
+from durable.engine.decide.facts import notice
 from durable.engine.decide.queries import Pending, Watched, answer_list
 from durable.engine.decide.recovery import begin_trials, hold_trials, trials_begun
 from durable.engine.decide.requests import keep_answer, repeated
 from durable.engine.decide.turn import Turn
-from durable.engine.operations import Effect, Follow, Operation, RecordActivity, RecoverNext, RunActivity, StopActivity
-from durable.engine.operations.log_lines import Tell
+from durable.engine.operations import (
+    Effect,
+    Ended,
+    Follow,
+    Operation,
+    Parked,
+    RecordActivity,
+    RecoverNext,
+    RunActivity,
+    StopActivity,
+)
+from durable.engine.operations.facts import Committed, EngineOpened, EngineStopped, Fact, Notice
+from durable.engine.operations.log_lines import write
+from durable.engine.operations.observers import Tell
 from durable.engine.operations.own import ReadLetter
 from durable.engine.operations.requests import DecideKept
-from durable.engine.state.state import State
+from durable.engine.state.state import State, unfinished
 from durable.errors import DurableError, EngineClosed, InvariantViolated, StorageError, StorageUnavailable
 from durable.model.clock import SECOND, Clock, from_duration
 from durable.model.codec import Codec
@@ -44,9 +59,9 @@ from durable.model.registry import Registry
 from durable.model.requests import KeptRequest
 from durable.runner.definitions import WorkflowDef
 
-_log = logging.getLogger("durable")
 # A tuple: `isinstance` takes three times as long with a union.
 _FOR_THE_LOOP = (RunActivity, StopActivity)
+_FOR_CALLERS = (Ended, Parked)
 # How many letters are handled in one commit. Calls wait until all letters are handled.
 _LETTERS = 100
 
@@ -75,22 +90,29 @@ class WorkflowStateCoordinator:
         clock: Clock,
         release: Callable[[Release], None],
         receive: Callable[[KeptRequest], DecideKept] | None = None,
+        tell: Tell = write,
+        is_observed: bool = False,
     ) -> None:
-        self.state = State(backend, registry, codec, config)
+        self.state = State(backend, registry, codec, config, is_observed=is_observed)
         self._backend = backend
         self._config = config
         self._clock = clock
         self._release = release
         # Makes a kept request ready to be decided. None where no client keeps any.
         self._receive = receive
+        self._tell = tell
         # The callers of the batch that is being decided. If it cannot be committed, they get the error.
         self._callers: list[Envelope] = []
         # The callers that wait for the end of a workflow, and those that wait for any change.
         self._watchers: Watchers[Envelope] = Watchers()
         self._observers: Observers[Envelope] = Observers()
-        self._patience = Patience(backend, clock, from_duration("commit_patience", config.commit_patience) / SECOND)
+        self._patience = Patience(
+            backend, clock, tell, from_duration("commit_patience", config.commit_patience) / SECOND
+        )
         self._upkeep = Upkeep(backend, clock)
         self._batch_number = 0
+        # How long the last commit took, in microseconds, if somebody observes.
+        self._took = 0
         # Whether the recovery is still under way. Until it is over no timer fires and no call is taken.
         self.is_recovering = True
         self._inbox = inbox = Inbox(self.state, clock, config, self._forget_abandoned, self._upkeep.longest_nap)
@@ -118,6 +140,8 @@ class WorkflowStateCoordinator:
         # The mark is cleared only after the commit: a crash in between must still be counted by the next engine.
         trials_begun(self.state)
         self._apply(turn.effects, Release())
+        if self.state.is_observed:
+            self._tell(EngineOpened(at_us=turn.now, shard=self.state.shard.number, runs=unfinished(self._backend)))
 
     def run(self) -> None:
         """Work until `stop`, or until the store is lost. Never raises: the last release says why it ended."""
@@ -130,7 +154,12 @@ class WorkflowStateCoordinator:
                 self._commit()
         except BaseException as error:
             end = error if isinstance(error, StorageError) else StorageUnavailable(f"the coordinator failed: {error!r}")
-            _log.critical("the engine has stopped: %s", error, exc_info=not isinstance(error, StorageError))
+            is_bug = not isinstance(error, StorageError)
+            self._tell(
+                EngineStopped(at_us=self._clock.now(), shard=self.state.shard.number, error=error, is_bug=is_bug)
+            )
+        else:
+            self._tell(EngineStopped(at_us=self._clock.now(), shard=self.state.shard.number))
         self._leave(end)
 
     def work_off(self) -> int:
@@ -181,6 +210,8 @@ class WorkflowStateCoordinator:
         self._callers = [item for item in items if isinstance(item, Envelope)]
         turn = Turn(self.state, self._clock.now(), WAIT_KINDS)
         release = Release()
+        # Measured before the batch is decided, which consumes the list.
+        told = _about_operations(items, turn.now) if self.state.is_observed else None
         if len(items) > 1:
             loaded = self.state.loaded
             # Most items are answers of activities to loaded bodies. These need no rows and are skipped without a call.
@@ -205,6 +236,8 @@ class WorkflowStateCoordinator:
             hold_trials(turn)
         self.state.mark[0] = 0
         watchers = self._observers.look(turn)
+        if told is not None:
+            told |= _about_batch(self.state)
         self._commit()
         # A commit into a file that was deleted must not be acknowledged.
         self._upkeep.check()
@@ -213,6 +246,8 @@ class WorkflowStateCoordinator:
         if watchers:
             release.answered += self._observers.take(watchers)
         self._apply(turn.effects, release)
+        if told is not None and told["rows"]:
+            self._tell(Committed(**told, took_us=self._took))
         if release.answered or release.activities:
             self._release(release)
         self._callers = []
@@ -242,18 +277,21 @@ class WorkflowStateCoordinator:
             release.answered.append(envelope)
 
     def _apply(self, effects: list[Effect], release: Release) -> None:
-        """After a commit: add effects for the loop to the release, write log lines, queue operations that follow."""
+        """After a commit: add effects for the loop to the release, queue operations that follow, tell the facts."""
+        facts: list[Fact] = []
         for effect in effects:
             if isinstance(effect, _FOR_THE_LOOP):
                 release.activities.append(effect)
             elif isinstance(effect, Follow):
                 self._inbox.follow(effect.operation)
-            elif isinstance(effect, Tell):
-                effect.write()
-            else:
+            elif isinstance(effect, _FOR_CALLERS):
                 for envelope in self._watchers.pop(effect.record):
                     envelope.reply = effect.record
                     release.answered.append(envelope)
+            else:
+                facts.append(effect)
+        if facts:
+            self._tell(*facts)
 
     # --- commit ---------------------------------------------------------------------------------------------------
 
@@ -269,6 +307,8 @@ class WorkflowStateCoordinator:
             self._backend.commit(batch)
         except StorageUnavailable as error:
             self._patience.commit_again(batch, error, began)
+        if self.state.is_observed:
+            self._took = round((self._clock.monotonic() - began) * SECOND)
         self._batch_number += 1
         self.state.next_batch()
 
@@ -286,7 +326,8 @@ class WorkflowStateCoordinator:
         try:
             self._backend.close()
         except StorageError as error:
-            _log.error("the store could not be closed: %s", error)
+            text = f"the store could not be closed: {error}"
+            self._tell(Notice(at_us=self._clock.now(), level=logging.ERROR, text=text))
         release = Release(self.refuse_rest(end), end=end, is_last=True)
         for envelope in [*self._callers, *self._watchers, *self._observers]:
             envelope.error = end or EngineClosed()
@@ -301,4 +342,23 @@ def _decide_own(turn: Turn, operation: Operation[Any]) -> None:
     except (InvariantViolated, StorageError):
         raise
     except DurableError as error:
-        _log.error("an operation of the engine itself was refused: %s: %s", operation, error)
+        notice(turn, logging.ERROR, f"an operation of the engine itself was refused: {operation}: {error}")
+
+
+def _about_operations(items: list[Envelope | Operation[Any]], now: int) -> dict[str, Any]:
+    """What a `Committed` says about the operations of a batch. Those of the engine itself have no time of arrival."""
+    arrived = min((item.at for item in items if isinstance(item, STAMPED) and item.at), default=now)
+    return {"at_us": now, "operations": len(items), "lag_us": max(0, now - arrived)}
+
+
+def _about_batch(state: State) -> dict[str, Any]:
+    """What a `Committed` says about the changes of the open batch."""
+    batch = state.batch
+    return {
+        "shard": state.shard.number,
+        "rows": batch.size(),
+        "loaded": len(state.loaded),
+        "moves": state.workflows.moves or {},
+        "letters_sent": len(batch.letters),
+        "letters_handled": len(batch.letters_handled),
+    }

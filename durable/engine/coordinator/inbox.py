@@ -41,13 +41,13 @@ class Envelope:
     error: BaseException | None = None
     # Set by a caller that no longer waits, because of a timeout for example. It is dropped then.
     is_abandoned: bool = False
-    # When it was submitted, if any timer was pending then.
+    # When it was submitted, if any timer was pending then, or if somebody observes.
     at: int = 0
 
 
 # These carry the time at which they arrived. On the object itself: a pair for each would be one more object that the
 # garbage collector visits at every step.
-_STAMPED = (Envelope, RecordActivity)
+STAMPED = (Envelope, RecordActivity)
 
 
 class Inbox:
@@ -58,6 +58,7 @@ class Inbox:
     ) -> None:
         self._state = state
         self._timers = state.timers
+        self._is_observed = state.is_observed
         self._clock = clock
         self._config = config
         self._on_sweep = on_sweep
@@ -81,7 +82,7 @@ class Inbox:
         """Put an operation into the queue, in an envelope if a caller waits for the answer."""
         # A call that arrived before a deadline is decided before it, however long the thread was busy. A call without a
         # stamp arrived when there was no deadline at all, so it comes before all present ones.
-        if not self._timers.is_empty and isinstance(item, _STAMPED):
+        if (self._is_observed or not self._timers.is_empty) and isinstance(item, STAMPED):
             item.at = self._clock.now()
         self._queue.put(item)
 
@@ -183,4 +184,4 @@ def _in_order(
 
 def _arrived(call: Envelope | Operation[Any]) -> int:
     """When a call or the result of an activity arrived. Own operations have no such time, and precede no timer."""
-    return call.at if isinstance(call, _STAMPED) else LATEST
+    return call.at if isinstance(call, STAMPED) else LATEST

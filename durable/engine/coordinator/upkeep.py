@@ -12,6 +12,8 @@ from __future__ import annotations
 import logging
 
 from durable.backends.base import Backend, Batch, FileStore
+from durable.engine.operations.facts import CommitFailed, Notice
+from durable.engine.operations.observers import Tell
 from durable.errors import StorageUnavailable
 from durable.model.clock import Clock
 
@@ -25,10 +27,11 @@ _NAP = 5.0
 class Patience:
     """The time that one commit may take in seconds, from the start of the first try to the end of the last."""
 
-    def __init__(self, backend: Backend, clock: Clock, seconds: float) -> None:
+    def __init__(self, backend: Backend, clock: Clock, tell: Tell, seconds: float) -> None:
         self._backend = backend
         self._store = backend if isinstance(backend, FileStore) else None
         self._clock = clock
+        self._tell = tell
         self._seconds = seconds
 
     def limit(self, seconds_left: float | None = None) -> None:
@@ -44,8 +47,8 @@ class Patience:
         clock, end = self._clock, began + self._seconds
         seconds_left, pause = end - clock.monotonic(), 0.02
         if seconds_left > 0:
-            # Logged once: a growing log does not help a full disk.
-            _log.warning("a commit failed and is tried again for up to %g s: %s", round(seconds_left, 3), error)
+            # Told once: a growing log does not help a full disk.
+            self._tell(CommitFailed(at_us=clock.now(), error=str(error), seconds_left=round(seconds_left, 3)))
         while seconds_left > 0:
             is_last = pause >= seconds_left
             clock.sleep(min(pause, seconds_left))
@@ -62,7 +65,8 @@ class Patience:
         else:
             raise error
         self.limit()
-        _log.warning("the store takes commits again, after %.1f s", clock.monotonic() - began)
+        text = f"the store takes commits again, after {clock.monotonic() - began:.1f} s"
+        self._tell(Notice(at_us=clock.now(), level=logging.WARNING, text=text))
 
 
 class Upkeep:

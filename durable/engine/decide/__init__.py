@@ -27,6 +27,7 @@ Follow an event through this room:
 | `queries`                                              | questions; they change nothing                              |
 | `dry_run`                                              | a body rebuilt only to look at it                           |
 | `letters`                                              | messages from other shards                                  |
+| `facts`                                                | what observers are told, after the commit                   |
 | `turn`                                                 | what decisions share, and the way that their messages take  |
 
 Rules:

@@ -8,9 +8,11 @@ and the next engine begins it again.
 from __future__ import annotations
 
 from durable.engine.decide.body import feed, new_tuple, settle
+from durable.engine.decide.facts import about_attempt
 from durable.engine.decide.timers import active_body
 from durable.engine.decide.turn import Turn
-from durable.engine.operations import BeginAttempt, RecordActivity, RunActivity, StopActivity, log_lines
+from durable.engine.operations import BeginAttempt, RecordActivity, RunActivity, StopActivity
+from durable.engine.operations.facts import AttemptFailed, AttemptQueued
 from durable.engine.state.workflows import FIRST_FLIGHT, Loaded
 from durable.model.clock import LATEST
 from durable.model.records import EntryStatus, HistoryEntry
@@ -59,8 +61,13 @@ def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
             # Its activities begin now, whatever woke it before its turn. So its trial begins as well.
             trials.admit(key)
         on_trial = key in trials.on_trial
-    run = (key, id, round, position, attempt, op.definition, wait.args, wait.kwargs, mends, on_trial, record.name)
+    name, trace, at, definition = record.name, record.trace, record.created_at, op.definition
+    run = (
+        key, id, round, position, attempt, definition, wait.args, wait.kwargs, mends, on_trial, name, trace, at,
+    )  # fmt: skip
     turn.effects.append(new_tuple(RunActivity, run))
+    if turn.state.is_observed:
+        turn.effects.append(AttemptQueued(**about_attempt(turn, record, op.definition.name, position, attempt)))
 
 
 def begin_attempt(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
@@ -111,10 +118,8 @@ def decide_record_activity(turn: Turn, op: RecordActivity) -> None:
     delay = None if is_permanent(op.error) else next_delay(policy, op.error, op.attempt, where)
     if delay is not None and turn.now + delay > LATEST:
         delay = None
-    line = log_lines.attempt_failed(
-        loaded.record, wait.name, op.outcome, position=position, attempt=op.attempt, delay=delay
-    )
-    turn.effects.append(line)
+    which = about_attempt(turn, loaded.record, wait.name, position, op.attempt)
+    turn.effects.append(AttemptFailed(**which, error=op.outcome, delay_us=delay))
     if delay is None:
         feed(turn, loaded, wait, EntryStatus.ERROR, op.outcome)
     else:

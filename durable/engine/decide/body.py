@@ -20,9 +20,10 @@ from typing import Any
 from zlib import crc32
 
 from durable.engine.decide.endings import check_payload, child_id_of, end_workflow, park
+from durable.engine.decide.facts import about, tell_failed_undos, tell_rebuilt, tell_step
 from durable.engine.decide.turn import Turn
 from durable.engine.decide.waits import forget
-from durable.engine.operations import log_lines
+from durable.engine.operations.facts import WorkflowResumed, WorkflowUnparked, WorkflowWaiting
 from durable.engine.operations.messages import CancelChild, LookAgain
 from durable.engine.state.crashes import BEGINS, REBUILT, WHAT, WHERE, mark_step
 from durable.engine.state.state import has_begun
@@ -65,6 +66,8 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
         return loaded
     try:
         history = turn.state.chronicle.of(record.key)
+        # Only now: the answer changes when the body is loaded.
+        is_replay = turn.state.is_observed and has_begun(turn.state, record, history)
         session, result = rebuild(turn, record, history)
         rows = turn.state.waits.of(record.key)
     except (InvariantViolated, StorageError):
@@ -76,13 +79,15 @@ def load(turn: Turn, record: WorkflowRecord) -> Loaded | None:
     else:
         loaded = Loaded(record, session, last_seq(history), rows)
         turn.state.load(loaded)
+        if turn.state.is_observed:
+            tell_rebuilt(turn, loaded, history, is_replay=is_replay)
         if record.crashes:
             _survive(turn, loaded)
         # Before progress is compared: an answer of `patched` takes a number in the history, but is not progress.
         _look_after_history(turn, loaded)
         if record.status is WorkflowStatus.PARKED:
             turn.state.workflows.mark_resumed(loaded.record, record.wake_at)
-            turn.effects.append(log_lines.unparked(record))
+            turn.effects.append(WorkflowUnparked(**about(turn, record)))
         for position, row in list(rows.items()):
             wait = session.waits.get(position)
             if wait is None or wait.kind is not row.kind:
@@ -135,7 +140,9 @@ def begin(turn: Turn, record: WorkflowRecord, mail: int, arguments: Arguments | 
     try:
         result = session.start()
     finally:
-        turn.state.watch.leave()
+        seconds = turn.state.watch.leave()
+    if turn.state.is_observed:
+        tell_step(turn, loaded, None, seconds)
     advance(turn, loaded, result)
 
 
@@ -173,9 +180,11 @@ def _tell_cancelled(turn: Turn, loaded: Loaded) -> SessionResult:
     try:
         result = loaded.session.feed(entry)
     finally:
-        turn.state.watch.leave()
+        seconds = turn.state.watch.leave()
     loaded.seq = entry.seq
     turn.state.chronicle.append(record.key, entry)
+    if turn.state.is_observed:
+        tell_step(turn, loaded, entry, seconds)
     if record.crashes:
         _survive(turn, loaded)
     return result
@@ -237,7 +246,7 @@ def _end(turn: Turn, loaded: Loaded, result: Completed | Failed | ContinueAs) ->
     record, session = loaded.record, loaded.session
     refused = end_workflow(turn, record, result)
     if refused is None:
-        turn.effects += [log_lines.undo_failed(record, undo) for undo in session.failed_undos()]
+        tell_failed_undos(turn, record, session.failed_undos())
     elif session.owes:
         seq, at, text = loaded.seq + 1, max(turn.now, session.now), pack_error(refused)
         entry = HistoryEntry(seq, "", EntryKind.REFUSAL, "result", EntryStatus.ERROR, text, at)
@@ -264,6 +273,10 @@ def settle(turn: Turn, loaded: Loaded, held_up: int | None = None) -> None:
         turn.state.workflows.mark_resumed(record, wake_at)
     else:
         turn.state.workflows.mark_suspended(record, wake_at)
+    if turn.state.is_observed and status is not record.status:
+        facts = about(turn, record)
+        is_waiting = status is _SUSPENDED
+        turn.effects.append(WorkflowWaiting(**facts, wake_at_us=wake_at) if is_waiting else WorkflowResumed(**facts))
 
 
 def _session(turn: Turn, record: WorkflowRecord, arguments: Arguments | None = None) -> WorkflowSessionRunner:
@@ -289,9 +302,11 @@ def _feed(turn: Turn, loaded: Loaded, entry: HistoryEntry, value: Any) -> bool:
         park(turn, record, ParkReason.UNREADABLE, str(error), entry.position)
         return False
     finally:
-        watch.leave()
+        seconds = watch.leave()
     loaded.seq = entry.seq
     state.chronicle.append(record.key, entry)
+    if state.is_observed:
+        tell_step(turn, loaded, entry, seconds)
     if loaded.rows and entry.position in loaded.rows:
         forget(turn, loaded, entry.position)
     if record.crashes:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from durable.engine.decide.body import feed_cancel, load
 from durable.engine.decide.dry_run import Misfit, examined
 from durable.engine.decide.endings import mark_finished
+from durable.engine.decide.facts import tell_failed_undos
 from durable.engine.decide.turn import Turn
-from durable.engine.operations import CancelWorkflow, Ended, TerminateWorkflow, log_lines
+from durable.engine.operations import CancelWorkflow, Ended, TerminateWorkflow
 from durable.engine.state.state import has_begun, shown
 from durable.errors import Cancelled, CodecError, WorkflowParked
 from durable.model.error_codec import pack_error, report_undos
@@ -106,7 +107,7 @@ def given_up(turn: Turn, record: WorkflowRecord, reason: str | None) -> str | No
     undos = _owed_by(turn, record)
     if not undos:
         return None
-    turn.effects += [log_lines.undo_failed(record, undo) for undo in undos]
+    tell_failed_undos(turn, record, undos)
     error = Cancelled(reason)
     report_undos(error, undos)
     return pack_error(error)

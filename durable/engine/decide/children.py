@@ -100,7 +100,7 @@ def own_child(
         turn, id, definition, wait.input,
         created_at=turn.now,
         start_at=turn.now, parent_key=parent.key, parent_place=where, depth=parent.depth + 1,
-        on_parent_close=on_parent_close,
+        on_parent_close=on_parent_close, trace=parent.trace,
     )  # fmt: skip
 
 
@@ -239,6 +239,7 @@ def _call_elsewhere(turn: Turn, loaded: Loaded, wait: WaitCondition, on_parent_c
         input=wait.input,
         on_parent_close=on_parent_close,
         depth=parent.depth + 1,
+        trace=parent.trace,
     )
     if on_parent_close is not OnParentClose.KEEP:
         state.outbox.tie(parent.key, workflow_home(id, state.shard.count))

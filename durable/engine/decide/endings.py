@@ -16,14 +16,13 @@ younger than the retention, which cannot have ended before it. Old workflows tha
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
 from durable.backends.base import Workflows
+from durable.engine.decide.facts import about, tell_buried, tell_end, tell_parked
 from durable.engine.decide.turn import Turn
 from durable.engine.decide.waits import withdraw
 from durable.engine.operations import (
@@ -35,9 +34,8 @@ from durable.engine.operations import (
     ResumeWorkflow,
     SendEvent,
     StopActivity,
-    log_lines,
 )
-from durable.engine.operations.log_lines import Tell, about
+from durable.engine.operations.facts import WorkflowContinued
 from durable.engine.operations.messages import CancelChild, EventMoved, Misfit, WorkflowEnded
 from durable.engine.state.state import State
 from durable.errors import Cancelled, CodecError, DurableError, PayloadTooLarge
@@ -60,8 +58,6 @@ from durable.runner.definitions import WorkflowCall
 from durable.runner.results import Completed, ContinueAs, Failed
 
 _DETAIL_MAX = 2_000
-# How many names of events one line of the log shows.
-_SHOWN = 5
 # How many pages in a row may have nothing to remove before the pass waits for the next sweep.
 _PATIENCE = 50
 
@@ -129,8 +125,8 @@ def mark_finished(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, **
             state.post.drop_event(event)
         give_up_mail(turn, record, status, events)
     turn.effects.append(Ended(ended))
-    if ended.status is WorkflowStatus.FAILED:
-        turn.effects.append(log_lines.failed(ended, ended.error or ""))
+    if ended.status is WorkflowStatus.FAILED or state.is_observed:
+        tell_end(turn, ended)
     if record.tags:
         state.timetable.run_ended(ended, turn.now)
     may_have_children = loaded is None or has_spawned
@@ -167,7 +163,8 @@ def park(turn: Turn, record: WorkflowRecord, reason: ParkReason, detail: str, po
     """Set a workflow aside until its code or its data fits again. The history stays as it is, and so does its mail."""
     parked = turn.state.workflows.mark_parked(record, reason, detail)
     if parked is not record:
-        turn.effects += [Parked(parked), log_lines.parked(parked, position)]
+        turn.effects.append(Parked(parked))
+        tell_parked(turn, parked, position)
     stop_activities(turn, record)
     turn.state.unload(record.key)
 
@@ -191,7 +188,9 @@ def _continue(turn: Turn, record: WorkflowRecord, call: WorkflowCall[Any]) -> No
     leave_work(turn, record)
     state.unload(record.key)
     code = {"name": definition.name, "version": definition.version, "input": text}
-    state.workflows.update_for_continue_as(record, turn.now, **code)
+    continued = state.workflows.update_for_continue_as(record, turn.now, **code)
+    if state.is_observed:
+        turn.effects.append(WorkflowContinued(**about(turn, continued), round=continued.round))
     turn.effects.append(Follow(ResumeWorkflow(record.key)))
 
 
@@ -213,9 +212,8 @@ def bury_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, events
     for event in events:
         _bury(turn, event, DeadLetterReason.WORKFLOW_ENDED, record.id, status=status)
     if events:
-        text = f"workflow {record.id} ({record.name}) ended ({status.value}) and left {len(events)} events"
-        line = Tell(logging.WARNING, f"{text}, which are dead letters now: {_names(events)}", about(record))
-        turn.effects.append(line)
+        who = {"workflow_id": record.id, "workflow_name": record.name}
+        tell_buried(turn, DeadLetterReason.WORKFLOW_ENDED, events, **who, status=status)
 
 
 def bury_unreadable(turn: Turn, record: WorkflowRecord, row: EventWait, event: PendingEvent, problem: str) -> None:
@@ -232,12 +230,8 @@ def bury_for_guest(turn: Turn, event: PendingEvent, misfit: Misfit) -> None:
         return
     id, name, position, problem = misfit
     _bury(turn, event, DeadLetterReason.UNREADABLE, id, detail=problem[:_DETAIL_MAX])
-    text = (
-        f"event {event.name} ({event.serial}) is a dead letter now: workflow {id} ({name}) waits for "
-        f"it at {position} and cannot read it: {problem}"
-    )
-    fields = {"workflow_id": id, "workflow_name": name, "position": position}
-    turn.effects.append(Tell(logging.WARNING, text, fields))
+    who = {"workflow_id": id, "workflow_name": name, "position": position}
+    tell_buried(turn, DeadLetterReason.UNREADABLE, [event], **who, serial=event.serial, detail=problem)
 
 
 def bury_forgotten(turn: Turn, events: Sequence[PendingEvent]) -> None:
@@ -245,8 +239,7 @@ def bury_forgotten(turn: Turn, events: Sequence[PendingEvent]) -> None:
     for event in events:
         _bury(turn, event, DeadLetterReason.RETENTION_OVER, event.unstarted)
     if events:
-        text = f"{len(events)} events were not taken within event_retention and are dead letters now: {_names(events)}"
-        turn.effects.append(Tell(logging.WARNING, text, {}))
+        tell_buried(turn, DeadLetterReason.RETENTION_OVER, events)
 
 
 def bury_refused(turn: Turn, operation: SendEvent, at: int, refusal: DurableError) -> None:
@@ -260,12 +253,6 @@ def bury_refused(turn: Turn, operation: SendEvent, at: int, refusal: DurableErro
         consume=operation.consume or operation.to is not None,
     )
     _bury(turn, event, DeadLetterReason.REFUSED, operation.to, detail=str(refusal)[:_DETAIL_MAX])
-
-
-def _names(events: Sequence[PendingEvent]) -> str:
-    counts = Counter(event.name for event in events).most_common()
-    shown = ", ".join(f"{name} ({count})" for name, count in counts[:_SHOWN])
-    return shown if len(counts) <= _SHOWN else f"{shown} and {len(counts) - _SHOWN} other names"
 
 
 def _bury(

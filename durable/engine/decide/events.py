@@ -25,11 +25,13 @@ import attrs
 
 from durable.engine.decide.body import feed, load
 from durable.engine.decide.endings import bury_unreadable, check_payload, park
+from durable.engine.decide.facts import tell_taken
 from durable.engine.decide.misspelt import look
 from durable.engine.decide.timers import is_put_off
 from durable.engine.decide.turn import Turn
 from durable.engine.decide.waits import guest_fits, hand_out, offer_guest
 from durable.engine.operations import Delivered, Queued, SendEvent
+from durable.engine.operations.facts import EventSent
 from durable.engine.state.crashes import mark_reading
 from durable.engine.state.workflows import Loaded
 from durable.errors import (
@@ -100,6 +102,7 @@ def accept(turn: Turn, op: SendEvent) -> tuple[PendingEvent, WorkflowRecord | No
         sent_at=turn.now,
         expires_at=None if op.expire_after is None else turn.now + op.expire_after,
         consume=op.consume or op.to is not None,
+        trace=op.trace,
     )
     return event, target
 
@@ -131,6 +134,15 @@ def _address(turn: Turn, op: SendEvent) -> tuple[WorkflowRecord | None, str | No
 
 def send(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Delivered | Queued:
     """Deliver an event, or keep it. Raises `PendingEventsFull`."""
+    reply = _deliver_or_keep(turn, event, target)
+    if turn.state.is_observed:
+        to = event.unstarted if target is None else target.id
+        takers = len(reply.to) if isinstance(reply, Delivered) else 0
+        turn.effects.append(EventSent(at_us=turn.now, event=event.name, to=to, takers=takers, trace=event.trace))
+    return reply
+
+
+def _deliver_or_keep(turn: Turn, event: PendingEvent, target: WorkflowRecord | None) -> Delivered | Queued:
     if not event.consume:
         # A broadcast is kept for later waits as well. Check first: if there is no room, no workflow may get it.
         _check_room(turn, event, target)
@@ -263,7 +275,11 @@ def take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -
         return error
     if not event.consume and turn.state.shard.owns_key(event.serial):
         mark_taken(turn, event)
-    return feed(turn, loaded, wait, EntryStatus.OK, event.payload, value=value)
+    before = len(turn.effects)
+    is_taken = feed(turn, loaded, wait, EntryStatus.OK, event.payload, value=value)
+    if is_taken and turn.state.is_observed:
+        tell_taken(turn, loaded.record, event, wait.position, before)
+    return is_taken
 
 
 def mark_taken(turn: Turn, event: PendingEvent) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from durable.backends.base import Letters, Sent, StaleEvents
 from durable.engine.decide.endings import bury_forgotten, bury_unreadable
 from durable.engine.decide.events import decide_send_event, drop, is_expired, take, takes_after
+from durable.engine.decide.facts import notice
 from durable.engine.decide.requests import sweep_answers
 from durable.engine.decide.sending import REFUSALS
 from durable.engine.decide.timers import is_behind, put_off_one
@@ -26,7 +27,6 @@ from durable.engine.operations import (
     SendEvent,
     SweepEvents,
 )
-from durable.engine.operations.log_lines import Tell
 from durable.engine.operations.messages import LetterRefused, LetterReplayed, LookAgain
 from durable.engine.state.workflows import Loaded
 from durable.errors import CodecError, DeadLetterNotFound, EventNotFound
@@ -190,5 +190,5 @@ def _sweep_letters(turn: Turn, limit: int) -> int:
         state.archive.drop_letter(letter.id)
     if old:
         text = f"{len(old)} dead letters were older than dead_letter_retention and are removed"
-        turn.effects.append(Tell(logging.INFO, text, {}))
+        notice(turn, logging.INFO, text)
     return len(old)

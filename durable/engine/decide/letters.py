@@ -7,8 +7,6 @@ their home to a workflow of another shard and come back if that cannot take them
 
 from __future__ import annotations
 
-import logging
-
 import attrs
 
 from durable.engine.decide.body import load
@@ -20,8 +18,8 @@ from durable.engine.decide.start import store_workflow
 from durable.engine.decide.timers import is_put_off
 from durable.engine.decide.turn import Turn
 from durable.engine.decide.waits import change_row, guest_fits, hand_out, register_wait, row_of
+from durable.engine.operations.facts import LetterSetAside
 from durable.engine.operations.letters import read_message
-from durable.engine.operations.log_lines import Tell
 from durable.engine.operations.messages import (
     AwaitChild,
     CancelAnswered,
@@ -53,8 +51,9 @@ def decide_read_letter(turn: Turn, op: ReadLetter) -> None:
         message = read_message(letter.text)
     except (NotSupported, CodecError) as problem:
         outbox.set_aside(letter.id)
-        text = f"letter {letter.id.mark}.{letter.id.ordinal} from shard {letter.sender} is set aside: {problem}"
-        turn.effects.append(Tell(logging.ERROR, text, {}))
+        name = f"{letter.id.mark}.{letter.id.ordinal}"
+        fact = LetterSetAside(at_us=turn.now, letter=name, sender=letter.sender, problem=str(problem))
+        turn.effects.append(fact)
         return
     outbox.handled(letter.id)
     turn.messages.send(_marked(message, letter.id.mark))
@@ -95,6 +94,7 @@ def start_child(turn: Turn, message: StartChild) -> None:
         child = store_workflow(
             turn, id, name=message.name, version=message.version, input=message.input, depth=message.depth,
             parent_key=wait.key, parent_place=message.place, on_parent_close=message.on_parent_close,
+            trace=message.trace,
         )  # fmt: skip
     if (child.parent_key, child.parent_place) != (wait.key, message.place):
         turn.send(ChildRefused(wait, pack_error(WorkflowAlreadyExists(id, child.name))))

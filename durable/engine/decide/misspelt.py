@@ -15,8 +15,8 @@ from functools import lru_cache
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from durable.engine.decide.facts import notice
 from durable.engine.decide.turn import Turn
-from durable.engine.operations.log_lines import Tell, about
 from durable.model.records import PendingEvent
 from durable.runner.definitions import Definition, WorkflowDef
 from durable.runner.events import Event
@@ -41,7 +41,7 @@ def look(turn: Turn, event: PendingEvent) -> None:
     if meant is not None:
         target = None if event.target is None else turn.state.by_key(event.target)
         text = f"no workflow here waits for event {name!r}; did you mean {meant!r}?"
-        turn.effects.append(Tell(logging.WARNING, text, {} if target is None else about(target)))
+        notice(turn, logging.WARNING, text, target)
 
 
 def _meant(name: str, waited: Iterable[str]) -> str | None:

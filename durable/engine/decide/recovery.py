@@ -19,14 +19,14 @@ A workflow that took the process down `max_crashes` times is parked. New workflo
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 from durable.backends.base import Opened, Suspects
 from durable.engine.decide.body import load
 from durable.engine.decide.endings import park
+from durable.engine.decide.facts import about, notice
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Follow, ReadRecovery, RecoverNext, RecoverWorkflows, ResumeWorkflow
-from durable.engine.operations.log_lines import Tell, about
+from durable.engine.operations.facts import BodyDied, SuspectsTried
 from durable.engine.operations.views import RecoveryReport
 from durable.engine.state.crashes import WHAT, WHERE, is_over
 from durable.engine.state.state import State
@@ -35,8 +35,6 @@ from durable.model.records import ParkReason, WorkflowRecord, WorkflowStatus
 
 # A small page: each workflow may have to be rebuilt, and callers wait for the batch.
 _PAGE = 50
-# How many suspects a log line names.
-_NAMED = 5
 
 
 def begin_trials(turn: Turn, opened: Opened) -> None:
@@ -65,7 +63,9 @@ def begin_trials(turn: Turn, opened: Opened) -> None:
         trials.acquit(key)
     _note_missing_code(turn)
     if accused:
-        turn.effects.append(_suspicion(turn, accused, trials.first))
+        records = (turn.state.readable(key) for key in sorted(accused))
+        ids = tuple(record.id for record in records if record is not None)
+        turn.effects.append(SuspectsTried(at_us=turn.now, workflow_ids=ids, first=len(trials.first)))
 
 
 def _forgive(turn: Turn) -> None:
@@ -96,18 +96,6 @@ def trials_begun(state: State) -> None:
     state.deaths.write()
 
 
-def _suspicion(turn: Turn, accused: Mapping[int, int], first: frozenset[int]) -> Tell:
-    """The log line that names the suspects: a few in the text, all of them in the extra fields."""
-    records = [turn.state.readable(key) for key in sorted(accused)]
-    ids = [record.id for record in records if record is not None]
-    if len(ids) == 1:
-        text = f"the process died when workflow {ids[0]} began an activity; it is on trial"
-    else:
-        shown = ", ".join(ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
-        text = f"the process died when {len(ids)} workflows began activities ({shown}); {len(first)} of them run first"
-    return Tell(logging.WARNING, text, {"workflow_ids": ids})
-
-
 def _is_running(turn: Turn, key: int) -> bool:
     record = turn.state.readable(key)
     return record is not None and record.status is WorkflowStatus.RUNNING
@@ -120,14 +108,13 @@ def _blame_body(turn: Turn, key: int, where: int, fed: int) -> None:
         # Stays set whatever the next crash is: the same workflow may be started again at any time.
         turn.state.trials.stores_first = True
         text = "the process died in the first step of a workflow that was not stored yet; to find it, new workflows"
-        turn.effects.append(Tell(logging.WARNING, f"{text} are stored before they run until an orderly stop", {}))
+        notice(turn, logging.WARNING, f"{text} are stored before they run until an orderly stop")
         return
     if record.status.is_terminal or record.park_reason is ParkReason.CRASHED:
         return
     crashes = turn.state.deaths.note(key, where, fed, record.crashes)
     limit = turn.state.config.max_crashes
-    text = f"the process died while the body of workflow {record.id} ({record.name}) ran: crash {crashes} of {limit}"
-    turn.effects.append(Tell(logging.WARNING, text, about(record)))
+    turn.effects.append(BodyDied(**about(turn, record), crashes=crashes, limit=limit))
     if crashes >= limit:
         _park(turn, record, f"the process died {crashes} times in a row while its body ran")
     else:

@@ -14,10 +14,10 @@ import attrs
 from durable.backends.base import Answers
 from durable.engine.decide.endings import bury_refused, mark_finished
 from durable.engine.decide.events import decide_send_event
+from durable.engine.decide.facts import notice
 from durable.engine.decide.start import adopt_mail, decide_start_workflow
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Operation, SendEvent, StartWorkflow
-from durable.engine.operations.log_lines import Tell
 from durable.engine.operations.requests import DecideKept, Repeated, Request
 from durable.errors import DurableError, NotSupported, StorageError
 from durable.model.clock import SECOND
@@ -49,7 +49,7 @@ def decide_kept(turn: Turn, op: DecideKept) -> None:
     if operation is None:
         # A newer version has written it, and may read it. It must not block the requests behind it.
         text = f"the request {kept.number}, kept while no engine ran, cannot be read and is kept: {refusal}"
-        turn.effects.append(Tell(logging.ERROR, text, {}))
+        notice(turn, logging.ERROR, text)
         return
     turn.state.requests.drop_kept(kept)
     if refusal is None:
@@ -84,7 +84,7 @@ def _aged(operation: SendEvent, age: int) -> SendEvent:
 def _note_refusal(turn: Turn, operation: Operation[Any], at: int, refusal: DurableError) -> None:
     """Leave a trace of a kept request that is refused: a failed workflow, or a dead letter; and a line in the log."""
     text = f"a request that was kept while no engine ran is refused: {type(operation).__name__}: {refusal}"
-    turn.effects.append(Tell(logging.WARNING, text, {}))
+    notice(turn, logging.WARNING, text)
     if isinstance(operation, SendEvent):
         bury_refused(turn, operation, at, refusal)
     elif isinstance(operation, StartWorkflow) and not _is_id_taken(turn, operation.id):

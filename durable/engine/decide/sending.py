@@ -47,6 +47,7 @@ def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     assert isinstance(op, EventSend)
     assert wait.input is not None, "the runner has packed the payload"
     operation = operation_of(op, wait.input)
+    operation.trace = loaded.record.trace
     shard = turn.state.shard
     if shard.count > 1 and operation.home(shard.count) != shard.number:
         if not is_answered(turn, loaded, wait):

@@ -16,6 +16,7 @@ import attrs
 
 from durable.engine.decide.body import begin
 from durable.engine.decide.endings import check_payload
+from durable.engine.decide.facts import tell_start
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Follow, ResumeWorkflow, StartWorkflow
 from durable.errors import InvalidValue, WorkflowAlreadyExists
@@ -56,6 +57,7 @@ def decide_start_workflow(turn: Turn, op: StartWorkflow, *, at: int | None = Non
         start_at=later("start: delay", created_at, op.delay),
         arguments=op.arguments,
         tags=op.tags,
+        trace=op.trace,
     )
 
 
@@ -92,6 +94,8 @@ def register_workflow(
         **more,
     )
     state.workflows.register_workflow(record, begins_later=not is_delayed and state.trials.stores_first)
+    if state.is_observed:
+        tell_start(turn, record)
     mail = adopt_mail(turn, record)
     if is_delayed:
         return record
@@ -122,6 +126,8 @@ def store_workflow(turn: Turn, id: str, *, name: str, version: int, input: str, 
         **more,
     )
     state.workflows.register_workflow(record, begins_later=True)
+    if state.is_observed:
+        tell_start(turn, record)
     adopt_mail(turn, record)
     turn.effects.append(Follow(ResumeWorkflow(record.key)))
     return record

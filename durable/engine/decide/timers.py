@@ -17,9 +17,11 @@ from collections import deque
 from collections.abc import Iterator
 
 from durable.engine.decide.body import feed, load, settle
+from durable.engine.decide.facts import about
 from durable.engine.decide.turn import Turn
 from durable.engine.decide.waits import hold_up
 from durable.engine.operations import CheckWaits, Follow, ResumeWorkflow, WakeWorkflow
+from durable.engine.operations.facts import TimerFired
 from durable.engine.operations.messages import AtWait, CancelSpawned, EventSent, FireTimers, LookAgain
 from durable.engine.state.workflows import Loaded
 from durable.model.records import EntryStatus, EventWait, ParkReason, WorkflowStatus
@@ -41,6 +43,9 @@ def active_body(turn: Turn, key: int) -> Loaded | None:
 
 def decide_wake_workflow(turn: Turn, op: WakeWorkflow) -> None:
     """A deadline has passed. If the body has waits to look at, they first take what is pending; then timers fire."""
+    state = turn.state
+    if state.is_observed and (record := state.get_active(op.key)) is not None and record.wake_at is not None:
+        turn.effects.append(TimerFired(**about(turn, record), lag_us=max(0, turn.now - record.wake_at)))
     if active_body(turn, op.key) is None:
         return
     take_up(turn, op.key)

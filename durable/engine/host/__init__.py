@@ -17,6 +17,9 @@ Follow one activity, from the commit that asks for it to the operation that reco
 Two things cut this short. A `StopActivity` cancels the attempt, and no result is reported. A shutdown drains: it starts
 nothing new, waits up to `drain` seconds, and cancels the rest; what was cut off runs again after the next start.
 
+Observers are told what happens by the `Reporter`: each has a bounded queue and a thread of its own. The `Witness` tells
+when an attempt begins and ends, and puts it into the context of its workflow's trace.
+
 What may be touched: the pool's queue and workers, from the loop only. The coordinator is reached by `submit` alone. The
 exceptions are `Watchdog`, whose `enter` and `leave` the coordinator's thread calls around every step of a body, and
 `Runtime._run_thread`, which is that thread.
@@ -33,4 +36,6 @@ key, round, position and number, and those decide later, in the coordinator.
 | where plain functions run, and why not in anyio's threads under asyncio | `threads` |
 | which task owns the engine's task group, and how a failure reaches the service | `task_group` |
 | how a workflow body that is slow or stuck is found | `watchdog` |
+| how facts reach observers, and why none can hold up the engine | `reporter` |
+| what is told of attempts, and how a trace reaches them | `witness` |
 """

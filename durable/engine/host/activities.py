@@ -7,7 +7,6 @@ Lives in the event loop and owns no workflow state. It receives effects from the
 from __future__ import annotations
 
 import itertools
-import logging
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
@@ -20,14 +19,17 @@ import attrs
 from durable.engine.config import EngineConfig
 from durable.engine.host.attempts import Attempts, Name, grace
 from durable.engine.host.bridge import Waiter
+from durable.engine.host.witness import Witness
 from durable.engine.operations import BeginAttempt, RecordActivity, RunActivity, StopActivity
+from durable.engine.operations.facts import Draining
+from durable.engine.operations.log_lines import write
+from durable.engine.operations.observers import Tell, split_trace
 from durable.errors import ActivityTimedOut, OperationMisused
-from durable.model.clock import SECOND
+from durable.model.clock import SECOND, Clock, SystemClock
 from durable.model.codec import Codec
 from durable.model.position import place
 from durable.runner.ops import IN_ACTIVITY
 
-_log = logging.getLogger("durable")
 # How often a drain logs what it waits for, in seconds, and how many activities it names.
 _LOG_EVERY = 5.0
 _NAMED_MAX = 3
@@ -50,6 +52,9 @@ class ActivityInfo:
     position: str
     attempt: int
     idempotency_key: str
+    traceparent: str | None = None
+    """Where the caller of the workflow was in its trace, as a W3C header; None if no observer carries traces."""
+    tracestate: str | None = None
 
 
 def activity_info() -> ActivityInfo:
@@ -57,6 +62,7 @@ def activity_info() -> ActivityInfo:
     effect = IN_ACTIVITY.get()
     if effect is None:
         raise OperationMisused("activity_info() works only inside an activity")
+    parent, state = split_trace(effect.trace)
     return ActivityInfo(
         workflow_id=effect.workflow_id,
         workflow_name=effect.workflow_name,
@@ -64,6 +70,8 @@ def activity_info() -> ActivityInfo:
         position=effect.position,
         attempt=effect.attempt,
         idempotency_key=f"{effect.workflow_id}/{place(effect.round, effect.position)}",
+        traceparent=parent,
+        tracestate=state,
     )
 
 
@@ -95,12 +103,18 @@ class ActivityPool:
         *,
         waiter: Callable[[], Waiter],
         is_cancelled: Callable[[], bool],
+        clock: Clock | None = None,
+        tell: Tell = write,
+        witness: Witness | None = None,
     ) -> None:
         self._tasks = tasks
+        self._clock = clock = clock or SystemClock()
+        self._tell = tell
+        self._witness = witness
         self._waiter = waiter
         self._report = report
         self._limit = config.max_running_activities
-        self._attempts = Attempts(report, codec, config, is_cancelled)
+        self._attempts = Attempts(report, codec, config, is_cancelled, clock=clock, tell=tell, witness=witness)
         self._waiting: deque[RunActivity] = deque()
         self._running: dict[Name, tuple[anyio.CancelScope, RunActivity]] = {}
         # Scopes cancelled because the result is not wanted; any other cancelled scope has timed out. By scope and not
@@ -177,9 +191,7 @@ class ActivityPool:
             while self._workers:
                 left = until - anyio.current_time()
                 if self._running and left > 0:
-                    running = [effect for _, effect in self._running.values()]
-                    ids = sorted({effect.workflow_id for effect in running})
-                    _log.info("%s", _waiting_for(running, left), extra={"workflow_ids": ids})
+                    self._tell(_draining([effect for _, effect in self._running.values()], left, self._clock.now()))
                 with anyio.move_on_after(_LOG_EVERY):
                     await self._all_gone.wait()
 
@@ -206,10 +218,14 @@ class ActivityPool:
 
         In one pass over the queue: one pass for each would block the loop when a big gather fails.
         """
-        self._waiting = deque(
-            effect for effect in self._waiting if (effect.key, effect.round, effect.position) not in names
-        )
+        kept: deque[RunActivity] = deque()
+        forgotten: list[RunActivity] = []
+        for effect in self._waiting:
+            (forgotten if (effect.key, effect.round, effect.position) in names else kept).append(effect)
+        self._waiting = kept
         names.clear()
+        if self._witness is not None:
+            self._witness.never_begun(forgotten)
 
     def _cancel(self, name: Name) -> None:
         scope, _ = self._running[name]
@@ -276,6 +292,10 @@ class ActivityPool:
                     if effect.definition.is_async and anyio.current_time() > scope.deadline + grace(timeout):
                         self._attempts.warn_of_blocking(effect)
                         answer = None
+        except BaseException:
+            if self._witness is not None:
+                self._witness.ended(effect, None)
+            raise
         finally:
             IN_ACTIVITY.reset(token)
             if self._running.get(name) is running:
@@ -283,22 +303,30 @@ class ActivityPool:
             if scope in self._unwanted:
                 is_wanted = False
                 self._unwanted.discard(scope)
-        if is_wanted:
-            if answer is None and timeout is not None:
-                answer = self._attempts.failed(effect, ActivityTimedOut(effect.definition.name, timeout / SECOND))
-            if answer is not None:
-                self._report(answer)
+        if is_wanted and answer is None and timeout is not None:
+            answer = self._attempts.failed(effect, ActivityTimedOut(effect.definition.name, timeout / SECOND))
+        if self._witness is not None:
+            # Before the answer is on its way, so that observers learn of the attempt before what follows from it.
+            self._witness.ended(effect, answer if is_wanted else None)
+        if is_wanted and answer is not None:
+            self._report(answer)
         # A cancellation that came too late for this activity must not hit the next one, and context variables that this
         # one set must not reach the next one. In both cases the worker ends.
         return not worker.scope.cancel_called and _is_same(copy_context(), context)
 
 
-def _waiting_for(running: list[RunActivity], seconds: float) -> str:
-    """The log line of a drain while it waits."""
+def _draining(running: list[RunActivity], seconds: float, now: int) -> Draining:
+    """What a drain waits for."""
     names = [f"{effect.definition.name} of workflow {effect.workflow_id}" for effect in running[:_NAMED_MAX]]
     more = f" and {len(running) - _NAMED_MAX} more" if len(running) > _NAMED_MAX else ""
     activities = "1 activity" if len(running) == 1 else f"{len(running)} activities"
-    return f"shutting down: waiting up to {seconds:.0f} s for {activities}: {', '.join(names)}{more}"
+    return Draining(
+        at_us=now,
+        text=f"shutting down: waiting up to {seconds:.0f} s for {activities}: {', '.join(names)}{more}",
+        running=len(running),
+        workflow_ids=tuple(sorted({effect.workflow_id for effect in running})),
+        seconds_left=seconds,
+    )
 
 
 def _is_same(after: Context, before: Context) -> bool:

@@ -5,6 +5,7 @@ Lives in the event loop. It knows one attempt at a time; `activities` decides wh
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -14,14 +15,16 @@ import anyio.lowlevel
 
 from durable.engine.config import EngineConfig
 from durable.engine.host.threads import make_threads
+from durable.engine.host.witness import Witness
 from durable.engine.operations import BeginAttempt, RecordActivity, RunActivity
+from durable.engine.operations.facts import Notice
+from durable.engine.operations.observers import Tell
 from durable.errors import ActivityFailed, OperationMisused, PayloadTooLarge
-from durable.model.clock import SECOND
+from durable.model.clock import SECOND, Clock
 from durable.model.codec import Codec, payload_size
 from durable.model.error_codec import pack_error
 from durable.runner.forgotten import IN_ACTIVITIES
 
-_log = logging.getLogger("durable")
 # An activity of one round: workflow key, round, position.
 Name = tuple[int, int, str]
 
@@ -35,8 +38,15 @@ class Attempts:
         codec: Codec,
         config: EngineConfig,
         is_cancelled: Callable[[], bool],
+        *,
+        clock: Clock,
+        tell: Tell,
+        witness: Witness | None,
     ) -> None:
         self._report = report
+        self._clock = clock
+        self._tell = tell
+        self._witness = witness
         self._is_cancelled = is_cancelled
         self._codec = codec
         self._max_payload = config.max_payload_bytes
@@ -66,7 +76,11 @@ class Attempts:
             if definition.is_async:
                 if definition.timeout_us is not None:
                     _set_deadline(effect, scope)
-                value = await definition.fn(*effect.args, **effect.kwargs)
+                if self._witness is None:
+                    value = await definition.fn(*effect.args, **effect.kwargs)
+                else:
+                    with self._witness.attend(effect):
+                        value = await definition.fn(*effect.args, **effect.kwargs)
             else:
                 value = await self._in_thread(effect, scope)
             if IN_ACTIVITIES:
@@ -117,7 +131,8 @@ class Attempts:
             if effect.on_trial:
                 self._report(BeginAttempt(effect.key))
             _set_deadline(effect, scope)
-            return await self._thread_pool.run(call, scope)
+            with contextlib.nullcontext() if self._witness is None else self._witness.attend(effect):
+                return await self._thread_pool.run(call, scope)
         finally:
             self._threads.release()
 
@@ -126,12 +141,12 @@ class Attempts:
         name, id = effect.definition.name, effect.workflow_id
         if name not in self._blocking:
             self._blocking.add(name)
-            _log.warning(
-                "activity %r ran past its timeout without an 'await' and held up the event loop: make it a plain 'def' "
-                "that runs in a thread, or await what takes long; the attempt counts as timed out",
-                name,
-                extra={"workflow_id": id, "workflow_name": effect.workflow_name, "position": effect.position},
+            text = (
+                f"activity {name!r} ran past its timeout without an 'await' and held up the event loop: make it a "
+                "plain 'def' that runs in a thread, or await what takes long; the attempt counts as timed out"
             )
+            fields = {"workflow_id": id, "workflow_name": effect.workflow_name, "position": effect.position}
+            self._tell(Notice(at_us=self._clock.now(), level=logging.WARNING, text=text, fields=fields))
 
     def failed(self, effect: RunActivity, error: BaseException) -> RecordActivity:
         """What to report about an attempt that failed."""

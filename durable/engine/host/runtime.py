@@ -6,7 +6,6 @@ be used.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -18,13 +17,15 @@ from durable.engine.coordinator.coordinator import WorkflowStateCoordinator
 from durable.engine.coordinator.inbox import Envelope
 from durable.engine.host.activities import ActivityPool
 from durable.engine.host.bridge import LoopBridge
+from durable.engine.host.reporter import Reporter
 from durable.engine.host.watchdog import Watchdog
 from durable.engine.operations import Operation
 from durable.engine.operations.requests import Request
 from durable.errors import NotAcrossShards
 
-_log = logging.getLogger("durable")
 A = TypeVar("A")
+# How many seconds the first body waits for the observers.
+_FIRST_WORDS = 1.0
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -33,6 +34,7 @@ class Runtime:
 
     coordinator: WorkflowStateCoordinator
     bridge: LoopBridge
+    reporter: Reporter
     pool: ActivityPool
     watchdog: Watchdog
     # One permit for each operation that is submitted and not answered; `max_inbox` of them.
@@ -77,18 +79,25 @@ class Runtime:
                 raise NotAcrossShards("an engine of its own")
         except BaseException as error:
             # Nothing to close: a backend that fails to open cleans up after itself.
-            self.bridge.post(on_gone, error)
+            self._fail(on_gone, error)
             return
+        # What the recovery has found out about a crash must be in the log before the next body can crash.
+        self.reporter.flush(_FIRST_WORDS)
         self.coordinator.state.watch = self.watchdog
         try:
             self.watchdog.start()
         except BaseException as error:
             # For example, no more threads can be started. The task that opens the engine must get an answer.
             self.coordinator.state.backend.close()
-            self.bridge.post(on_gone, error)
+            self._fail(on_gone, error)
             return
         self.bridge.post(lambda _: self.opened.set(), None)
         try:
             self.coordinator.run()
         finally:
             self.watchdog.stop()
+
+    def _fail(self, on_gone: Callable[[BaseException], None], error: BaseException) -> None:
+        """The thread could not begin to work."""
+        self.reporter.close(_FIRST_WORDS)
+        self.bridge.post(on_gone, error)

@@ -6,18 +6,17 @@ cannot be interrupted, but it can be named while it happens.
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 import traceback
 
 from durable.engine.config import EngineConfig
-from durable.engine.operations.log_lines import about
+from durable.engine.operations.facts import BodySlow, BodyStuck
+from durable.engine.operations.log_lines import write
+from durable.engine.operations.observers import Tell
 from durable.model.clock import SECOND, Clock, from_duration
 from durable.model.records import WorkflowRecord
 from durable.runner.session import WorkflowSessionRunner
-
-_log = logging.getLogger("durable")
 
 
 class Watchdog:
@@ -26,8 +25,9 @@ class Watchdog:
     The coordinator's thread calls `enter` and `leave` around each step; the two sides share two attributes and no lock.
     """
 
-    def __init__(self, clock: Clock, config: EngineConfig) -> None:
+    def __init__(self, clock: Clock, config: EngineConfig, tell: Tell = write) -> None:
         self._clock = clock
+        self._tell = tell
         self._slow = from_duration("slow_body_after", config.slow_body_after) / SECOND
         self._stuck = from_duration("stuck_body_after", config.stuck_body_after) / SECOND
         self._record: WorkflowRecord | None = None
@@ -51,15 +51,14 @@ class Watchdog:
         self._since = self._clock.monotonic()
         self._record = record
 
-    def leave(self) -> None:
+    def leave(self) -> float:
         """The body has ended its step. Logs a step that took longer than `slow_body_after`."""
         record, self._record = self._record, None
         took = self._clock.monotonic() - self._since
         if took > self._slow and record is not None:
-            _log.warning(
-                "workflow %s (%s) took %.2f s for one step and held up all others; move the work into an activity",
-                record.id, record.name, took, extra=about(record),
-            )  # fmt: skip
+            at = self._clock.now()
+            self._tell(BodySlow(at_us=at, workflow_id=record.id, workflow_name=record.name, seconds=took))
+        return took
 
     def check(self) -> None:
         """Log the body that has been in one step for `stuck_body_after`, once, with its stack."""
@@ -69,10 +68,8 @@ class Watchdog:
         self._reported = record
         frame = sys._current_frames().get(self._watched_thread)
         stack = "".join(traceback.format_stack(frame)[-4:]) if frame is not None else "(no stack)"
-        _log.error(
-            "workflow %s (%s) has not come back for %.0f s; no other workflow can continue. It is here:\n%s",
-            record.id, record.name, self._stuck, stack, extra=about(record),
-        )  # fmt: skip
+        about = {"workflow_id": record.id, "workflow_name": record.name}
+        self._tell(BodyStuck(at_us=self._clock.now(), **about, seconds=self._stuck, stack=stack))
 
     def _watch(self) -> None:
         while not self._stop.wait(max(self._stuck / 2, 0.01)):

@@ -5,7 +5,8 @@ Nothing happens in this room. There are three kinds of values, one for each stag
 - An *operation* goes into the coordinator: a state change or a question. The type of its answer is a parameter, so
   `StartWorkflow` is an `Operation[WorkflowRecord]`.
 - A *message* stays inside: what a decision about one workflow means for a wait or for another workflow.
-- An *effect* comes out after the commit: an activity to run or stop, a line for the log, an answer to a waiting caller.
+- An *effect* comes out after the commit: an activity to run or stop, an answer to a waiting caller, a *fact* for
+  observers.
 
 Follow one event:
 
@@ -24,7 +25,8 @@ through one queue, and reach their decision through one table (`coordinator.deci
 |---|---|
 | what callers ask for, one file per noun | `workflows`, `events`, `pauses`, `schedules`, `repairs` |
 | what the engine asks of itself, and what a start asks | `own` |
-| what leaves the coordinator after a commit | `effects`; the lines for the log are in `log_lines` |
+| what leaves the coordinator after a commit | `effects` |
+| what observers are told, and who they are | `facts`, `observers`; the lines for the log are in `log_lines` |
 | what follows from a decision for another workflow, and in which order | `messages` |
 | how messages travel between shards | `letters`; how any value becomes JSON and comes back, `forms` |
 | what operators see: summaries, descriptions, the result of a recovery | `views` |

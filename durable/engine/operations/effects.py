@@ -1,7 +1,7 @@
 """What leaves the coordinator after the commit.
 
 A decision appends effects to its turn. If the commit fails for good, all of them are dropped with the batch, so no
-activity runs and no caller is answered for something that is not stored.
+activity runs, no caller is answered and no observer is told of something that is not stored.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from durable.engine.operations.base import Operation
-from durable.engine.operations.log_lines import Tell
+from durable.engine.operations.facts import Fact
 from durable.model.records import WorkflowRecord
 from durable.runner.definitions import ActivityDef
 
@@ -32,6 +32,9 @@ class RunActivity(NamedTuple):
     # Whether the pool must submit a `BeginAttempt` when it starts: this workflow may be what crashes the process.
     on_trial: bool = False
     workflow_name: str = ""
+    # The trace context of the workflow, and when it was started.
+    trace: str | None = None
+    started_at: int = 0
 
 
 class StopActivity(NamedTuple):
@@ -60,4 +63,4 @@ class Parked(NamedTuple):
     record: WorkflowRecord
 
 
-Effect = RunActivity | StopActivity | Follow | Ended | Parked | Tell
+Effect = RunActivity | StopActivity | Follow | Ended | Parked | Fact

@@ -42,6 +42,8 @@ class SendEvent(Operation[Delivered | Queued]):
     event_id: str | None = None
     # The type that the sender packed it as; None if unknown. Only its name travels.
     payload_type: Any = attrs.field(default=None, eq=False)
+    # The trace context of the sender.
+    trace: str | None = attrs.field(default=None, eq=False)
 
     def home(self, shards: int) -> int:
         """The shard of the target, or else of the name and key."""

@@ -129,6 +129,8 @@ class StartChild(NamedTuple):
     # None for a child that is awaited.
     on_parent_close: OnParentClose | None
     depth: int
+    # The trace context of the parent.
+    trace: str | None = None
 
 
 class AwaitChild(NamedTuple):

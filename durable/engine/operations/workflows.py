@@ -32,6 +32,8 @@ class StartWorkflow(OfWorkflow[WorkflowRecord]):
     arguments: Arguments | None = attrs.field(default=None, eq=False)
     delay: int = 0
     tags: tuple[str, ...] = ()
+    # The trace context of the caller. Two calls that differ only here are the same call.
+    trace: str | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen

@@ -13,6 +13,7 @@ import attrs
 
 from durable.engine.decide.body import last_seq, load
 from durable.engine.decide.dry_run import Misfit, Tried, nothing_there, try_out
+from durable.engine.decide.facts import tell_start
 from durable.engine.decide.start import adopt_mail
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import ForkWorkflow
@@ -71,6 +72,7 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
         round=source.round,
         tags=source.tags,
         position_format=source.position_format,
+        trace=source.trace,
     )
     tried = try_out(turn, record, [*copied, note])
     if isinstance(tried, Misfit):
@@ -83,6 +85,8 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
         return CannotFork(source.id, op.position, problem)
     state.next_serial()
     state.workflows.register_workflow(record, begins_later=True)
+    if state.is_observed:
+        tell_start(turn, record)
     state.chronicle.add(record.key, [*copied, note])
     for taken in list(_taken(turn, source, copied, recorded[len(copied) :])):
         state.archive.put_taken(attrs.evolve(taken, workflow_key=record.key))

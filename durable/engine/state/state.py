@@ -7,7 +7,7 @@ open batch; `_open` hands the next one to each of them.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
@@ -53,11 +53,21 @@ class State:
     Only the coordinator's thread may use it. Reads see everything that was decided before in the same batch.
     """
 
-    def __init__(self, backend: Backend, registry: Registry[WorkflowDef[Any, Any]], codec: Codec, config: EngineConfig):
+    def __init__(
+        self,
+        backend: Backend,
+        registry: Registry[WorkflowDef[Any, Any]],
+        codec: Codec,
+        config: EngineConfig,
+        *,
+        is_observed: bool = False,
+    ) -> None:
         self.backend = backend
         self.registry = registry
         self.codec = codec
         self.config = config
+        # Whether somebody wants the facts that only say that all is well. Otherwise decisions do not make them.
+        self.is_observed = is_observed
         self.batch = Batch()
         # The next batch, created in advance while the coordinator is idle.
         self._spare: Batch | None = None
@@ -86,7 +96,7 @@ class State:
         self.prefetched = Prefetched(backend)
         self.timers = TimerWindow(config.timer_window)
         self.chronicle = Chronicle(backend, self.prefetched, self.loaded, self._let_go)
-        self.workflows = Workflows(self.loaded, self.timers, self.chronicle)
+        self.workflows = Workflows(self.loaded, self.timers, self.chronicle, Counter() if is_observed else None)
         self.waits = Waits(backend, self.prefetched, self._let_go)
         self.post = Postbox(backend, self.prefetched, self.loaded)
         self.archive = Archive(backend)
@@ -245,6 +255,12 @@ class State:
         self.post.next_batch(batch)
         self.timetable.batch = self.trials.batch = self.archive.batch = batch
         self.outbox.batch = self.requests.batch = batch
+
+
+def unfinished(backend: Backend) -> dict[WorkflowStatus, int]:
+    """How many workflows of a store have not ended, by status. It may have to look at every row."""
+    statuses = (WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED, WorkflowStatus.PARKED)
+    return {status: backend.count(WorkflowsPage(statuses=(status,), limit=1)) for status in statuses}
 
 
 def changed_workflows(state: State, keys: AbstractSet[int]) -> set[int]:

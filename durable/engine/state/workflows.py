@@ -14,8 +14,9 @@ decisions and rebuilt from the history. `Watch` is how the watchdog sees each st
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import attrs
 
@@ -42,6 +43,8 @@ Flight = tuple[int, int]
 FIRST_FLIGHT: Flight = (0, 1)
 # Bound once: on Python 3.11 an attribute of an enum costs as much as a call, and every step needs these.
 _RUNNING, _SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED
+# From a status to another; None for a workflow that is new.
+Moves: TypeAlias = Counter[tuple[WorkflowStatus | None, WorkflowStatus]]
 # An ended workflow whose arguments and result are at most this long is kept in memory for a while.
 _SMALL = 4000
 
@@ -67,8 +70,8 @@ class Watch(Protocol):
         """A body begins a step."""
         ...
 
-    def leave(self) -> None:
-        """The step has ended, normally or with an exception."""
+    def leave(self) -> float:
+        """The step has ended, normally or with an exception. Returns how many seconds it took."""
         ...
 
 
@@ -78,8 +81,9 @@ class Unwatched:
     def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
         """Do nothing."""
 
-    def leave(self) -> None:
+    def leave(self) -> float:
         """Do nothing."""
+        return 0.0
 
 
 class Chronicle:
@@ -156,12 +160,16 @@ class Workflows:
     body has not run in their round.
     """
 
-    def __init__(self, loaded: Mapping[int, Loaded], timers: TimerWindow, chronicle: Chronicle) -> None:
+    def __init__(
+        self, loaded: Mapping[int, Loaded], timers: TimerWindow, chronicle: Chronicle, moves: Moves | None = None
+    ) -> None:
         # The open batch; the state replaces it after each commit.
         self.batch = Batch()
         self._loaded = loaded
         self._timers = timers
         self._chronicle = chronicle
+        # How often a status has changed into another in the open batch; None if nobody wants to know.
+        self.moves = moves
         # The keys of ids that were looked up or written recently.
         self.ids: dict[str, int] = {}
         # Workflows that have just ended: callers often ask for the result right away.
@@ -176,6 +184,8 @@ class Workflows:
         """Store a workflow for the first time. `begins_later`: its body first runs in a later batch."""
         self.batch.workflows_new[record.key] = record
         self.ids[record.id] = record.key
+        if self.moves is not None:
+            self.moves[None, record.status] += 1
         if begins_later:
             self.not_begun.add(record.key)
         if record.wake_at is not None:
@@ -254,7 +264,8 @@ class Workflows:
 
     def retry_workflow(self, record: WorkflowRecord) -> WorkflowRecord:
         """A failed workflow continues. Its count of crashes starts again at 0."""
-        return self._reopen(record.with_status(_RUNNING, finished_at=None, error=None, result=None, crashes=0))
+        retried = record.with_status(_RUNNING, finished_at=None, error=None, result=None, crashes=0)
+        return self._reopen(retried, record)
 
     def restart_workflow(self, record: WorkflowRecord, now: int, **call: Any) -> WorkflowRecord:
         """Start a child again, under the same id, that was stopped because its parent had failed.
@@ -279,7 +290,7 @@ class Workflows:
         self._chronicle.clear(record.key)
         self.batch.taken_cleared.add(record.key)
         self.not_begun.add(record.key)
-        return self._reopen(restarted)
+        return self._reopen(restarted, record)
 
     def mend_workflow(self, record: WorkflowRecord) -> None:
         """Rewrite the damaged row of an ended workflow with the fields that could be read."""
@@ -309,6 +320,8 @@ class Workflows:
         for key in self.batch.workflows_purged:
             self.ended.pop(key, None)
         self.batch = batch
+        if self.moves:
+            self.moves = Counter()
         if len(self.ended) > most:
             self.ended.clear()
         if len(self.ids) > 2 * len(self._loaded) + 1000:
@@ -320,6 +333,8 @@ class Workflows:
         if before.status.is_terminal:
             raise InvariantViolated(f"workflow {record.id!r} has ended; its row cannot change")
         key = record.key
+        if self.moves is not None and before.status is not record.status:
+            self.moves[before.status, record.status] += 1
         if key in self.batch.workflows_new:
             self.batch.workflows_new[key] = record
         else:
@@ -334,9 +349,11 @@ class Workflows:
                 self._timers.register_timer((record.wake_at, OF_WORKFLOW, key))
         return record
 
-    def _reopen(self, record: WorkflowRecord) -> WorkflowRecord:
+    def _reopen(self, record: WorkflowRecord, before: WorkflowRecord) -> WorkflowRecord:
         """Note the row of a workflow that had ended and runs again. It has no live body and no timer yet."""
         self.ended.pop(record.key, None)
+        if self.moves is not None:
+            self.moves[before.status, record.status] += 1
         new = self.batch.workflows_new
         (new if record.key in new else self.batch.workflows_changed)[record.key] = record
         self.ids[record.id] = record.key

@@ -87,6 +87,7 @@ def check_event_round_trip(make: BackendFactory) -> None:
             sent_at=5,
             expires_at=6,
             since=7,
+            trace="00-0a-0b-01",
         )
         news = event(9, consume=False, taken=True)
         waiting = event(7, unstarted="later", expires_at=0)

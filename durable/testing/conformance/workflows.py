@@ -78,6 +78,7 @@ _FULL = WorkflowRecord(
     park_reason=ParkReason.DIVERGED,
     park_detail="at 4",
     cursors=(("paid", "", 9), ("paid", "k☃", 10)),
+    trace="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 vendor=1",
 )
 
 
@@ -160,7 +161,7 @@ def check_update(make: BackendFactory) -> None:
         store.save(workflows_new=by_key(first, other))
         changed = attrs.evolve(
             workflow(1),
-            **{name: getattr(first, name) for name in ("id", "created_at", "tags")},
+            **{name: getattr(first, name) for name in ("id", "created_at", "tags", "trace")},
             **{name: getattr(first, name) for name in ("parent_key", "parent_place", "on_parent_close")},
             **{name: getattr(first, name) for name in ("name", "version", "input", "start_digest")},
             **{name: getattr(first, name) for name in ("start_at", "depth", "round", "position_format")},
