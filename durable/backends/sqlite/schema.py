@@ -26,6 +26,7 @@ little. `sql.indexes` holds the conditions that queries must repeat.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from durable.errors import StoreTooNew, StoreUnusable
@@ -288,8 +289,7 @@ def _migrations() -> Migrations:
 
     @migrations()
     def m001_tables(db: Database) -> None:
-        for statement in _TABLES + _INDEXES:
-            db.execute(statement)
+        _execute(db, _TABLES + _INDEXES)
 
     @migrations()
     def m002_pauses(db: Database) -> None:
@@ -330,16 +330,20 @@ def _migrations() -> Migrations:
 
     @migrations()
     def m009_requests(db: Database) -> None:
-        for statement in _REQUESTS:
-            db.execute(statement)
+        _execute(db, _REQUESTS)
 
     @migrations()
     def m010_traces(db: Database) -> None:
         # The trace context of whoever started a workflow or sent an event.
-        db.execute("ALTER TABLE workflow ADD COLUMN trace TEXT")
-        db.execute("ALTER TABLE pending_event ADD COLUMN trace TEXT")
+        for table in ("workflow", "pending_event"):
+            db.execute(f"ALTER TABLE {table} ADD COLUMN trace TEXT")
 
     return migrations
+
+
+def _execute(db: Database, statements: Iterable[str]) -> None:
+    for statement in statements:
+        db.execute(statement)
 
 
 def migrate(connection: sqlite3.Connection) -> None:

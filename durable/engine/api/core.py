@@ -223,7 +223,7 @@ class Core:
         failure of theirs. If this raises, the stage is NEW again; or STOPPING if it was cancelled while a slow store
         was being opened, until the thread has closed that store.
         """
-        runtime, incarnation = self._make_runtime(tasks, is_cancelled), self.new_id()
+        runtime, incarnation = _make_runtime(self, self._receive, tasks, is_cancelled), self.new_id()
         self._control = Control(self.answer, self.registry, self.codec, self.config, incarnation)
         self._move(Stage.OPENING)
         self._runtime, self._pid, self._failure = runtime, os.getpid(), None
@@ -254,40 +254,6 @@ class Core:
     async def serve(self, tasks: anyio.abc.TaskGroup) -> None:
         """Let other processes ask this engine, if its store is one that they can find. Call it after the recovery."""
         await self._control.start(tasks, self.backend)
-
-    def _make_runtime(self, tasks: anyio.abc.TaskGroup, is_cancelled: Callable[[], bool]) -> Runtime:
-        bridge = LoopBridge()
-        reporter = Reporter(self.observers, self.clock, log=self.config.log)
-        tell = reporter.tell
-        coordinator = WorkflowStateCoordinator(
-            self.backend,
-            self.registry,
-            codec=self.codec,
-            config=self.config,
-            clock=self.clock,
-            release=functools.partial(_release, bridge, reporter, self._receive),
-            receive=functools.partial(receive_kept, registry=self.registry, codec=self.codec),
-            tell=tell,
-            is_observed=reporter.is_observed,
-        )
-        return Runtime(
-            coordinator=coordinator,
-            bridge=bridge,
-            reporter=reporter,
-            pool=ActivityPool(
-                tasks,
-                coordinator.submit,
-                self.codec,
-                self.config,
-                waiter=bridge.waiter,
-                is_cancelled=is_cancelled,
-                clock=self.clock,
-                tell=tell,
-                witness=Witness(reporter, self.clock) if reporter.is_observed else None,
-            ),
-            watchdog=Watchdog(self.clock, self.config, tell),
-            room=anyio.Semaphore(self.config.max_inbox, fast_acquire=True),
-        )
 
     # --- what the thread reports, in the loop ---------------------------------------------------------------------
 
@@ -363,6 +329,44 @@ class Core:
     def tell(self, *facts: Fact) -> None:
         """Tell the observers of the open engine."""
         self._runtime.reporter.tell(*facts)
+
+
+def _make_runtime(
+    core: Core, receive: Callable[[Release], None], tasks: anyio.abc.TaskGroup, is_cancelled: Callable[[], bool]
+) -> Runtime:
+    """The parts of one opening: the thread and its bridge, observers, activities. `receive` gets each release."""
+    bridge = LoopBridge()
+    reporter = Reporter(core.observers, core.clock, log=core.config.log)
+    tell = reporter.tell
+    coordinator = WorkflowStateCoordinator(
+        core.backend,
+        core.registry,
+        codec=core.codec,
+        config=core.config,
+        clock=core.clock,
+        release=functools.partial(_release, bridge, reporter, receive),
+        receive=functools.partial(receive_kept, registry=core.registry, codec=core.codec),
+        tell=tell,
+        is_observed=reporter.is_observed,
+    )
+    return Runtime(
+        coordinator=coordinator,
+        bridge=bridge,
+        reporter=reporter,
+        pool=ActivityPool(
+            tasks,
+            coordinator.submit,
+            core.codec,
+            core.config,
+            waiter=bridge.waiter,
+            is_cancelled=is_cancelled,
+            clock=core.clock,
+            tell=tell,
+            witness=Witness(reporter, core.clock) if reporter.is_observed else None,
+        ),
+        watchdog=Watchdog(core.clock, core.config, tell),
+        room=anyio.Semaphore(core.config.max_inbox, fast_acquire=True),
+    )
 
 
 def _release(bridge: LoopBridge, reporter: Reporter, receive: Callable[[Release], None], release: Release) -> None:

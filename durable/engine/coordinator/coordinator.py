@@ -100,15 +100,15 @@ class WorkflowStateCoordinator:
         self._release = release
         # Makes a kept request ready to be decided. None where no client keeps any.
         self._receive = receive
+        self.state.requests.has_kept = receive is not None
         self._tell = tell
         # The callers of the batch that is being decided. If it cannot be committed, they get the error.
         self._callers: list[Envelope] = []
         # The callers that wait for the end of a workflow, and those that wait for any change.
         self._watchers: Watchers[Envelope] = Watchers()
         self._observers: Observers[Envelope] = Observers()
-        self._patience = Patience(
-            backend, clock, tell, from_duration("commit_patience", config.commit_patience) / SECOND
-        )
+        patience = from_duration("commit_patience", config.commit_patience) / SECOND
+        self._patience = Patience(backend, clock, tell, patience)
         self._upkeep = Upkeep(backend, clock)
         self._batch_number = 0
         # How long the last commit took, in microseconds, if somebody observes.
@@ -146,6 +146,7 @@ class WorkflowStateCoordinator:
     def run(self) -> None:
         """Work until `stop`, or until the store is lost. Never raises: the last release says why it ended."""
         end: BaseException | None = None
+        stopped = EngineStopped(at_us=self._clock.now(), shard=self.state.shard.number)
         try:
             while not self._inbox.is_stopping:
                 self._work(wait=True)
@@ -153,13 +154,10 @@ class WorkflowStateCoordinator:
                 self.state.batch.clean_stop = True
                 self._commit()
         except BaseException as error:
-            end = error if isinstance(error, StorageError) else StorageUnavailable(f"the coordinator failed: {error!r}")
             is_bug = not isinstance(error, StorageError)
-            self._tell(
-                EngineStopped(at_us=self._clock.now(), shard=self.state.shard.number, error=error, is_bug=is_bug)
-            )
-        else:
-            self._tell(EngineStopped(at_us=self._clock.now(), shard=self.state.shard.number))
+            end = StorageUnavailable(f"the coordinator failed: {error!r}") if is_bug else error
+            stopped = attrs.evolve(stopped, error=error, is_bug=is_bug)
+        self._tell(attrs.evolve(stopped, at_us=self._clock.now()))
         self._leave(end)
 
     def work_off(self) -> int:
@@ -171,7 +169,7 @@ class WorkflowStateCoordinator:
 
     def has_work(self) -> bool:
         """Whether something is queued or due now."""
-        return self.is_recovering or self._has_kept() or self._inbox.has_work()
+        return self.is_recovering or self.state.requests.has_kept or self._inbox.has_work()
 
     def _work(self, *, wait: bool) -> int:
         if self.is_recovering:
@@ -179,11 +177,10 @@ class WorkflowStateCoordinator:
             # An orderly stop does not wait for the remaining pages.
             self.is_recovering = self.state.recovery.next_after is not None and not self._inbox.is_clean
             return 1
-        taken = self._inbox.take(wait=wait and not self._upkeep.has_more and not self._has_kept())
+        taken = self._inbox.take(wait=wait and not (self._upkeep.has_more or self.state.requests.has_kept))
         # Letters are read after the calls were taken. So if a caller saw something happen in another shard, the letter
         # about that is handled before its call.
-        limit = min(_LETTERS, self._config.max_batch)
-        while len(letters := self._letters(limit)) == limit:
+        while len(letters := self._letters(limit := min(_LETTERS, self._config.max_batch))) == limit:
             self.process(letters)
         # In place: a second list would keep every answer alive until the end of the batch.
         taken[:0] = letters
@@ -199,9 +196,6 @@ class WorkflowStateCoordinator:
             return [] if receive is None else [receive(kept) for kept in self.state.requests.next_kept(limit)]
         return [ReadLetter(letter) for letter in self.state.outbox.read(limit)]
 
-    def _has_kept(self) -> bool:
-        return self._receive is not None and self.state.requests.has_kept
-
     def process(self, items: list[Envelope | Operation[Any]]) -> None:
         """Decide a batch, commit it, release it. Items in an envelope have a caller that waits for the answer.
 
@@ -211,7 +205,7 @@ class WorkflowStateCoordinator:
         turn = Turn(self.state, self._clock.now(), WAIT_KINDS)
         release = Release()
         # Measured before the batch is decided, which consumes the list.
-        told = _about_operations(items, turn.now) if self.state.is_observed else None
+        figures = _about_operations(items, turn.now) if self.state.is_observed else None
         if len(items) > 1:
             loaded = self.state.loaded
             # Most items are answers of activities to loaded bodies. These need no rows and are skipped without a call.
@@ -236,8 +230,8 @@ class WorkflowStateCoordinator:
             hold_trials(turn)
         self.state.mark[0] = 0
         watchers = self._observers.look(turn)
-        if told is not None:
-            told |= _about_batch(self.state)
+        if figures is not None:
+            figures |= _about_batch(self.state)
         self._commit()
         # A commit into a file that was deleted must not be acknowledged.
         self._upkeep.check()
@@ -246,8 +240,8 @@ class WorkflowStateCoordinator:
         if watchers:
             release.answered += self._observers.take(watchers)
         self._apply(turn.effects, release)
-        if told is not None and told["rows"]:
-            self._tell(Committed(**told, took_us=self._took))
+        if figures is not None and figures["rows"]:
+            self._tell(Committed(**figures, took_us=self._took))
         if release.answered or release.activities:
             self._release(release)
         self._callers = []
