@@ -1,4 +1,4 @@
-"""The workflows and the codec that `module` or `module:attribute` names on the command line.
+"""The workflows, the codec or the engine that `module` or `module:attribute` names on the command line.
 
 This is the only part of the command line that imports the user's code. Every failure is a `click.UsageError` with one
 sentence.
@@ -49,6 +49,14 @@ def load_codec(spec: str | None) -> Codec:
     if not isinstance(codec, Codec):
         raise click.UsageError(f"--codec {spec}: expected a Codec, got {type(codec).__name__}")
     return codec
+
+
+def load_attribute(spec: str) -> Any:
+    """The attribute that `module:attribute` names. Raises `click.UsageError`."""
+    module, colon, attribute = spec.partition(":")
+    if not colon or not module or not attribute:
+        raise click.UsageError(f"{spec}: write module:attribute, such as shop.service:engine")
+    return _attribute(spec, _import(module), attribute)
 
 
 def _import(module: str) -> Any:

@@ -19,6 +19,7 @@ import json
 import os
 import platform
 import stat
+import struct
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -38,6 +39,15 @@ if sys.platform == "win32":
     def _lock_store(descriptor: int) -> None:
         """Does nothing: on Windows a lock in the store would prevent reading."""
 
+    def _is_locked(descriptor: int) -> bool:
+        """Whether another process has the lock. Windows cannot tell without trying."""
+        try:
+            _lock(descriptor)
+        except OSError:
+            return True
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+        return False
+
 else:
     import fcntl
 
@@ -47,6 +57,21 @@ else:
     def _lock_store(descriptor: int) -> None:
         # One byte far after everything that SQLite writes or locks.
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 1 << 62)
+
+    # The fields of `struct flock`: on Linux the type comes first, on the systems of the BSD family it comes later.
+    _IS_LINUX = sys.platform.startswith("linux")
+    _FLOCK = "hhqqi" if _IS_LINUX else "qqihh"
+    _NO_FIELDS = 0, 0, 0
+
+    def _is_locked(descriptor: int) -> bool:
+        """Whether another process has the lock."""
+        asked = (fcntl.F_WRLCK, os.SEEK_SET)
+        fields = (*asked, *_NO_FIELDS) if _IS_LINUX else (*_NO_FIELDS, *asked)
+        # With room at the end: some systems add a field.
+        question = struct.pack(_FLOCK, *fields).ljust(64, b"\0")
+        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, question)
+        kind = struct.unpack_from(_FLOCK, answer)[0 if _IS_LINUX else 3]
+        return bool(kind != fcntl.F_UNLCK)
 
 
 # The device and inode of a file: the same for all its names and mounts.
@@ -160,6 +185,24 @@ def remembered(path: str) -> Note:
         return _note(_read(descriptor))
     finally:
         os.close(descriptor)
+
+
+def holder(path: str) -> str | None:
+    """A description of the process that owns the store at this real path; None if no process does. Takes no lock.
+
+    Where a lock cannot be examined, it answers None.
+    """
+    with _guard:
+        if _owned.get(path) == os.getpid():
+            return f"this process, {os.getpid()}"
+        try:
+            descriptor = os.open(f"{path}-owner", os.O_RDWR | _NO_FOLLOW | _NO_WAIT)
+        except OSError:
+            return None
+        try:
+            return _holder(descriptor) if _is_locked(descriptor) else None
+        finally:
+            os.close(descriptor)
 
 
 def _open_sidecar(path: str) -> int:

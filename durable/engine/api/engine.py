@@ -276,7 +276,7 @@ class WorkflowEngine:
         """Accept no more calls, let activities finish for `drain`, then close. Nothing acknowledged is lost.
 
         For a service that must stop before it leaves the block, on SIGTERM for example. An activity that is cut off
-        runs again after the next start. Harmless when repeated.
+        runs again after the next start. Harmless when repeated; `shutdown(drain=0)` cuts the drain of another call short.
         """
         seconds = self._core.drain_seconds(drain)
         with contextlib.suppress(EngineClosed):

@@ -1,0 +1,19 @@
+"""The client that commands talk to. Only the commands that need one import this file: it loads half of durable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from durable.cli.store import checked_file
+from durable.engine.api.sync import SyncWorkflowEngine
+
+Client = SyncWorkflowEngine
+
+
+@contextmanager
+def open_client(store: str) -> Iterator[Client]:
+    """The client of a store, open until the end of the block. Raises `Refusal` or a `DurableError`."""
+    checked_file(store)
+    with Client(store) as client:
+        yield client

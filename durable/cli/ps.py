@@ -1,0 +1,47 @@
+"""`ps`: the runs of a store, newest first."""
+
+from __future__ import annotations
+
+import click
+
+from durable.cli.client import open_client
+from durable.cli.output import output_option, say, screen
+from durable.cli.runs import filters_of, matching, now, run_listing
+from durable.cli.store import store_option
+
+# A table of more lines helps nobody. Output for programs is whole.
+_TABLE_LIMIT = 100
+
+
+@click.command()
+@click.argument("filters", nargs=-1, metavar="[FILTER]...")
+@click.option("-n", "--limit", type=click.IntRange(min=1), help=f"At most this many; a table has {_TABLE_LIMIT}.")
+@click.option("--count", "only_count", is_flag=True, help="Only say how many there are.")
+@output_option()
+@store_option
+def ps(filters: tuple[str, ...], *, limit: int | None, only_count: bool, form: str, store: str) -> None:
+    """List runs, newest first. Filters are joined by "and":
+
+    \b
+    status:parked,failed    one of these statuses
+    name:checkout           the workflow function
+    tag:eu                  a tag of the start
+    since:2h until:30m      started in this time; also since:2026-03-01T14:30
+    id:order-               ids that begin so
+    parent:batch-7          the children of a run
+
+    \b
+    durable ps status:failed since:2h
+    durable ps status:parked -o ids | durable retry --yes -
+    """
+    meant = filters_of(filters)
+    shown = screen()
+    with open_client(store) as client:
+        if only_count:
+            click.echo(client.runs.count(**meant.arguments()))
+            return
+        most = limit if limit is not None or form != "table" else _TABLE_LIMIT
+        listing = run_listing(now(), shown)
+        count = listing.write(matching(client, meant, most), form, shown, nothing="no run matches")
+    if form == "table" and limit is None and count == _TABLE_LIMIT:
+        say(f"the newest {count} are shown: add a filter, or --limit for more")
