@@ -35,6 +35,7 @@ that all share), `runner` (bodies and replay), `engine` (`operations`, `state`, 
 
 from durable.engine.api.engine import WorkflowEngine
 from durable.engine.api.handle import WorkflowHandle
+from durable.engine.api.refs import WorkflowRef
 from durable.engine.api.sync import SyncWorkflowEngine
 from durable.engine.api.sync_groups import SyncWorkflowHandle
 from durable.engine.api.updates import WorkflowUpdate
@@ -240,6 +241,7 @@ __all__ = [
     "WorkflowInfo",
     "WorkflowNotFound",
     "WorkflowParked",
+    "WorkflowRef",
     "WorkflowSessionRunner",
     "WorkflowStatus",
     "WorkflowSummary",

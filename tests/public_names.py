@@ -100,6 +100,7 @@ WorkflowHandle
 WorkflowInfo
 WorkflowNotFound
 WorkflowParked
+WorkflowRef
 WorkflowSessionRunner
 WorkflowStatus
 WorkflowSummary

@@ -11,6 +11,9 @@ from typing import Generic, Protocol, TypeVar
 
 from durable.errors import DuplicateWorkflow, UnknownWorkflow
 
+# Instead of a version: the newest that is registered.
+NEWEST = 0
+
 
 class Named(Protocol):
     """What the registry needs from a workflow definition. `origin` says where its function is defined."""
@@ -47,7 +50,9 @@ class Registry(Generic[D]):
         self._known[definition.name, definition.version] = definition
 
     def get(self, name: str, version: int) -> D:
-        """The workflow with this name and version. Raises `UnknownWorkflow`."""
+        """The workflow with this name and version, or its `NEWEST` version. Raises `UnknownWorkflow`."""
+        if version == NEWEST:
+            version = max((number for known, number in self._known if known == name), default=1)
         try:
             return self._known[name, version]
         except KeyError:

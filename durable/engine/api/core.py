@@ -21,12 +21,11 @@ From OPENING on there is a `Runtime`, a new one for each opening.
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 from collections.abc import Callable, Coroutine
 from enum import Enum
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import anyio
 import anyio.abc
@@ -39,13 +38,13 @@ from durable.engine.host.activities import ActivityPool
 from durable.engine.host.bridge import LoopBridge
 from durable.engine.host.runtime import Runtime
 from durable.engine.host.watchdog import Watchdog
-from durable.engine.operations import AwaitChange, AwaitEnd, Operation
+from durable.engine.operations import AwaitChange, AwaitEnd, DescribeWorkflow, Operation
+from durable.engine.operations.views import Description
 from durable.errors import EngineClosed, EngineForked, InvariantViolated, OperationMisused
 from durable.model.clock import SECOND, Clock, from_duration
 from durable.model.codec import Codec
 from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
-from durable.runner.ops import STEPPING, caller
 
 _log = logging.getLogger("durable")
 OPEN_ALREADY = "this engine is already open: use the one that 'async with' gave you"
@@ -82,29 +81,6 @@ TRANSITIONS: dict[Stage, frozenset[Stage]] = {
 _WHEN_GONE = {Stage.OPENING: Stage.NEW, Stage.OPEN: Stage.FAILED, Stage.STOPPING: Stage.CLOSED}
 # Bound once: attribute access on an enum costs a call on 3.11, and every call of the engine compares with it.
 _OPEN = Stage.OPEN
-
-
-def service_call(
-    method: Callable[Concatenate[S, P], Coroutine[Any, Any, A]],
-) -> Callable[Concatenate[S, P], Coroutine[Any, Any, A]]:
-    """Guard a method of the API: inside a workflow body it raises `OperationMisused`, which says what to write."""
-
-    @functools.wraps(method)
-    def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, A]:
-        if STEPPING.get() is not None:
-            refuse_in_body(method.__qualname__)
-        return method(self, *args, **kwargs)
-
-    return guarded
-
-
-def refuse_in_body(name: str) -> None:
-    """Raises `OperationMisused` if a workflow body is running. `name` is the method that only a service may call."""
-    if STEPPING.get() is not None:
-        raise OperationMisused(
-            f"{name}() was called inside a workflow body, which must not talk to the engine: "
-            f"yield a workflow call for a child, or do it in an activity ({caller()})"
-        )
 
 
 @attrs.define(eq=False)
@@ -191,9 +167,18 @@ class Core:
         """Like `ask`, for the two operations whose reply may take months; they take none of the `max_inbox` places."""
         return self.check_open().answer(operation)
 
-    def running_positions(self, key: int, round: int) -> frozenset[str]:
-        """Where activities of a workflow run in this process now. Call it only after `ask` has returned."""
-        return self._runtime.pool.running_positions(key, round)
+    def code(self, name: str, version: int) -> WorkflowDef[Any, Any]:
+        """The code of a workflow. Raises `UnknownWorkflow`."""
+        return self.registry.get(name, version)
+
+    async def describe(self, id: str) -> Description:
+        """Describe a workflow, and say which of its activities run in this process now."""
+        description = await self.ask(DescribeWorkflow(id))
+        running = self._runtime.pool.running_positions(description.key, description.round)
+        if not running:
+            return description
+        waits = [attrs.evolve(wait, is_running=wait.position in running) for wait in description.waits]
+        return attrs.evolve(description, waits=tuple(waits))
 
     # --- opening --------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import builtins
 import attrs
 
 from durable.engine.api.arguments import _letter_id, _limit
-from durable.engine.api.core import Core, service_call
+from durable.engine.api.way import Way, service_call
 from durable.engine.operations import (
     Delivered,
     ListLetters,
@@ -26,12 +26,12 @@ class DeadLetters:
     A dead letter stays until it is replayed, removed, or older than `dead_letter_retention`.
     """
 
-    _core: Core
+    _way: Way
 
     @service_call
     async def list(self, *, limit: int = 100, after: int = 0) -> builtins.list[DeadLetter]:
         """Dead letters, oldest first. `after` is the id of the last one on the page before."""
-        return await self._core.ask(ListLetters(_letter_id("after", after), _limit(limit)))
+        return await self._way.ask(ListLetters(_letter_id("after", after), _limit(limit)))
 
     @service_call
     async def replay(self, letter_id: int, to: str | None = None) -> Delivered | Queued:
@@ -40,9 +40,9 @@ class DeadLetters:
         The letter is removed once the event is accepted. Raises `DeadLetterNotFound`, and what `send_event` raises.
         """
         target = None if to is None else check_text("workflow id", to)
-        return await self._core.ask(ReplayLetter(_letter_id("letter_id", letter_id), target))
+        return await self._way.ask(ReplayLetter(_letter_id("letter_id", letter_id), target))
 
     @service_call
     async def remove(self, letter_id: int) -> None:
         """Delete a dead letter. Raises `DeadLetterNotFound`."""
-        await self._core.ask(RemoveLetter(_letter_id("letter_id", letter_id)))
+        await self._way.ask(RemoveLetter(_letter_id("letter_id", letter_id)))

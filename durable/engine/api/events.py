@@ -7,7 +7,7 @@ import builtins
 import attrs
 
 from durable.engine.api.arguments import _limit, _number
-from durable.engine.api.core import Core, service_call
+from durable.engine.api.way import Way, service_call
 from durable.engine.operations import (
     ListEvents,
     RemoveEvent,
@@ -24,7 +24,7 @@ class Events:
     `event_retention` and becomes a dead letter.
     """
 
-    _core: Core
+    _way: Way
 
     @service_call
     async def list(
@@ -34,7 +34,7 @@ class Events:
 
         `after` is the id of the last one on the page before.
         """
-        return await self._core.ask(
+        return await self._way.ask(
             ListEvents(
                 name=None if name is None else check_text("name", name),
                 to=None if to is None else check_text("workflow id", to),
@@ -46,4 +46,4 @@ class Events:
     @service_call
     async def remove(self, event_id: int) -> None:
         """Remove a pending event, so that no workflow takes it. Raises `EventNotFound`."""
-        await self._core.ask(RemoveEvent(_number("event_id", "id of an event", event_id)))
+        await self._way.ask(RemoveEvent(_number("event_id", "id of an event", event_id)))

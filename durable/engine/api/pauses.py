@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 
 from durable.engine.api.arguments import _limit, _number
-from durable.engine.api.core import Core, service_call
 from durable.engine.api.runs import _raise
+from durable.engine.api.way import Way, service_call
 from durable.engine.operations import (
     CancelPause,
     ListPauses,
@@ -28,7 +28,7 @@ class Pauses:
     Exactly one answer takes effect, however many people send one at the same time.
     """
 
-    _core: Core
+    _way: Way
 
     @service_call
     async def list(
@@ -38,7 +38,7 @@ class Pauses:
 
         `after` is the number of the last one on the page before. Raises `WorkflowNotFound`.
         """
-        return await self._core.ask(
+        return await self._way.ask(
             ListPauses(
                 workflow_id=None if workflow_id is None else check_text("workflow id", workflow_id),
                 name=None if name is None else check_text("name", name),
@@ -58,11 +58,11 @@ class Pauses:
         place = check_text("workflow id", workflow_id), check_text("pause id", pause_id)
         # In the caller's task, not on the coordinator's thread: encoding runs code of the answer's class, and an error
         # or a delay there must hit this caller only.
-        text = write_own(self._core.codec, answer, "pause: answer")
-        _raise(await self._core.ask(ResumePause(*place, text, type(answer).__name__)))
+        text = write_own(self._way.codec, answer, "pause: answer")
+        _raise(await self._way.ask(ResumePause(*place, text, type(answer).__name__)))
 
     @service_call
     async def cancel(self, workflow_id: str, pause_id: str, reason: str | None = None) -> None:
         """Withdraw a question: `PauseCancelled` is raised where the workflow paused. Raises what `resume` raises."""
         place = check_text("workflow id", workflow_id), check_text("pause id", pause_id)
-        _raise(await self._core.ask(CancelPause(*place, check_reason(reason))))
+        _raise(await self._way.ask(CancelPause(*place, check_reason(reason))))

@@ -11,11 +11,10 @@ import attrs
 
 from durable.backends.base import Workflows
 from durable.engine.api.arguments import _limit
-from durable.engine.api.core import Core, service_call
 from durable.engine.api.handle import WorkflowHandle
+from durable.engine.api.way import Way, service_call
 from durable.engine.operations import (
     CountWorkflows,
-    DescribeWorkflow,
     ForkWorkflow,
     ListWorkflows,
     PurgeWorkflows,
@@ -58,7 +57,7 @@ class Runs:
     earlier step without touching the original.
     """
 
-    _core: Core
+    _way: Way
 
     @service_call
     async def list(
@@ -77,7 +76,7 @@ class Runs:
         (up to 1,000); pass the id of its last workflow as `after` for the next one.
         """
         query = _query(status, name, tag, since, _limit(limit))
-        page = await self._core.ask(ListWorkflows(query, None if after is None else check_text("after", after)))
+        page = await self._way.ask(ListWorkflows(query, None if after is None else check_text("after", after)))
         return [WorkflowSummary.of(row.record, row.background.parent_id, row.background.progress) for row in page]
 
     @service_call
@@ -90,7 +89,7 @@ class Runs:
         since: datetime | None = None,
     ) -> int:
         """How many workflows match all of the given filters, which are those of `list`."""
-        return await self._core.ask(CountWorkflows(_query(status, name, tag, since, 1)))
+        return await self._way.ask(CountWorkflows(_query(status, name, tag, since, 1)))
 
     @service_call
     async def history(self, id: str) -> builtins.list[HistoryEntry]:
@@ -98,7 +97,7 @@ class Runs:
 
         A round ends with `continue_as`, which starts a new and empty history under the same id.
         """
-        return await self._core.ask(ReadHistory(check_text("workflow id", id)))
+        return await self._way.ask(ReadHistory(check_text("workflow id", id)))
 
     @service_call
     async def describe(self, id: str) -> Description:
@@ -107,12 +106,7 @@ class Runs:
         This changes nothing: a workflow whose code is missing keeps its status, and `problem` says what is missing.
         Raises `WorkflowNotFound`.
         """
-        description = await self._core.ask(DescribeWorkflow(check_text("workflow id", id)))
-        running = self._core.running_positions(description.key, description.round)
-        if not running:
-            return description
-        waits = [attrs.evolve(wait, is_running=wait.position in running) for wait in description.waits]
-        return attrs.evolve(description, waits=tuple(waits))
+        return await self._way.describe(check_text("workflow id", id))
 
     @service_call
     async def retry(self, id: str) -> WorkflowHandle[Any]:
@@ -121,8 +115,8 @@ class Runs:
         Its children that failed, or were stopped together with it, continue too. Raises `WorkflowNotFound`, or
         `CannotRetry`, which says what to do instead.
         """
-        _raise(await self._core.ask(RetryWorkflow(check_text("workflow id", id))))
-        return WorkflowHandle(self._core, id)
+        _raise(await self._way.ask(RetryWorkflow(check_text("workflow id", id))))
+        return WorkflowHandle(self._way, id)
 
     @service_call
     async def fork(self, id: str, from_position: str, *, new_id: str | None = None) -> WorkflowHandle[Any]:
@@ -130,10 +124,10 @@ class Runs:
 
         The original is not changed. Raises `WorkflowNotFound`, `CannotFork`, `WorkflowAlreadyExists`.
         """
-        fork_id = self._core.new_id() if new_id is None else check_text("workflow id", new_id)
+        fork_id = self._way.new_id() if new_id is None else check_text("workflow id", new_id)
         position = check_text("from_position", from_position)
-        _raise(await self._core.ask(ForkWorkflow(check_text("workflow id", id), position, fork_id)))
-        return WorkflowHandle(self._core, fork_id)
+        _raise(await self._way.ask(ForkWorkflow(check_text("workflow id", id), position, fork_id)))
+        return WorkflowHandle(self._way, fork_id)
 
     @service_call
     async def repair(self, id: str, position: str, value: Any, reason: str) -> None:
@@ -146,8 +140,8 @@ class Runs:
         checked_reason = check_text("reason", reason, length_max=1_000)
         # In the caller's task, not on the coordinator's thread: encoding runs code of the value's class, and an error
         # or a delay there must hit this caller only.
-        text = write_own(self._core.codec, value, "repair: value")
-        _raise(await self._core.ask(RepairWorkflow(*place, text, checked_reason, type(value).__name__)))
+        text = write_own(self._way.codec, value, "repair: value")
+        _raise(await self._way.ask(RepairWorkflow(*place, text, checked_reason, type(value).__name__)))
 
     @service_call
     async def purge(self, older_than: timedelta | float) -> int:
@@ -155,9 +149,9 @@ class Runs:
 
         A child stays as long as its parent may still need its result.
         """
-        before = self._core.clock.now() - from_duration("older_than", older_than)
+        before = self._way.clock.now() - from_duration("older_than", older_than)
         purged = 0
-        while count := await self._core.ask(PurgeWorkflows(before)):
+        while count := await self._way.ask(PurgeWorkflows(before)):
             purged += count
         return purged
 

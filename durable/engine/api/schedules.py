@@ -10,8 +10,9 @@ from typing import Any, overload
 import attrs
 
 from durable.engine.api.arguments import _count
-from durable.engine.api.core import Core, refuse_in_body, service_call
 from durable.engine.api.handle import WorkflowHandle
+from durable.engine.api.refs import RefCall, pack
+from durable.engine.api.way import Way, refuse_in_body, service_call
 from durable.engine.operations import (
     CreateSchedule,
     DeleteSchedule,
@@ -21,10 +22,10 @@ from durable.engine.operations import (
     TriggerSchedule,
 )
 from durable.engine.operations.views import ScheduleSummary
-from durable.errors import InvalidValue, WrongType
+from durable.errors import InvalidValue
 from durable.model.ids import check_text
 from durable.model.schedule import CatchUp, Job, Overlap, Plan, check_name, check_policies
-from durable.runner.definitions import WorkflowCall, WorkflowDef
+from durable.runner.definitions import WorkflowCall
 from durable.runner.ops import Op
 
 _PAGE_MAX, _UPCOMING_MAX = 1_000, 100
@@ -39,13 +40,13 @@ class Schedules:
     like a sleeping workflow; ticks that a stopped engine missed are handled by `catch_up` at the next start.
     """
 
-    _core: Core
+    _way: Way
 
     @overload
     def create(
         self,
         name: str,
-        call: WorkflowCall[Any],
+        call: WorkflowCall[Any] | RefCall[Any],
         *,
         cron: str,
         timezone: str | None = None,
@@ -57,7 +58,7 @@ class Schedules:
     def create(
         self,
         name: str,
-        call: WorkflowCall[Any],
+        call: WorkflowCall[Any] | RefCall[Any],
         *,
         every: timedelta | float,
         overlap: Overlap = ...,
@@ -67,7 +68,7 @@ class Schedules:
     def create(
         self,
         name: str,
-        call: WorkflowCall[Any],
+        call: WorkflowCall[Any] | RefCall[Any],
         *,
         cron: str | None = None,
         every: timedelta | float | None = None,
@@ -91,35 +92,31 @@ class Schedules:
     async def _create(
         self,
         name: str,
-        call: WorkflowCall[Any],
+        call: WorkflowCall[Any] | RefCall[Any],
         plan_fields: tuple[str | None, timedelta | float | None, str | None],
         policies: tuple[Overlap, CatchUp],
         *,
         replace: bool,
     ) -> ScheduleSummary:
         check_name(name)
-        if not isinstance(call, WorkflowCall):
-            raise WrongType("schedules.create", f"takes a call of a @workflow function, not {call!r}")
-        if call.child_id is not None:
+        if isinstance(call, WorkflowCall) and call.child_id is not None:
             raise InvalidValue("schedules.create", "gives each run its own id: pass the call without with_id()")
         plan = Plan.of(*plan_fields)
         overlap, catch_up = policies
         check_policies(overlap, catch_up)
-        definition: WorkflowDef[Any, Any] = call.definition
-        coder = definition.coder(self._core.codec)
-        coder.check(call.args, call.kwargs)
-        schedule = await self._core.ask(
+        packed = pack(self._way, call, "schedules.create")
+        schedule = await self._way.ask(
             CreateSchedule(
                 name=name,
                 job=Job(
                     plan=plan,
-                    workflow=definition.name,
-                    version=definition.version,
-                    input=coder.pack_arguments(call.args, call.kwargs),
+                    workflow=packed.name,
+                    version=packed.version,
+                    input=packed.input,
                     overlap=overlap,
                     catch_up=catch_up,
                 ),
-                definition=definition,
+                definition=packed.definition,
                 replace=replace,
             )
         )
@@ -128,12 +125,12 @@ class Schedules:
     @service_call
     async def pause(self, name: str) -> None:
         """Stop starting runs until `resume`; harmless when repeated. Raises `ScheduleNotFound`."""
-        await self._core.ask(PauseSchedule(check_name(name)))
+        await self._way.ask(PauseSchedule(check_name(name)))
 
     @service_call
     async def resume(self, name: str) -> None:
         """Continue with the next tick; ticks missed while paused are skipped. Raises `ScheduleNotFound`."""
-        await self._core.ask(ResumeSchedule(check_name(name)))
+        await self._way.ask(ResumeSchedule(check_name(name)))
 
     @service_call
     async def trigger(self, name: str, *, id: str | None = None) -> WorkflowHandle[Any]:
@@ -141,14 +138,14 @@ class Schedules:
 
         Raises `ScheduleNotFound`, or `ScheduleBusy` while the last run is unfinished and runs must not overlap.
         """
-        run_id = f"{check_name(name)}@trigger-{self._core.new_id()}" if id is None else check_text("workflow id", id)
-        run = await self._core.ask(TriggerSchedule(name, run_id))
-        return WorkflowHandle(self._core, run.id)
+        run_id = f"{check_name(name)}@trigger-{self._way.new_id()}" if id is None else check_text("workflow id", id)
+        run = await self._way.ask(TriggerSchedule(name, run_id))
+        return WorkflowHandle(self._way, run.id)
 
     @service_call
     async def delete(self, name: str) -> None:
         """Delete a schedule; its runs continue. Raises `ScheduleNotFound`."""
-        await self._core.ask(DeleteSchedule(check_name(name)))
+        await self._way.ask(DeleteSchedule(check_name(name)))
 
     @service_call
     async def list(
@@ -160,4 +157,4 @@ class Schedules:
         """
         page = ListSchedules(None if after is None else check_name(after), _count("limit", limit, 1, _PAGE_MAX))
         count = _count("upcoming", upcoming, 0, _UPCOMING_MAX)
-        return [ScheduleSummary.of(schedule, count) for schedule in await self._core.ask(page)]
+        return [ScheduleSummary.of(schedule, count) for schedule in await self._way.ask(page)]

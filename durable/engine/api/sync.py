@@ -10,11 +10,15 @@ import atexit
 import functools
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast, overload
+from typing import Any, Concatenate, ParamSpec, Self, cast, overload
 
+from typing_extensions import TypeVar
+
+from durable.engine.api.client import WorkflowClient
 from durable.engine.api.core import OPEN_ALREADY
 from durable.engine.api.engine import WorkflowEngine
 from durable.engine.api.loop_thread import LoopThread
+from durable.engine.api.refs import WorkflowRef
 from durable.engine.api.sync_groups import (
     Blocking,
     Line,
@@ -34,6 +38,7 @@ from durable.runner.definitions import WorkflowDef
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C_co = TypeVar("C_co", bound=WorkflowClient, covariant=True, default=WorkflowClient)
 
 
 def _with_parameters_of(
@@ -43,7 +48,35 @@ def _with_parameters_of(
     return cast("Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]", functools.wraps(source))
 
 
-class SyncWorkflowEngine(Blocking[WorkflowEngine]):
+class SyncWorkflowClient(Blocking[C_co]):
+    """The calls and groups of a client or an engine, which wait instead of being awaited."""
+
+    def __init__(self, line: Line, source: C_co) -> None:
+        super().__init__(line, source)
+        self.runs = SyncRuns(line, source.runs)
+        self.pauses = SyncPauses(line, source.pauses)
+        self.events = SyncEvents(line, source.events)
+        self.dead_letters = SyncDeadLetters(line, source.dead_letters)
+        self.schedules = SyncSchedules(line, source.schedules)
+
+    start = returning_handle(WorkflowClient.start)
+    send_event = blocking(WorkflowClient.send_event)
+    query_status = blocking(WorkflowClient.query_status)
+    query_result = blocking(WorkflowClient.query_result)
+    cancel = blocking(WorkflowClient.cancel)
+    terminate = blocking(WorkflowClient.terminate)
+
+    @overload
+    def handle(self, id: str) -> SyncWorkflowHandle[Any]: ...
+    @overload
+    def handle(self, id: str, wf: WorkflowDef[..., R] | WorkflowRef[R]) -> SyncWorkflowHandle[R]: ...
+    def handle(self, id: str, wf: WorkflowDef[..., Any] | WorkflowRef[Any] | None = None) -> SyncWorkflowHandle[Any]:
+        """The handle of a workflow that was started before, like `WorkflowClient.handle`."""
+        handle = self._source.handle(id) if wf is None else self._source.handle(id, wf)
+        return SyncWorkflowHandle(self._line, handle)
+
+
+class SyncWorkflowEngine(SyncWorkflowClient[WorkflowEngine]):
     """An engine for services without an event loop: `with SyncWorkflowEngine("orders.db") as engine`.
 
     It takes the same arguments as `WorkflowEngine` and has the same methods and groups, which wait instead of being
@@ -54,11 +87,6 @@ class SyncWorkflowEngine(Blocking[WorkflowEngine]):
     @_with_parameters_of(WorkflowEngine.__init__)
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(Line(), WorkflowEngine(*args, **settings))
-        self.runs = SyncRuns(self._line, self._source.runs)
-        self.pauses = SyncPauses(self._line, self._source.pauses)
-        self.events = SyncEvents(self._line, self._source.events)
-        self.dead_letters = SyncDeadLetters(self._line, self._source.dead_letters)
-        self.schedules = SyncSchedules(self._line, self._source.schedules)
 
     def __enter__(self) -> Self:
         refuse_on_loop()
@@ -91,24 +119,9 @@ class SyncWorkflowEngine(Blocking[WorkflowEngine]):
             self._line.thread = None
             atexit.unregister(thread.close)
 
-    start = returning_handle(WorkflowEngine.start)
-    send_event = blocking(WorkflowEngine.send_event)
-    query_status = blocking(WorkflowEngine.query_status)
-    query_result = blocking(WorkflowEngine.query_result)
-    cancel = blocking(WorkflowEngine.cancel)
-    terminate = blocking(WorkflowEngine.terminate)
     recover = blocking(WorkflowEngine.recover)
     backup = blocking(WorkflowEngine.backup)
     shutdown = blocking(WorkflowEngine.shutdown)
-
-    @overload
-    def handle(self, id: str) -> SyncWorkflowHandle[Any]: ...
-    @overload
-    def handle(self, id: str, wf: WorkflowDef[..., R]) -> SyncWorkflowHandle[R]: ...
-    def handle(self, id: str, wf: WorkflowDef[..., Any] | None = None) -> SyncWorkflowHandle[Any]:
-        """The handle of a workflow that was started before, like `WorkflowEngine.handle`."""
-        handle = self._source.handle(id) if wf is None else self._source.handle(id, wf)
-        return SyncWorkflowHandle(self._line, handle)
 
     @property
     def recovery(self) -> RecoveryReport | None:

@@ -20,7 +20,7 @@ class StartWorkflow(OfWorkflow[WorkflowRecord]):
     """Start a workflow, or find the one that the same call started.
 
     An id that belongs to a workflow with another name or other arguments is refused with `WorkflowAlreadyExists`.
-    `input` is the arguments as JSON, `delay` is in microseconds.
+    `input` is the arguments as JSON, `delay` is in microseconds. The `version` may be `NEWEST` on the way to an engine.
     """
 
     id: str

@@ -44,7 +44,8 @@ def receive(form: Form, registry: Registry[WorkflowDef[Any, Any]], codec: Codec)
     if isinstance(operation, StartWorkflow):
         definition = registry.get(operation.name, operation.version)
         text, arguments = _stored_call(definition, operation.input, codec)
-        return attrs.evolve(operation, definition=definition, input=text, arguments=arguments)
+        version = definition.version
+        return attrs.evolve(operation, version=version, definition=definition, input=text, arguments=arguments)
     if isinstance(operation, CreateSchedule):
         return _schedule(operation, registry, codec)
     if isinstance(operation, SendEvent):
@@ -57,7 +58,8 @@ def _schedule(operation: CreateSchedule, registry: Registry[WorkflowDef[Any, Any
     job = operation.job
     definition = registry.get(job.workflow, job.version)
     text, _ = _stored_call(definition, job.input, codec)
-    return attrs.evolve(operation, definition=definition, job=attrs.evolve(job, input=text, plan=_plan(job.plan)))
+    job = attrs.evolve(job, version=definition.version, input=text, plan=_plan(job.plan))
+    return attrs.evolve(operation, definition=definition, job=job)
 
 
 def _plan(plan: Plan) -> Plan:
