@@ -33,9 +33,9 @@ class Entry:
 
 COMMANDS: dict[str, dict[str, Entry]] = {
     "Look": {
-        "ps": Entry("ps:ps", "List runs: status:parked name:checkout tag:eu since:2h id:order-"),
-        "show": Entry("show:show", "One run: every attempt, what it waits for, its source line, its error."),
-        "history": Entry("history:history", "Everything that was recorded for a run."),
+        "ps": Entry("ps:ps", "List runs, by status, name, tag, time or id."),
+        "show": Entry("show:show", "One run: its steps, its waits, its error, what to do."),
+        "history": Entry("show:history", "Everything that was recorded for a run."),
         "tail": Entry("tail:tail", "Follow what happens."),
         "top": Entry("top:top", "Watch the runs of a store, refreshed."),
     },
@@ -52,25 +52,25 @@ COMMANDS: dict[str, dict[str, Entry]] = {
     "Intervene": {
         "cancel": Entry("changes:cancel", "Ask runs to clean up and end."),
         "terminate": Entry("changes:terminate", "End runs at once, without their cleanup."),
-        "retry": Entry("changes:retry", "Let failed or parked runs continue where they stopped."),
+        "retry": Entry("changes:retry", "Let failed or parked runs continue."),
         "fork": Entry("changes:fork", "Start a copy of a run from one of its steps."),
         "repair": Entry("changes:repair", "Replace a recorded result."),
     },
     "Operate": {
         "doctor": Entry("doctor.command:doctor", "Find what is wrong, and say what to do."),
         "purge": Entry("changes:purge", "Remove runs that ended long ago."),
-        "backup": Entry("files:backup", "Copy the store to a file, while it is used or not."),
+        "backup": Entry("files:backup", "Copy the store to a file."),
         "restore": Entry("files:restore", "Put a backup in the place of a store."),
         "migrate": Entry("files:migrate", "Bring the schema of a store up to date."),
-        "worker": Entry("worker:worker", "Run an engine as a process, for systemd and containers."),
+        "worker": Entry("worker:worker", "Run an engine as a process."),
     },
     "Before a deploy": {
-        "lint": Entry("lint.command:lint", "Find mistakes in workflow functions, without running them."),
+        "lint": Entry("lint.command:lint", "Find mistakes in workflow functions."),
         "check-replay": Entry("replay:check_replay", "Which runs under way do not fit this code?"),
         "export-histories": Entry("replay:export_histories", "Write runs under way to JSON files."),
     },
     "Shell": {
-        "completion": Entry("completion:completion", "Print the script that completes commands and ids with Tab."),
+        "completion": Entry("completion:completion", "Complete commands and ids with Tab."),
     },
 }
 _ENTRIES = {name: entry for group in COMMANDS.values() for name, entry in group.items()}
@@ -150,9 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except click.UsageError as error:
-        error.message = redacted(error.message)
-        error.show()
-        return error.exit_code
+        click.UsageError(redacted(error.format_message()), error.ctx).show()
+        return USAGE
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return INTERRUPTED
@@ -162,10 +161,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(error: Exception, *, is_debug: bool) -> int:
-    """Say an error in one sentence, and return its exit code. A bug in durable is raised with its traceback."""
-    code = code_of(error)
-    if is_debug or code is None:
+    """Say an error in one sentence, and return its exit code. With `--debug` it is raised with its traceback."""
+    if is_debug:
         raise error
+    code = code_of(error)
     text = error.message if isinstance(error, click.ClickException) else str(error)
+    if code is None:
+        text = f"{type(error).__name__}: {text}; this is a bug in {NAME}: {NAME} --debug ... shows where it happened"
     click.echo(f"Error: {redacted(text)}", err=True)
-    return code
+    return FAILED if code is None else code

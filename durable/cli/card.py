@@ -68,7 +68,10 @@ def _facts(
     if description.round:
         yield "round", [f"{description.round + 1} (continue_as cleared the history of earlier rounds)"]
     if description.pending_events:
-        yield "mailbox", [f"{plural(description.pending_events, 'event')} not taken yet: durable events --to {summary.id}"]
+        yield (
+            "mailbox",
+            [f"{plural(description.pending_events, 'event')} not taken yet: durable events --to {summary.id}"],
+        )
     if description.owed_undos:
         yield "undos", [f"{undo.undo} of {undo.step} at {undo.position}" for undo in description.owed_undos]
     if description.failed_undos:
@@ -89,7 +92,9 @@ def _family(description: Description) -> Iterator[tuple[str, list[str]]]:
 
 def _wait(wait: Waiting, now: datetime, screen: Screen) -> str:
     """One wait in a line: what, since when, until when, which attempt, where in the source."""
-    what = "sleep" if wait.kind == EntryKind.TIMER.value and wait.name == "timer" else f"{wait.kind} {wait.name}".strip()
+    what = (
+        "sleep" if wait.kind == EntryKind.TIMER.value and wait.name == "timer" else f"{wait.kind} {wait.name}".strip()
+    )
     parts = [f"{visible(what)}, since {clock_time(wait.since, now, screen.zone)} ({duration(now - wait.since)})"]
     if wait.attempt > 1 or wait.is_running:
         parts.append(f"attempt {wait.attempt}{' is running' if wait.is_running else ''}")

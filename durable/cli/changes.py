@@ -1,7 +1,8 @@
 """The commands that change runs: `cancel`, `terminate`, `retry`, `fork`, `repair`, `purge`.
 
-The first three take any number of ids, ids on stdin (`-`) or a filter. All of them are named before anything is changed.
-More than one run needs a yes. A run that refuses does not stop the others; the exit code is that of the first refusal.
+The first three take any number of ids, ids on stdin (`-`) or a filter. All of them are named before anything changes,
+and more than one run needs a yes. A run that refuses does not stop the others; the exit code is that of the first
+refusal.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ def many_runs(command: Callable[..., Any]) -> Callable[..., Any]:
         output_option(("table", "json", "jsonl", "ids")),
         click.option("-y", "--yes", is_flag=True, help="Do not ask before changing more than one run."),
         click.option(
-            "-w", "--where", multiple=True, metavar="FILTER", help="Every run that matches, as in `ps`. May be repeated."
+            "-w",
+            "--where",
+            multiple=True,
+            metavar="FILTER",
+            help="Runs that match, as in `ps`. May be repeated.",
         ),
         click.argument("ids", nargs=-1, metavar="[ID|-]...", shell_complete=complete_ids),
     ):

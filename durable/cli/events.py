@@ -22,7 +22,7 @@ from durable.runner.events import Event
 @click.command()
 @click.argument("event")
 @input_options
-@click.option("--to", metavar="ID", shell_complete=complete_ids, help="The run; without it, whoever waits for the event.")
+@click.option("--to", metavar="ID", shell_complete=complete_ids, help="The run; by default whoever waits for it.")
 @click.option("--key", help="The key that the wait must have.")
 @click.option("--event-id", metavar="TEXT", help="Sent twice with the same text, it counts once.")
 @click.option("--allow-unstarted", is_flag=True, help="Keep it for an id that has not been started yet.")
@@ -77,9 +77,7 @@ def _listing(moment: datetime) -> Listing[PendingEventInfo]:
 @output_option()
 @store_option
 @click.pass_context
-def events(
-    context: click.Context, *, name: str | None, to: str | None, limit: int, form: str, store: str
-) -> None:
+def events(context: click.Context, *, name: str | None, to: str | None, limit: int, form: str, store: str) -> None:
     """List the events that no run has taken yet, oldest first.
 
     \b
@@ -102,5 +100,3 @@ def remove(event_id: int, *, store: str) -> None:
     with open_client(store) as client:
         client.events.remove(event_id)
     say(f"event {event_id} is removed")
-
-

@@ -62,11 +62,13 @@ class Refusal(click.ClickException):
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
-        self.exit_code = code
+        self.code = code
 
 
 def code_of(error: BaseException) -> int | None:
     """The exit code for an error; None for one that is a bug, in durable or in the user's code."""
+    if isinstance(error, Refusal):
+        return error.code
     if isinstance(error, click.ClickException):
-        return error.exit_code
+        return USAGE
     return next((code for kind, code in CODES if isinstance(error, kind)), None)

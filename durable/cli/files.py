@@ -56,7 +56,7 @@ def restore(backup: str, *, overwrite: bool, yes: bool, store: str) -> None:
         raise Refusal(f"{redacted(store)}: restore works on SQLite files only; use the tools of that database", REFUSED)
     if overwrite and os.path.exists(path) and not yes:
         if not sys.stdin.isatty():
-            raise click.UsageError(f"{path} would be replaced, and nobody can be asked here: pass --yes if you are sure")
+            raise click.UsageError(f"{path} would be replaced, and nobody can be asked: pass --yes if you are sure")
         click.confirm(f"Replace {path} by {source}? What it holds now is lost.", abort=True, err=True)
     maintenance.restore(source, path, overwrite=overwrite)
     say(f"{path} is restored from {source}; start the service again")
@@ -67,7 +67,7 @@ def restore(backup: str, *, overwrite: bool, yes: bool, store: str) -> None:
 @click.option("--sql", "as_sql", is_flag=True, help="Only print the statements.")
 @store_option
 def migrate(*, dry_run: bool, as_sql: bool, store: str) -> None:
-    """Bring the schema of a store up to date. Engines do this when they start; here it can be done before, or looked at.
+    """Bring the schema of a store up to date. An engine does the same when it starts.
 
     \b
     durable migrate --dry-run

@@ -9,8 +9,10 @@ from typing import Any
 import attrs
 
 from durable.cli.words import parse_moment, parse_status
+from durable.engine.operations.views import WorkflowSummary
 from durable.model.statuses import WorkflowStatus
 
+_OF_STORE = ("status", "name", "tag", "since")
 EXAMPLES = "status:parked,failed name:checkout tag:eu since:2h until:2026-03-01 id:order- parent:batch-7"
 
 
@@ -27,9 +29,21 @@ class Filters:
     parent: str | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """The filters that are set, as keyword arguments of `runs.list`, `runs.scan` and `runs.count`."""
-        values = attrs.asdict(self, recurse=False)
-        return {name: value for name, value in values.items() if value not in (None, ())}
+        """The filters that the store applies, as keyword arguments of `runs.list` and `runs.count`."""
+        return {name: value for name in _OF_STORE if (value := getattr(self, name)) not in (None, ())}
+
+    @property
+    def is_for_store(self) -> bool:
+        """Whether the store applies all of them. Otherwise `admits` says which runs of its answer match."""
+        return (self.until, self.id_prefix, self.parent) == (None, None, None)
+
+    def admits(self, run: WorkflowSummary) -> bool:
+        """Whether a run matches the filters that the store does not apply."""
+        return (
+            (self.until is None or run.created_at <= self.until)
+            and (self.id_prefix is None or run.id.startswith(self.id_prefix))
+            and (self.parent is None or run.parent == self.parent)
+        )
 
 
 def parse_filters(words: Sequence[str], now: datetime, zone: tzinfo | None = None) -> Filters:
@@ -44,7 +58,9 @@ def parse_filters(words: Sequence[str], now: datetime, zone: tzinfo | None = Non
         field, read = _KEYS[key]
         if field in changes and field != "status":
             raise ValueError(f"{key}: is given twice, and no run can match both")
-        changes[field] = changes.get(field, ()) + read(value, now, zone) if field == "status" else read(value, now, zone)
+        changes[field] = (
+            changes.get(field, ()) + read(value, now, zone) if field == "status" else read(value, now, zone)
+        )
     return Filters(**changes)
 
 

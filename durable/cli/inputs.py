@@ -1,6 +1,6 @@
 """What people pass to a command: arguments for a workflow, a payload, ids on stdin.
 
-`-P key=value` is text, `-P key:=value` is JSON, `--input` is JSON, and `--input-file` is a file with JSON, `-` for stdin.
+`-P key=value` is text, `-P key:=value` is JSON, `--input` is JSON, `--input-file` a file with JSON, `-` for stdin.
 """
 
 from __future__ import annotations

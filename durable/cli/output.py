@@ -130,9 +130,7 @@ def table(columns: Sequence[Column[T]], items: Sequence[T], screen: Screen) -> I
     shown = [place for place in range(len(columns)) if any(row[place] for row in cells)]
     if not shown:
         return
-    widths = {
-        place: max(width_of(columns[place].title), *(width_of(row[place]) for row in cells)) for place in shown
-    }
+    widths = {place: max(width_of(columns[place].title), *(width_of(row[place]) for row in cells)) for place in shown}
     *body, last = shown
     left = sum(widths[place] + 2 for place in body)
     room = widths[last] if screen.width is None else max(_LAST_LEAST, screen.width - left)

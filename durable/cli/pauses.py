@@ -62,9 +62,7 @@ def _listing(moment: datetime) -> Listing[OpenPause]:
 @output_option()
 @store_option
 @click.pass_context
-def pauses(
-    context: click.Context, *, workflow_id: str | None, name: str | None, form: str, store: str
-) -> None:
+def pauses(context: click.Context, *, workflow_id: str | None, name: str | None, form: str, store: str) -> None:
     """List the questions that wait for a person, oldest first.
 
     \b

@@ -6,7 +6,7 @@ import click
 
 from durable.cli.client import open_client
 from durable.cli.output import output_option, say, screen
-from durable.cli.runs import filters_of, matching, now, run_listing
+from durable.cli.runs import count, filters_of, matching, now, run_listing
 from durable.cli.store import store_option
 
 # A table of more lines helps nobody. Output for programs is whole.
@@ -38,10 +38,10 @@ def ps(filters: tuple[str, ...], *, limit: int | None, only_count: bool, form: s
     shown = screen()
     with open_client(store) as client:
         if only_count:
-            click.echo(client.runs.count(**meant.arguments()))
+            click.echo(count(client, meant))
             return
         most = limit if limit is not None or form != "table" else _TABLE_LIMIT
         listing = run_listing(now(), shown)
-        count = listing.write(matching(client, meant, most), form, shown, nothing="no run matches")
-    if form == "table" and limit is None and count == _TABLE_LIMIT:
-        say(f"the newest {count} are shown: add a filter, or --limit for more")
+        written = listing.write(matching(client, meant, most), form, shown, nothing="no run matches")
+    if form == "table" and limit is None and written == _TABLE_LIMIT:
+        say(f"the newest {written} are shown: add a filter, or --limit for more")

@@ -38,7 +38,9 @@ def result(id: str, *, wait: float | None, store: str) -> None:
         except WorkflowCancelled as error:
             raise Refusal(str(error), RUN_CANCELLED) from error
         except WorkflowParked as error:
-            raise Refusal(f"run {id!r} is parked: {error.detail}; durable show {id} says what to do", RUN_PARKED) from error
+            raise Refusal(
+                f"run {id!r} is parked: {error.detail}; durable show {id} says what to do", RUN_PARKED
+            ) from error
         except DurableError:
             raise
         except TimeoutError as error:

@@ -35,7 +35,15 @@ def filters_of(words: Sequence[str]) -> Filters:
 
 def matching(client: Client, filters: Filters, limit: int | None = None) -> Iterator[WorkflowSummary]:
     """The runs that match, newest first, read page by page."""
-    return islice(_pages(client, filters, _PAGE if limit is None else min(limit, _PAGE)), limit)
+    size = min(limit, _PAGE) if limit is not None and filters.is_for_store else _PAGE
+    return islice(filter(filters.admits, _pages(client, filters, size)), limit)
+
+
+def count(client: Client, filters: Filters) -> int:
+    """How many runs match."""
+    if filters.is_for_store:
+        return client.runs.count(**filters.arguments())
+    return sum(1 for _ in matching(client, filters))
 
 
 def _pages(client: Client, filters: Filters, size: int) -> Iterator[WorkflowSummary]:

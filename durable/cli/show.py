@@ -28,12 +28,10 @@ from durable.model.statuses import WorkflowStatus
 @click.option("--history", "with_history", is_flag=True, help="Add everything that was recorded.")
 @click.option("--all", "is_whole", is_flag=True, help="Draw every step and every failed attempt.")
 @click.option("--watch", is_flag=True, help="Draw it again until the run has ended.")
-@click.option("--interval", type=click.FloatRange(min=0.2), default=1.0, show_default=True, help="Seconds, for --watch.")
+@click.option("--interval", type=click.FloatRange(min=0.2), default=1.0, show_default=True, help="For --watch.")
 @output_option(("table", "json"))
 @store_option
-def show(
-    id: str, *, with_history: bool, is_whole: bool, watch: bool, interval: float, form: str, store: str
-) -> None:
+def show(id: str, *, with_history: bool, is_whole: bool, watch: bool, interval: float, form: str, store: str) -> None:
     """Show where a run is and how it got there: every step with its attempts as bars, what it waits for and since
     when, its next wake-up, its line in the source, its parent and children, its error, and what to do.
 

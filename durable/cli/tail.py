@@ -41,7 +41,7 @@ class Happening:
 @click.command()
 @click.argument("id", required=False, shell_complete=complete_ids)
 @click.option("-w", "--where", multiple=True, metavar="FILTER", help="Only runs that match, as in `ps`.")
-@click.option("--interval", type=click.FloatRange(min=0.1), default=0.5, show_default=True, help="Seconds between looks.")
+@click.option("--interval", type=click.FloatRange(min=0.1), default=0.5, show_default=True, help="Seconds.")
 @click.option("--once", is_flag=True, help="Print what there is, and end.")
 @output_option(("table", "jsonl"))
 @store_option

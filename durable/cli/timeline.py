@@ -7,8 +7,10 @@ over. So the bars are computed in two passes: `steps` gathers what ended and wha
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import accumulate, pairwise
 
 import attrs
 
@@ -34,6 +36,8 @@ _PREFIXES = {
     EntryKind.CANCEL_CHILD: "cancel ",
 }
 _BAR_MAX, _BAR_LEAST = 60, 8
+# From so many steps on, a gap that takes this share of the time is squeezed: gaps then count by this power.
+_SQUEEZED_FROM, _LONG_GAP, _SQUEEZE = 3, 0.5, 0.3
 _NAME_MAX, _POSITION_MAX = 30, 16
 # So many steps, and so many failed attempts of a step, are shown unless all are wanted.
 STEPS_SHOWN, FAILURES_SHOWN = 40, 3
@@ -183,25 +187,52 @@ _WORK = frozenset({EntryKind.ACTIVITY, EntryKind.SPAWN, EntryKind.SEND, EntryKin
 
 @attrs.frozen(kw_only=True)
 class Scale:
-    """Instants as columns of a bar."""
+    """Instants as columns of a bar. `knots` are the instants that matter, each with its place between 0 and 1."""
 
     first: datetime
     last: datetime
     width: int
+    knots: tuple[tuple[datetime, float], ...] = ()
+
+    @property
+    def is_squeezed(self) -> bool:
+        """Whether long gaps are drawn shorter than they were."""
+        return bool(self.knots)
+
+    @classmethod
+    def of(cls, shown: Sequence[Step], first: datetime, last: datetime, width: int) -> Scale:
+        """The scale for these steps. If one gap takes most of the time, it is squeezed, or the rest would be a dot."""
+        moments = {moment for step in shown for attempt in step.attempts for moment in (attempt.start, attempt.end)}
+        inner = sorted(moment for moment in moments if moment is not None and first < moment < last)
+        knots = [first, *inner, last]
+        gaps = [(after - before).total_seconds() for before, after in pairwise(knots)]
+        if len(shown) < _SQUEEZED_FROM or max(gaps) < _LONG_GAP * sum(gaps):
+            return cls(first=first, last=last, width=width)
+        weights = [0.0, *accumulate(gap**_SQUEEZE for gap in gaps)]
+        places = tuple(zip(knots, (weight / weights[-1] for weight in weights), strict=True))
+        return cls(first=first, last=last, width=width, knots=places)
 
     def cell(self, moment: datetime) -> int:
         """The column of an instant."""
-        whole = (self.last - self.first).total_seconds()
-        if whole <= 0:
-            return 0
-        share = (moment - self.first).total_seconds() / whole
-        return min(self.width - 1, max(0, int(share * self.width)))
+        return min(self.width - 1, max(0, int(self._share(moment) * self.width)))
+
+    def _share(self, moment: datetime) -> float:
+        if not self.knots:
+            whole = (self.last - self.first).total_seconds()
+            return (moment - self.first).total_seconds() / whole if whole > 0 else 0.0
+        after = bisect_left(self.knots, moment, key=lambda knot: knot[0])
+        if after == 0:
+            return 0.0
+        if after == len(self.knots):
+            return 1.0
+        (begin, low), (end, high) = self.knots[after - 1 : after + 1]
+        return low + (high - low) * ((moment - begin) / (end - begin))
 
 
 def bar(step: Step, scale: Scale, now: datetime, screen: Screen) -> str:
     """The bar of a step, `scale.width` cells wide. What happened in one cell is shown by what matters most in it."""
     glyphs = _UNICODE if screen.has_unicode else _ASCII
-    cells = [(" ", None)] * scale.width
+    cells: list[tuple[str, str | None]] = [(" ", None)] * scale.width
 
     def fill(start: datetime, end: datetime, glyph: str, colour: str | None) -> None:
         for place in range(scale.cell(start), scale.cell(end) + 1):
@@ -244,9 +275,11 @@ def draw(
     widths = [max(map(width_of, texts)) for texts in (places, labels, took)]
     widths[0] = max(widths[0], len("STEP"))
     room = (screen.width or 100) - sum(widths) - 6
-    scale = Scale(first=first, last=max(first, last), width=max(_BAR_LEAST, min(_BAR_MAX, room)))
+    scale = Scale.of(shown, first, max(first, last), max(_BAR_LEAST, min(_BAR_MAX, room)))
     if len(shown) < len(every):
-        yield screen.style(f"{plural(len(every) - len(shown), 'earlier step')} left out: --all draws them", None, dim=True)
+        yield screen.style(
+            f"{plural(len(every) - len(shown), 'earlier step')} left out: --all draws them", None, dim=True
+        )
     yield screen.style(_axis(scale, widths, now, screen), None, dim=True)
     for step, place, label, took_text in zip(shown, places, labels, took, strict=True):
         drawn = bar(step, scale, now, screen)
@@ -267,8 +300,10 @@ def _took(step: Step, now: datetime) -> str:
 def _axis(scale: Scale, widths: list[int], now: datetime, screen: Screen) -> str:
     """The heading: where the bars begin and end in time."""
     begin, end = (clock_time(moment, now, screen.zone) for moment in (scale.first, scale.last))
+    note = "not to scale" if scale.is_squeezed else ""
     gap = scale.width - width_of(begin) - width_of(end)
-    times = f"{begin}{' ' * gap}{end}" if gap > 0 else padded(begin, scale.width)
+    middle = note.center(gap) if gap >= len(note) + 2 else " " * gap
+    times = f"{begin}{middle}{end}" if gap > 0 else padded(begin, scale.width)
     return f"{padded('STEP', widths[0] + widths[1] + 2)}  {times}  TOOK"
 
 

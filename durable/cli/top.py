@@ -1,4 +1,4 @@
-"""`top`: the runs of a store on one screen, refreshed: how many in each status, and those that somebody should look at."""
+"""`top`: the runs of a store on one screen, refreshed: how many have each status, and the newest of those."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from durable.cli.client import Client, open_client
 from durable.cli.filters import Filters
 from durable.cli.live import refresh
 from durable.cli.output import Screen, screen, status_colour, table
-from durable.cli.runs import filters_of, matching, now, run_listing
+from durable.cli.runs import count, filters_of, matching, now, run_listing
 from durable.cli.store import redacted, store_option
 from durable.cli.words import clock_time
 from durable.engine.operations.views import WorkflowSummary
@@ -65,9 +65,7 @@ def _height(screen: Screen) -> int:
 
 def look(client: Client, filters: Filters, height: int) -> View:
     """The present state. Every section gets its share of the screen, and what it does not need goes to the next."""
-    counts = {
-        status: client.runs.count(**attrs.evolve(filters, status=(status,)).arguments()) for status in WorkflowStatus
-    }
+    counts = {status: count(client, attrs.evolve(filters, status=(status,))) for status in WorkflowStatus}
     runs: list[WorkflowSummary] = []
     for place, status in enumerate(_SECTIONS):
         room = (height - len(runs)) // (len(_SECTIONS) - place)
@@ -79,8 +77,8 @@ def look(client: Client, filters: Filters, height: int) -> View:
 def draw(view: View, store: str, moment: datetime, screen: Screen) -> Iterator[str]:
     """The lines of a frame."""
     counts = "  ".join(
-        screen.style(f"{count:,} {status.value}", status_colour(status) if count else None, dim=not count)
-        for status, count in view.counts.items()
+        screen.style(f"{number:,} {status.value}", status_colour(status) if number else None, dim=not number)
+        for status, number in view.counts.items()
     )
     yield f"{store}  {clock_time(moment, moment, screen.zone)}"
     yield counts

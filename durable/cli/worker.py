@@ -37,7 +37,7 @@ _COUNTED = (WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED, WorkflowStatus.PAR
 @click.command()
 @click.argument("engine", metavar="MODULE:ENGINE")
 @click.option("--loop", type=click.Choice(("asyncio", "trio")), default="asyncio", show_default=True)
-@click.option("--app-dir", default=".", show_default=True, metavar="DIR", help="The folder that MODULE is imported from.")
+@click.option("--app-dir", default=".", show_default=True, metavar="DIR", help="Where MODULE is imported from.")
 @click.option("--quiet", is_flag=True, help="Do not log to stderr.")
 def worker(engine: str, *, loop: str, app_dir: str, quiet: bool) -> int:
     """Run an engine until SIGTERM or SIGINT: a WorkflowEngine in a module, or a function without parameters that makes

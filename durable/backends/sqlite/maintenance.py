@@ -34,9 +34,10 @@ class Migration:
 
 
 def back_up(path: str, target: str, *, overwrite: bool) -> None:
-    """Copy a store to a file, while an engine is using it or not. Raises a `StorageError`; the target is then unchanged.
+    """Copy a store to a file, while an engine is using it or not.
 
-    Without an engine the owner's lock is held meanwhile, so that none starts in the middle of the copy.
+    Raises a `StorageError`; the target is then unchanged. Without an engine the owner's lock is held meanwhile, so that
+    none starts in the middle of the copy.
     """
     real = os.path.realpath(path)
     with StoreReader(path, any_schema=True):

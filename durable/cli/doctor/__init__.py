@@ -4,6 +4,6 @@ First the facts are read (`durable.backends.sqlite.survey`), from the file alone
 engine answers. Then `checks` makes findings of them. A check is a pure function from facts to findings, so each is
 tested with values, and a new one is a function and a line in its table. `command` prints the findings.
 
-A finding says what is wrong, how many runs are concerned, a few of their ids, and what to do: a command if there is one.
-The doctor changes nothing, and ends with 1 if it has found something.
+A finding says what is wrong, how many runs are concerned, a few of their ids, and what to do. The doctor changes
+nothing, and ends with 1 if it has found something.
 """

@@ -73,8 +73,8 @@ def no_space(facts: Facts) -> Iterator[Finding]:
     if files.disk_free < least:
         yield Finding(
             code="no-space",
-            what=f"only {_bytes(files.disk_free)} are free on the disk of {files.path}, which has {_bytes(files.size)}",
-            do="free some space now: an engine that cannot write stops. durable purge --older-than 30d removes old runs",
+            what=f"only {_bytes(files.disk_free)} free on the disk of {files.path}, which has {_bytes(files.size)}",
+            do="free space now: an engine that cannot write stops. durable purge --older-than 30d removes old runs",
         )
 
 
@@ -100,7 +100,7 @@ def old_log(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code="old-log",
             what=f"the log {facts.files.path}-wal has {_bytes(facts.files.log_size)} and is not being emptied",
-            do="find the reader that keeps it: a program with a long transaction, such as sqlite3 or a backup; close it",
+            do="find the program that reads the file in a long transaction, such as sqlite3 or a backup, and close it",
         )
 
 
@@ -144,7 +144,7 @@ def suspects(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code="suspects",
             what=f"{plural(group.count, 'run')} on trial: the process died while their activities ran",
-            do="nothing if the crash is explained; the one that causes a third crash is parked. Look at the service's log",
+            do="the service's log says why it died; a run that causes a third crash is parked",
             count=group.count,
             ids=group.examples,
         )
@@ -154,7 +154,11 @@ def overdue(facts: Facts) -> Iterator[Finding]:
     """Timers are late although an engine runs."""
     group = facts.contents.overdue if facts.contents else None
     if group is not None and facts.files.holder is not None and facts.contents is not None:
-        since = "" if group.oldest is None else f", the first {ago(to_datetime(group.oldest), to_datetime(facts.contents.now))}"
+        since = (
+            ""
+            if group.oldest is None
+            else f", the first {ago(to_datetime(group.oldest), to_datetime(facts.contents.now))}"
+        )
         yield Finding(
             code="overdue",
             what=f"{plural(group.count, 'run')} should have woken more than {LATE // SECOND} s ago{since}",
@@ -171,7 +175,7 @@ def silent(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code="stuck",
             what=f"{plural(group.count, 'run')} running for more than an hour without recording anything",
-            do=f"durable show {_first(group)} has the activity; if it hangs, give it a timeout, or durable cancel the run",
+            do=f"durable show {_first(group)} has the activity; if it hangs, give it a timeout, or cancel the run",
             count=group.count,
             ids=group.examples,
         )
@@ -194,7 +198,7 @@ def ignored_events(facts: Facts) -> Iterator[Finding]:
     for group in facts.contents.ignored_events if facts.contents else ():
         yield Finding(
             code="nobody-takes",
-            what=f"{plural(group.count, 'event')} {visible(group.about)} waiting for more than an hour, and no run takes it",
+            what=f"no run takes {plural(group.count, 'event')} {visible(group.about)}, sent more than an hour ago",
             do="is the name or the key misspelt? durable events lists them, durable events remove deletes one",
             count=group.count,
             ids=group.examples,

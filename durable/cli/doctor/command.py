@@ -82,7 +82,9 @@ def report(facts: Facts, findings: list[Finding], screen: Screen) -> Iterator[st
         yield ""
         yield screen.style(f"! {finding.what}", "red", bold=True)
         if finding.ids:
-            more = f", and {plural(finding.count - len(finding.ids), 'other')}" if finding.count > len(finding.ids) else ""
+            more = (
+                f", and {plural(finding.count - len(finding.ids), 'other')}" if finding.count > len(finding.ids) else ""
+            )
             yield f"  {', '.join(map(visible, finding.ids))}{more}"
         yield f"  -> {finding.do}"
     if not findings:

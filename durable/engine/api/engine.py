@@ -132,7 +132,8 @@ class WorkflowEngine(WorkflowClient):
         """Accept no more calls, let activities finish for `drain`, then close. Nothing acknowledged is lost.
 
         For a service that must stop before it leaves the block, on SIGTERM for example. An activity that is cut off
-        runs again after the next start. Harmless when repeated; `shutdown(drain=0)` cuts the drain of another call short.
+        runs again after the next start. Harmless when repeated; `shutdown(drain=0)` ends the drain of another
+        call.
         """
         seconds = self._core.drain_seconds(drain)
         with contextlib.suppress(EngineClosed):
