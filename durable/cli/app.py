@@ -6,6 +6,7 @@ operator types a hundred times must start at once, and most of the modules are n
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 
 import attrs
 import click
+from click.exceptions import NoArgsIsHelpError
 from click.shell_completion import shell_complete
 
 from durable.cli.exits import FAILED, INTERRUPTED, NO_ENGINE, NOT_FOUND, REFUSED, USAGE, code_of
@@ -101,9 +103,6 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the first word names. A word with a typing mistake gets a suggestion."""
         if args and args[0] not in _ENTRIES and not args[0].startswith("-"):
-            # Imported here, because only a mistake needs it.
-            import difflib
-
             close = difflib.get_close_matches(args[0], _ENTRIES, n=1)
             hint = f"did you mean {close[0]}?" if close else f"{NAME} --help lists the commands"
             raise click.UsageError(f"there is no command {args[0]!r}; {hint}", ctx)
@@ -149,6 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of the pipe is gone, as in `| head`. Python would report it again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    except NoArgsIsHelpError as error:
+        error.show()
+        return USAGE
     except click.UsageError as error:
         click.UsageError(redacted(error.format_message()), error.ctx).show()
         return USAGE

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from datetime import datetime
 
-from durable.cli.output import Screen, cut, padded, status_colour, visible, width_of
+from durable.cli.output import Screen, compact, cut, padded, status_colour, visible, width_of
 from durable.cli.words import ago, clock_time, duration, plural
 from durable.engine.operations.views import Description, Waiting
 from durable.model.records import EntryKind, ParkReason, WorkflowStatus
@@ -16,10 +16,10 @@ _LABEL_WIDTH = 10
 _CHILDREN_SHOWN = 10
 _WAITS_SHOWN = 12
 _NEXT_FOR_PARKED = {
-    ParkReason.DIVERGED: "deploy code that fits its history (durable check-replay), or fork it from an earlier step",
-    ParkReason.UNKNOWN_CODE: "deploy code that has this workflow; it continues by itself",
-    ParkReason.UNREADABLE: "deploy code that reads the stored values, or restore the damaged row from a backup",
-    ParkReason.CRASHED: "fix what ended the process",
+    ParkReason.DIVERGED: "deploy code that fits its history (durable check-replay), or durable fork it; then",
+    ParkReason.UNKNOWN_CODE: "deploy code that has this workflow, and it continues by itself; or",
+    ParkReason.UNREADABLE: "deploy code that reads the stored values, or repair the damaged row; then",
+    ParkReason.CRASHED: "fix what ended the process, then",
 }
 
 
@@ -61,7 +61,7 @@ def _facts(
     if summary.cancel_requested and not summary.status.is_terminal:
         yield "cancel", ["requested; it ends as soon as its cleanup is done"]
     if summary.progress is not None:
-        yield "progress", [visible(str(summary.progress))]
+        yield "progress", [compact(summary.progress)]
     if summary.tags:
         yield "tags", [", ".join(map(visible, summary.tags))]
     yield from _family(description)
@@ -118,8 +118,8 @@ def next_step(description: Description) -> str | None:
     """What a person can do about a run, as a sentence or a command; None if it needs nobody."""
     summary = description.summary
     if summary.status is WorkflowStatus.PARKED:
-        fix = _NEXT_FOR_PARKED.get(description.park_reason) if description.park_reason else "fix the problem"
-        return f"{fix}; then durable retry {summary.id}"
+        fix = "fix the problem, then" if description.park_reason is None else _NEXT_FOR_PARKED[description.park_reason]
+        return f"{fix} durable retry {summary.id}"
     if summary.status is WorkflowStatus.FAILED:
         return f"fix the cause, then durable retry {summary.id}: it continues with the step that failed"
     question = next((wait for wait in description.waits if wait.kind == EntryKind.PAUSE.value), None)
@@ -136,11 +136,12 @@ def _wrapped(label: str, line: str, screen: Screen) -> Iterator[str]:
     """A line after its label, broken at blanks if it is too wide for the screen."""
     head = screen.style(padded(label, _LABEL_WIDTH), None, dim=True)
     room = None if screen.width is None else max(20, screen.width - _LABEL_WIDTH - 1)
-    text = ""
-    for word in visible(line).split(" "):
-        if room is not None and text and width_of(f"{text} {word}") > room:
+    shown = visible(line)
+    text = shown[: len(shown) - len(shown.lstrip(" "))]
+    for word in shown.lstrip(" ").split(" "):
+        if room is not None and text.strip() and width_of(f"{text} {word}") > room:
             yield f"{head} {text}"
             head, text = " " * _LABEL_WIDTH, "  " + word
         else:
-            text = f"{text} {word}" if text else word
+            text = f"{text} {word}" if text.strip() else text + word
     yield f"{head} {text if room is None else cut(text, max(room, width_of(text)), screen)}".rstrip()

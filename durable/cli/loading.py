@@ -7,6 +7,8 @@ sentence.
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -59,8 +61,16 @@ def load_attribute(spec: str) -> Any:
     return _attribute(spec, _import(module), attribute)
 
 
+def look_in(folder: str) -> None:
+    """Let modules in this folder be imported, as `python -m` does with the current one. A console script does not."""
+    path = os.path.abspath(folder)
+    if path not in map(os.path.abspath, sys.path):
+        sys.path.insert(0, path)
+
+
 def _import(module: str) -> Any:
     """Import a module. Raises `click.UsageError` for any error in it, with a hint if the module itself is missing."""
+    look_in(os.curdir)
     try:
         return importlib.import_module(module)
     except Exception as error:

@@ -269,7 +269,8 @@ def draw(
         return
     first = min(step.start for step in shown) if len(shown) < len(every) else description.summary.created_at
     last = description.summary.finished_at or now
-    labels = [cut(visible(step.label), _NAME_MAX, screen) for step in shown]
+    name_max = min(_NAME_MAX, (screen.width or 3 * _NAME_MAX) // 3)
+    labels = [cut(visible(step.label), name_max, screen) for step in shown]
     places = [cut(visible(step.position), _POSITION_MAX, screen) for step in shown]
     took = [_took(step, now) for step in shown]
     widths = [max(map(width_of, texts)) for texts in (places, labels, took)]

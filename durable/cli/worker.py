@@ -19,7 +19,7 @@ import anyio.abc
 import click
 
 from durable.cli.exits import DO_NOT_RESTART, DONE, RESTART
-from durable.cli.loading import load_attribute
+from durable.cli.loading import load_attribute, look_in
 from durable.cli.notify import Notifier
 from durable.cli.store import redacted
 from durable.engine.api.engine import WorkflowEngine
@@ -51,7 +51,7 @@ def worker(engine: str, *, loop: str, app_dir: str, quiet: bool) -> int:
     """
     if not quiet:
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    sys.path.insert(0, os.path.abspath(app_dir))
+    look_in(app_dir)
     made = make_engine(engine)
     try:
         return anyio.run(run, made, Notifier.of(os.environ), backend=loop)
