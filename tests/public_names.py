@@ -36,6 +36,8 @@ DurableError
 EngineClosed
 EngineConfig
 EngineForked
+EngineNotRunning
+EngineUnreachable
 EntryKind
 EntryStatus
 Event
@@ -65,6 +67,7 @@ PauseNotFound
 PayloadTooLarge
 PendingEventInfo
 PendingEventsFull
+ProtocolMismatch
 Queued
 Raised
 RecoveryReport

@@ -10,11 +10,11 @@ import os
 import re
 from typing import cast
 
-from durable.backends.base import Backend
+from durable.backends.base import Backend, Reads
 from durable.errors import StoreUnusable, WrongType
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_METHODS = tuple(name for name in vars(Backend) if not name.startswith("_"))
+_METHODS = tuple(name for part in (Reads, Backend) for name in vars(part) if not name.startswith("_"))
 
 
 def open_store(store: str | os.PathLike[str] | Backend) -> Backend:

@@ -37,6 +37,11 @@ def _policy(_config: object, field: attrs.Attribute[Any], value: object) -> None
         raise WrongType(f"EngineConfig.{field.name}", f"must be a DeadLetterPolicy, not {value!r}")
 
 
+def _flag(_config: object, field: attrs.Attribute[bool], value: object) -> None:
+    if not isinstance(value, bool):
+        raise WrongType(f"EngineConfig.{field.name}", f"must be True or False, not {value!r}")
+
+
 Duration = timedelta | float
 
 
@@ -97,3 +102,5 @@ class EngineConfig:
     """A tick of a schedule that is later than this is missed: the schedule's `catch_up` decides whether it runs."""
     catch_up_window: Duration = attrs.field(default=timedelta(days=7), validator=_duration)
     """How far back missed ticks are caught up. Older ones are skipped."""
+    control: bool = attrs.field(default=True, validator=_flag)
+    """Whether other processes of this user can ask the engine, through a socket. Only for a store in a file."""

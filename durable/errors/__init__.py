@@ -55,7 +55,16 @@ from durable.errors.events import DeadLetterNotFound, EventConflict, EventNotFou
 from durable.errors.limits import HelpersTooDeep, TooDeepHere, TooManyChildren, TooManyWaits
 from durable.errors.pauses import PauseAlreadyAnswered, PauseCancelled, PauseExpired, PauseNotFound
 from durable.errors.registration import DuplicateActivity, DuplicateWorkflow, RegistrationError, UnknownWorkflow
-from durable.errors.remote import NotAcrossShards, NotSupported, RemoteError, WrongShard
+from durable.errors.remote import (
+    ConnectionLost,
+    EngineNotRunning,
+    EngineUnreachable,
+    NotAcrossShards,
+    NotSupported,
+    ProtocolMismatch,
+    RemoteError,
+    WrongShard,
+)
 from durable.errors.repairs import CannotFork, CannotRepair, CannotRetry
 from durable.errors.schedules import ScheduleAlreadyExists, ScheduleBusy, ScheduleNotFound
 from durable.errors.storage import StorageError, StorageUnavailable, StoreFenced, StoreInUse, StoreTooNew, StoreUnusable
@@ -81,12 +90,15 @@ __all__ = [
     "ChildWorkflowCancelled",
     "ChildWorkflowFailed",
     "CodecError",
+    "ConnectionLost",
     "DeadLetterNotFound",
     "DuplicateActivity",
     "DuplicateWorkflow",
     "DurableError",
     "EngineClosed",
     "EngineForked",
+    "EngineNotRunning",
+    "EngineUnreachable",
     "EventConflict",
     "EventNotFound",
     "EventTypeMismatch",
@@ -104,6 +116,7 @@ __all__ = [
     "PauseNotFound",
     "PayloadTooLarge",
     "PendingEventsFull",
+    "ProtocolMismatch",
     "RegistrationError",
     "RemoteError",
     "RetryAfter",

@@ -39,6 +39,57 @@ class NotSupported(DurableError):
     )
 
 
+@attrs.frozen(slots=False)
+class ProtocolMismatch(DurableError):
+    """The engine and its caller are too far apart to understand each other: at most one minor version is allowed."""
+
+    engine_version: str
+    client_version: str
+
+    says = (
+        "the engine runs durable {engine_version} and this process durable {client_version}, which do not understand "
+        "each other: install versions that are at most one minor version apart"
+    )
+
+
+@attrs.frozen(slots=False)
+class ConnectionLost(DurableError):
+    """The connection to an engine is gone, or could not be made. What was asked may have happened or not.
+
+    A client that meets it looks for the next owner of the store, and repeats what was not answered.
+    """
+
+    path: str
+    problem: str
+
+    says = "the connection to the engine at {path!r} is lost: {problem}. Look for the store's owner and ask again"
+
+
+@attrs.frozen(slots=False)
+class EngineNotRunning(DurableError):
+    """No engine owns the store, and this operation needs one. Nothing was changed."""
+
+    store: str
+    operation: str
+    problem: str = "no engine has it open"
+
+    says = "{operation} needs the engine of {store!r}: {problem}. Start the service that runs its workflows"
+
+
+@attrs.frozen(slots=False)
+class EngineUnreachable(DurableError, TimeoutError):
+    """An engine owns the store and did not answer in time. What was asked may have happened or not."""
+
+    store: str
+    seconds: float
+    problem: str
+
+    says = (
+        "the engine of {store!r} did not answer within {seconds} s: {problem}. Repeat the call; give a start "
+        "or an event an id, so that the repeat counts once"
+    )
+
+
 # --- stores with several shards: no service meets these, because its engine opens stores with one ------------------
 
 

@@ -20,12 +20,14 @@ class DeadLetterReason(enum.Enum):
     """Why an event became a dead letter. The values are stored.
 
     WORKFLOW_ENDED: it was in the mailbox of a workflow that ended. UNREADABLE: the workflow that took it could not read
-    its payload. RETENTION_OVER: no workflow took it in time.
+    its payload. RETENTION_OVER: no workflow took it in time. REFUSED: a client had kept it for the next engine, and
+    that engine has refused it.
     """
 
     WORKFLOW_ENDED = "workflow ended"
     UNREADABLE = "unreadable"
     RETENTION_OVER = "retention over"
+    REFUSED = "refused"
 
 
 def decoded(payload: str) -> Any:

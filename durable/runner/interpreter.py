@@ -56,15 +56,13 @@ class Interpreter:
         # collector could free the two.
         self.session: Ambient = _NO_SESSION
         self.root: Fiber | None = None
-        # The fiber that runs, or ran last.
-        self.stepped: Fiber | None = None
+        self.stepped: Fiber | None = None  # the fiber that runs, or ran last
         # Fibers that can run. None instead of an empty queue: fewer objects for the garbage collector.
         self.ready: deque[tuple[Fiber, Outcome]] | None = None
         self.end: End | None = None
         self.is_cancelled = False
         self.cancel_reason: str | None = None
-        # Made when the first undo is owed.
-        self.undos: Undos | None = None
+        self.undos: Undos | None = None  # made when the first undo is owed
         # `announced`, `answer`, `dropped` and `closing` are shared with the operation that runs: see `Stepping`.
         self.announced: Op[Any] | None = None
         self.answer: Any = None
@@ -82,8 +80,8 @@ class Interpreter:
 
     def advance(self, session: Ambient, fiber: Fiber | None = None, outcome: Outcome | None = None) -> SessionResult:
         """Run a fiber, and every fiber that becomes ready, until all of them wait or the body has ended."""
-        # The same as `_running`, written out: every step passes here, and the context manager costs too much.
         self.session = session
+        # The same as `_running`, written out: every step passes here, and the context manager costs too much.
         token = STEPPING.set(self)
         try:
             if fiber is not None:
@@ -136,7 +134,7 @@ class Interpreter:
             return
         undos, self.undos = self.undos, None
         with _running(self, session):
-            for fiber in (self.root, *(undos.running if undos is not None else ())):
+            for fiber in (self.root, *(() if undos is None else undos.running)):
                 self._close(fiber)
 
     # --- called by operations and undos ---------------------------------------------------------------------------
@@ -180,8 +178,7 @@ class Interpreter:
                     fiber.started = True
                     op = fiber.body.send(None)
             except StopIteration as stop:
-                mistake = self.misuse() if self.dropped else None
-                self._finish(fiber, mistake or returned(self.session.who.name, fiber, stop.value))
+                self._finish(fiber, self.misuse() or returned(self.session.who.name, fiber, stop.value))
                 return
             except ContinueRequested as request:
                 self._finish(fiber, self.misuse() or request)
@@ -202,8 +199,7 @@ class Interpreter:
         position = f"{fiber.prefix}{fiber.count}"
         fiber.count += 1
         try:
-            # The common case, checked without a call: a plain generator that waits directly in an operation, or an
-            # operation that is a branch by itself.
+            # The common case, checked without a call: no helper stands between the fiber and its operation.
             inner = fiber.body.gi_yieldfrom
             is_flat = inner is None or inner.gi_yieldfrom is None
         except AttributeError:

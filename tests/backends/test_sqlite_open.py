@@ -198,7 +198,7 @@ def test_new_and_empty_files_become_stores(tmp_path: pathlib.Path) -> None:
         connection = sqlite3.connect(path)
         assert schema.is_current(connection)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        names = "tables pauses spawning schedules mail suspects views_and_positions cancel_cause".split()
+        names = "tables pauses spawning schedules mail suspects views_and_positions cancel_cause requests".split()
         applied = connection.execute("SELECT migration_set, name FROM _sqlite_migrations").fetchall()
         assert applied == [("durable", f"m{number:03}_{name}") for number, name in enumerate(names, start=1)]
         connection.close()

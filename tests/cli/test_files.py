@@ -68,7 +68,7 @@ def test_restore_replaces_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[
         # As after a crash: the log beside the file has commits that the file lacks.
         shutil.copy(tmp_path / "naps.db", tmp_path / "crashed.db")
         shutil.copy(tmp_path / "naps.db-wal", tmp_path / "crashed.db-wal")
-    words = ["--store", tmp_path / "crashed.db", "restore", tmp_path / "copy.db"]
+    words: list[str | Path] = ["--store", tmp_path / "crashed.db", "restore", tmp_path / "copy.db"]
     assert run(capsys, *words).code == 3
     assert run(capsys, *words, "--overwrite").code == 2
     assert run(capsys, *words, "--overwrite", "--yes").code == 0

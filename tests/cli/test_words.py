@@ -25,7 +25,7 @@ def test_duration_is_read(text: str, seconds: float) -> None:
 @pytest.mark.parametrize("text", ["", "2", "h", "2x", "-2h", "2 h", "9999999999w", "٣h"])
 def test_duration_is_refused(text: str) -> None:
     """Anything else is refused, with the text."""
-    with pytest.raises(ValueError, match="duration|hundred"):
+    with pytest.raises(ValueError, match=r"duration|hundred"):
         parse_duration(text)
 
 

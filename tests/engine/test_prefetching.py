@@ -32,7 +32,7 @@ from durable.model.homes import workflow_home
 from durable.model.records import WorkflowRecord
 from durable.model.registry import Registry
 from tests.engine.direct import call_of, event_of
-from tests.engine.flows import go, waiter, worker
+from tests.engine.flows import go, sleeper, waiter, worker
 from tests.engine.stepped import SteppedEngine
 
 # Bodies that are not in memory, and two that are.
@@ -114,6 +114,19 @@ def test_ids_and_keys_are_read_together() -> None:
     before = stepped.backend.calls
     stepped.coordinator.process([WakeWorkflow(keys[0]), ResumeWorkflow(keys[1]), stepped.letter(FindWorkflow("c"))])
     assert stepped.backend.calls - before == 1
+
+
+def test_what_a_body_does_not_have_is_not_looked_for() -> None:
+    """Of ten sleepers that are due in one batch, no history, no waits and no mail are read: one query finds none."""
+    stepped = SteppedEngine(config=ROOM)
+    stepped.ask(*(call_of(sleeper(), f"sleeper-{number}") for number in range(10)))
+    stepped = SteppedEngine(config=ROOM, store=stepped.store)
+    stepped.clock.advance(60)
+    wakes = [WakeWorkflow(key) for key in stepped.store.workflows]
+    before = stepped.backend.calls
+    stepped.coordinator.process([*wakes])
+    assert stepped.backend.calls - before == 3, "the rows, what is attached to them, and the commit"
+    assert {record.status for record in stepped.store.workflows.values()} == {WorkflowStatus.SUCCEEDED}
 
 
 @pytest.mark.parametrize(

@@ -320,7 +320,7 @@ SCRIPTS = (
             schedule_of(flows.unlucky(2), "last", cron="*/2 * * * *", catch_up=CatchUp.LAST),
             Wait(310), Wait(60),
         ),
-        7, 41, 7,
+        7, 38, 7,
     ),
     Script(
         "settled branches",

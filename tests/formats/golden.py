@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from durable import CatchUp, Overlap, PauseExpired, WorkflowStatus, WorkflowTerminated
-from durable.backends.sql import mail_rows, rows, schedule_rows
+from durable.backends.sql import mail_rows, request_rows, rows, schedule_rows
 from durable.backends.sqlite.schema import SCHEMA_VERSION
 from durable.model.dead_letters import DeadLetter, DeadLetterReason
 from durable.model.error_codec import pack_error
@@ -36,6 +36,7 @@ from durable.model.records import (
     TakenBroadcast,
     WorkflowRecord,
 )
+from durable.model.requests import KeptRequest, StoredAnswer
 from durable.model.schedule import Job, Plan, ScheduleRecord
 from durable.model.timers import ScheduleKey
 from durable.runner.past import Forked, Repair, Retried, RoundState
@@ -91,6 +92,8 @@ def formats() -> dict[str, Any]:
         "letter": mail_rows.letter_row(letter),
         "taken": mail_rows.taken_row(TakenBroadcast(workflow_key=7, name="paid", event_key="k", serial=9)),
         "sent": rows.sent_row(SentEvent(event_id="e-1", digest="0a1b", reply='{"to":["w"]}', at=5)),
+        "answer": request_rows.answer_row(StoredAnswer(request_id="r-1", text='{"reply":null}', at=5)),
+        "kept": request_rows.kept_row(KeptRequest(number=1, request_id="r-1", operation='{"fields":{}}', at=5)),
         "progress": rows.progress_row(Progress(workflow_key=7, round=1, seq=2, value="5", at=6)),
         "schedule": schedule_rows.schedule_row(SCHEDULE),
         "errors": [

@@ -44,6 +44,12 @@ def test_every_operation_travels_or_is_the_engine_s_own() -> None:
     assert len(travelling) == len(wire.OPERATIONS)
 
 
+def test_reads_are_operations_of_callers() -> None:
+    """What needs no request id is asked by callers, and every list is among it."""
+    travelling = set(wire.OPERATIONS.values())
+    assert travelling >= wire.READS >= {kind for kind in travelling if kind.is_list}
+
+
 def test_every_form_has_an_example() -> None:
     """There is an example of each operation, with a reply of each promised type, and of each public error."""
     assert list(wire.OPERATIONS) == NAMES

@@ -41,7 +41,7 @@ def another_start_under_one_id(planter: Planter) -> None:
     planter.replace(start_decisions, decide_start_workflow)
 
 
-@bug("engine", seed=64)
+@bug("engine", "I1", seed=64)
 def start_not_looked_up(planter: Planter) -> None:
     """A start that is repeated is one workflow."""
 

@@ -23,14 +23,27 @@ Nothing here knows who made a decision or how it is stored.
 
 | file       | holds                                                            |
 |------------|------------------------------------------------------------------|
-| `protocol` | `Backend`, `FileStore`, `Opened` and the mark                    |
+| `protocol` | `Backend`, what only stores in files have, `Opened` and the mark |
 | `batch`    | `Batch` and its history entries                                  |
 | `queries`  | the questions, with the types and the order of their rows        |
 """
 
 from durable.backends.base.batch import Batch, Entries, Letter, LetterId, StoredLetter
-from durable.backends.base.protocol import MARK_CELLS, Backend, FileStore, Mark, Opened
+from durable.backends.base.protocol import (
+    MARK_CELLS,
+    Backend,
+    FileStore,
+    Held,
+    HeldStore,
+    Mark,
+    Opened,
+    Reads,
+    SharedStore,
+)
 from durable.backends.base.queries import (
+    Answers,
+    Attached,
+    AttachedTo,
     Background,
     Backgrounds,
     ChildIds,
@@ -39,6 +52,7 @@ from durable.backends.base.queries import (
     EventsFor,
     HistoryLength,
     Inbox,
+    KeptRequests,
     Letters,
     Mailbox,
     OpenPauses,
@@ -63,6 +77,9 @@ from durable.backends.base.queries import (
 
 __all__ = [
     "MARK_CELLS",
+    "Answers",
+    "Attached",
+    "AttachedTo",
     "Backend",
     "Background",
     "Backgrounds",
@@ -73,8 +90,11 @@ __all__ = [
     "Entries",
     "EventsFor",
     "FileStore",
+    "Held",
+    "HeldStore",
     "HistoryLength",
     "Inbox",
+    "KeptRequests",
     "Letter",
     "LetterId",
     "Letters",
@@ -87,8 +107,10 @@ __all__ = [
     "ProgressOf",
     "Query",
     "R",
+    "Reads",
     "Schedules",
     "Sent",
+    "SharedStore",
     "StaleEvents",
     "StoredLetter",
     "Suspects",

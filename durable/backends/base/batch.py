@@ -19,6 +19,7 @@ from durable.model.records import (
     TakenBroadcast,
     WorkflowRecord,
 )
+from durable.model.requests import KeptRequest, StoredAnswer
 from durable.model.schedule import ScheduleRecord
 from durable.model.timers import ScheduleKey
 
@@ -132,6 +133,12 @@ class Batch:
     # Workflows that run on trial after an unclean stop, with the number of crashes that count against each.
     suspects_put: dict[int, int] = attrs.field(factory=dict)
     suspects_dropped: set[int] = attrs.field(factory=set)
+    # By request id: answers to changes that clients of other processes have made. A repeat gets the same answer.
+    answers_put: dict[str, StoredAnswer] = attrs.field(factory=dict)
+    answers_dropped: set[str] = attrs.field(factory=set)
+    # By number: requests that a client keeps for the next engine, and those that an engine has decided.
+    kept_put: dict[int, KeptRequest] = attrs.field(factory=dict)
+    kept_dropped: set[int] = attrs.field(factory=set)
     # In a store with several shards: messages to other shards, in the order in which they were sent; letters of this
     # shard's inbox that were handled, and unreadable ones that are set aside.
     letters: list[Letter] = attrs.field(factory=list)
@@ -167,6 +174,10 @@ class Batch:
             or self.schedules_dropped
             or self.suspects_put
             or self.suspects_dropped
+            or self.answers_put
+            or self.answers_dropped
+            or self.kept_put
+            or self.kept_dropped
             or self.letters
             or self.letters_handled
             or self.letters_set_aside

@@ -11,7 +11,7 @@ resolved by asking for the last number, and an engine that was superseded cannot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import attrs
 
@@ -24,6 +24,7 @@ from durable.model.records import (
     WorkflowRecord,
 )
 
+T = TypeVar("T")
 # The least number of cells in a mark.
 MARK_CELLS = 124
 
@@ -53,7 +54,31 @@ class Opened:
     shard: Shard = ONLY
 
 
-class Backend(Protocol):
+class Reads(Protocol):
+    """The questions that a store answers."""
+
+    def workflow(self, id: str) -> WorkflowRecord | None:
+        """The workflow with this id; None if none is stored."""
+        ...
+
+    def workflow_by_key(self, key: int) -> WorkflowRecord | None:
+        """The workflow with this key; None if none is stored."""
+        ...
+
+    def history(self, key: int) -> list[HistoryEntry]:
+        """The history of a workflow, ordered by `seq`. Raises `CodecError` if an entry is damaged."""
+        ...
+
+    def find(self, query: Query[R]) -> Sequence[R]:
+        """The rows that answer a question, in its order. Damaged rows are left out."""
+        ...
+
+    def count(self, query: Workflows | PendingCount | HistoryLength) -> int:
+        """The number of rows that answer a question. Its limit and its cursor are ignored."""
+        ...
+
+
+class Backend(Reads, Protocol):
     """A store, or one shard of it.
 
     `workflow`, `workflow_by_key` and `history` read the committed rows of every shard; everything else concerns this
@@ -79,26 +104,6 @@ class Backend(Protocol):
         """The number of the last commit of this incarnation, 0 before the first. Raises `StoreFenced`."""
         ...
 
-    def workflow(self, id: str) -> WorkflowRecord | None:
-        """The workflow with this id; None if none is stored."""
-        ...
-
-    def workflow_by_key(self, key: int) -> WorkflowRecord | None:
-        """The workflow with this key; None if none is stored."""
-        ...
-
-    def history(self, key: int) -> list[HistoryEntry]:
-        """The history of a workflow, ordered by `seq`. Raises `CodecError` if an entry is damaged."""
-        ...
-
-    def find(self, query: Query[R]) -> Sequence[R]:
-        """The rows that answer a question, in its order. Damaged rows are left out."""
-        ...
-
-    def count(self, query: Workflows | PendingCount | HistoryLength) -> int:
-        """The number of rows that answer a question. Its limit and its cursor are ignored."""
-        ...
-
 
 @runtime_checkable
 class FileStore(Protocol):
@@ -121,4 +126,55 @@ class FileStore(Protocol):
 
         Raises a `StorageError` or `EngineClosed`; then the target is unchanged.
         """
+        ...
+
+
+class Held(Protocol):
+    """A store file that this process owns."""
+
+    @property
+    def path(self) -> str:
+        """Its real path."""
+        ...
+
+    def announce(self, control: str) -> None:
+        """Record beside the file where its owner can be asked. May be called from any thread."""
+        ...
+
+
+@runtime_checkable
+class SharedStore(Protocol):
+    """A store that other processes than its owner can reach: a file. May be used from any thread."""
+
+    def control_path(self) -> str | None:
+        """Where the owner can be asked, as it has recorded; None if it has not."""
+        ...
+
+    def is_taken(self) -> bool:
+        """Whether somebody owns the store, for longer than a moment."""
+        ...
+
+    def read(self, question: Callable[[Reads], T]) -> T:
+        """Ask the store questions without opening it, all of them at one moment. Raises a `StorageError`."""
+        ...
+
+    def open_briefly(self, incarnation: str) -> Opened:
+        """Like `Backend.open`, for a moment in which an engine that starts waits. Raises `StoreInUse`."""
+        ...
+
+    def commit(self, batch: Batch) -> None:
+        """As in `Backend`."""
+        ...
+
+    def close(self) -> None:
+        """As in `Backend`."""
+        ...
+
+
+@runtime_checkable
+class HeldStore(Protocol):
+    """A store whose owner other processes of this machine can find."""
+
+    def held(self) -> Held | None:
+        """The file, while the store is open."""
         ...

@@ -5,7 +5,7 @@ Cursors are exclusive: `after` is the last row seen. A None filter does not filt
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import attrs
 
@@ -23,6 +23,7 @@ from durable.model.records import (
     WorkflowRecord,
     WorkflowStatus,
 )
+from durable.model.requests import KeptRequest, StoredAnswer
 from durable.model.schedule import ScheduleRecord
 from durable.model.timers import ScheduleKey, Timer
 
@@ -57,6 +58,22 @@ class TheseWorkflows(Query[WorkflowRecord]):
 
     ids: tuple[str, ...] = ()
     keys: tuple[int, ...] = ()
+
+
+class Attached(NamedTuple):
+    """Whether a workflow has rows in the tables of history, of waits and of mail."""
+
+    workflow_key: int
+    has_history: bool
+    has_waits: bool
+    has_mail: bool
+
+
+@attrs.frozen
+class AttachedTo(Query[Attached]):
+    """What is attached to these workflows, whether they exist or not: one answer for each key, in no order."""
+
+    workflow_keys: tuple[int, ...]
 
 
 @attrs.frozen(kw_only=True)
@@ -173,6 +190,23 @@ class Sent(Query[SentEvent]):
     event_id: str | None = None
     before: int | None = None
     limit: int = 1
+
+
+@attrs.frozen(kw_only=True)
+class Answers(Query[StoredAnswer]):
+    """The answer to one request, or the answers older than an instant, oldest first."""
+
+    request_id: str | None = None
+    before: int | None = None
+    limit: int = 1
+
+
+@attrs.frozen(kw_only=True)
+class KeptRequests(Query[KeptRequest]):
+    """Requests that were kept for the next engine, by number, ascending."""
+
+    after: int = 0
+    limit: int
 
 
 @attrs.frozen

@@ -1,5 +1,7 @@
 """The events of a store in memory: pending events, dead letters, senders' ids, and which workflow took which broadcast.
 
+What other processes have asked for is here too: answers and kept requests.
+
 A pending event is in three tables: by serial, by queue (the events that compete for the same waits) and by mailbox (the
 events that go away with a workflow). All three are changed together, in `put_mail` and `_drop_event`.
 """
@@ -14,8 +16,10 @@ import attrs
 from sortedcontainers import SortedDict
 
 from durable.backends.base import (
+    Answers,
     Batch,
     EventsFor,
+    KeptRequests,
     Letters,
     Mailbox,
     PendingCount,
@@ -27,6 +31,7 @@ from durable.backends.base import (
 )
 from durable.model.dead_letters import DeadLetter
 from durable.model.records import PendingEvent, SentEvent, TakenBroadcast
+from durable.model.requests import KeptRequest, StoredAnswer
 
 K = TypeVar("K")
 R = TypeVar("R")
@@ -57,6 +62,8 @@ class MemoryMail:
     sent: dict[str, SentEvent] = attrs.field(factory=dict)
     # The last broadcast that a workflow took, by workflow, then by name and key.
     taken: dict[int, dict[tuple[str, str], TakenBroadcast]] = attrs.field(factory=dict)
+    answers: dict[str, StoredAnswer] = attrs.field(factory=dict)
+    kept: SortedDict[int, KeptRequest] = attrs.Factory(rows)
 
     def put_mail(self, batch: Batch, mark: int | None = None) -> None:
         """Store the mail of a commit. An event keeps the mark of the commit that stored it first."""
@@ -70,6 +77,8 @@ class MemoryMail:
             self.boxes.setdefault(_box(event), SortedDict())[serial] = event
         self.letters.update(batch.letters_put)
         self.sent.update(batch.sent_put)
+        self.answers.update(batch.answers_put)
+        self.kept.update(batch.kept_put)
         for (key, *place), taken in batch.taken_put.items():
             self.taken.setdefault(key, {})[place[0], place[1]] = taken
 
@@ -91,6 +100,10 @@ class MemoryMail:
             self.letters.pop(id, None)
         for event_id in batch.sent_dropped:
             self.sent.pop(event_id, None)
+        for request_id in batch.answers_dropped:
+            self.answers.pop(request_id, None)
+        for number in batch.kept_dropped:
+            self.kept.pop(number, None)
 
     def _drop_event(self, serial: int) -> None:
         """Remove an event from all three tables; nothing if it is not stored."""
@@ -195,6 +208,14 @@ def _sent(mail: MemoryMail, query: Sent) -> list[SentEvent]:
     return sorted(matching, key=lambda sent: (sent.at, sent.event_id))[: query.limit]
 
 
+def _answers(mail: MemoryMail, query: Answers) -> list[StoredAnswer]:
+    """Answers to requests: one, or those given before an instant, oldest first."""
+    wanted = mail.answers if query.request_id is None else {query.request_id} & mail.answers.keys()
+    candidates = map(mail.answers.__getitem__, wanted)
+    matching = [answer for answer in candidates if query.before is None or answer.at < query.before]
+    return sorted(matching, key=lambda answer: (answer.at, answer.request_id))[: query.limit]
+
+
 # The functions that answer queries about mail. The key of each row is the type that its function takes.
 MAIL_ANSWERS: dict[type[Query[Any]], Callable[[Any, Any], list[Any]]] = {
     EventsFor: _events_for,
@@ -204,4 +225,6 @@ MAIL_ANSWERS: dict[type[Query[Any]], Callable[[Any, Any], list[Any]]] = {
     StaleEvents: _stale_events,
     Letters: _letters,
     Sent: _sent,
+    Answers: _answers,
+    KeptRequests: lambda mail, query: _after(mail.kept, query.after, query.limit),
 }

@@ -16,6 +16,7 @@ from sortedcontainers import SortedDict, SortedSet
 
 from durable.backends.base import (
     MARK_CELLS,
+    AttachedTo,
     Backgrounds,
     Batch,
     ChildIds,
@@ -43,7 +44,7 @@ from durable.backends.memory.letters import Letterbox
 from durable.backends.memory.mail import MAIL_ANSWERS, MemoryMail, discard, rows
 from durable.backends.memory.schedules import MemorySchedules
 from durable.backends.memory.tied import Tied
-from durable.backends.memory.views import backgrounds_of, child_ids_of, these_workflows
+from durable.backends.memory.views import attached_to, backgrounds_of, child_ids_of, these_workflows
 from durable.errors import InvariantViolated, StoreFenced
 from durable.model.homes import ONLY, Shard, key_home, workflow_home
 from durable.model.records import EventWait, HistoryEntry, OpenPause, Progress, WorkflowRecord
@@ -332,8 +333,7 @@ def _matches(query: Workflows, record: WorkflowRecord) -> bool:
 def _workflows(store: MemoryStore, query: Workflows) -> list[WorkflowRecord]:
     """A page of workflows by key, which is the order of their creation."""
     first, last = (None, query.after) if query.newest_first else (query.after, None)
-    keys = store.workflows.irange(first, last, (False, False), query.newest_first)
-    records = map(store.workflows.__getitem__, keys)
+    records = map(store.workflows.__getitem__, store.workflows.irange(first, last, (False, False), query.newest_first))
     return list(islice((record for record in records if _matches(query, record)), query.limit))
 
 
@@ -380,6 +380,7 @@ _ANSWERS = cast(
     {
         Workflows: _workflows,
         TheseWorkflows: lambda store, query: these_workflows(store.workflows, store.keys, query),
+        AttachedTo: lambda store, query: attached_to(store.history, store.waits, store.boxes, query),
         Timers: _timers,
         WaitsOf: _waits_of,
         WaitsFor: _waits_for,

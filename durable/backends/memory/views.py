@@ -1,11 +1,11 @@
-"""Answers about workflows: some of them by id and key, and what is shown of one from other rows."""
+"""Answers about workflows: some of them by id and key, what is attached to them, and what views show of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from itertools import islice
 
-from durable.backends.base import Background, Backgrounds, ChildIds, TheseWorkflows
+from durable.backends.base import Attached, AttachedTo, Background, Backgrounds, ChildIds, TheseWorkflows
 from durable.model.records import Progress, WorkflowRecord
 
 
@@ -15,6 +15,15 @@ def these_workflows(
     """The queried workflows that exist."""
     asked = [*(keys[id] for id in query.ids if id in keys), *query.keys]
     return [workflows[key] for key in asked if key in workflows]
+
+
+def attached_to(
+    history: Mapping[int, Sized], waits: Mapping[int, Sized], boxes: Mapping[int | None, Sized], query: AttachedTo
+) -> list[Attached]:
+    """Which of three tables have rows for each of the queried workflows."""
+    return [
+        Attached(key, bool(history.get(key)), bool(waits.get(key)), bool(boxes.get(key))) for key in query.workflow_keys
+    ]
 
 
 def backgrounds_of(

@@ -28,6 +28,7 @@ What must hold:
 | `rows`          | the tables of workflows, histories, waits, events                  |
 | `mail_rows`     | the tables of dead letters and taken broadcasts                    |
 | `schedule_rows` | the table of schedules                                             |
+| `request_rows`  | the tables of answers and kept requests, and their questions       |
 | `writing`       | a batch as statements                                              |
 | `queries`       | questions as statements                                            |
 | `view_queries`  | the questions that only views ask                                  |

@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, cast
 
-import attrs
 from msgspec.json import encode
 
 from durable.backends.base import (
+    AttachedTo,
     Backgrounds,
     ChildIds,
     Children,
@@ -48,26 +48,13 @@ from durable.backends.base import (
     WaitsOf,
     Workflows,
 )
-from durable.backends.sql import mail_rows, rows, schedule_rows
+from durable.backends.sql import mail_rows, request_rows, rows, schedule_rows, view_queries
 from durable.backends.sql.indexes import INDEXED_STATUSES, IS_TIED, status_is
-from durable.backends.sql.tables import Table
-from durable.backends.sql.view_queries import BACKGROUND, BACKGROUNDS_SQL, CHILD_IDS_SQL, HISTORY_LENGTH_SQL
+from durable.backends.sql.tables import Params as Params
+from durable.backends.sql.tables import Select
 from durable.errors import InvariantViolated
 from durable.model.records import WorkflowStatus
 from durable.model.timers import OF_SCHEDULE, OF_WORKFLOW
-
-Params = dict[str, Any]
-
-
-@attrs.frozen
-class Select:
-    """A statement, its parameters and the table of its rows. The store binds `:limit`, -1 for all rows."""
-
-    table: Table[Any]
-    sql: str
-    params: Params
-    # None: all rows.
-    limit: int | None
 
 
 def select(query: Query[R], damaged: Collection[int] = ()) -> Select:
@@ -86,7 +73,7 @@ def select(query: Query[R], damaged: Collection[int] = ()) -> Select:
 def count(query: Workflows | PendingCount | HistoryLength, damaged: Collection[int] = ()) -> tuple[str, Params]:
     """The statement that counts the rows of a question. Its limit and its cursor are ignored."""
     if isinstance(query, HistoryLength):
-        return HISTORY_LENGTH_SQL, {"workflow": query.workflow_key}
+        return view_queries.HISTORY_LENGTH_SQL, {"workflow": query.workflow_key}
     if isinstance(query, PendingCount):
         return _pending_count(query)
     source, _, terms, params = _workflow_filter(query)
@@ -179,8 +166,7 @@ def _workflows(query: Workflows, damaged: Collection[int] = ()) -> Select:
 def _these_workflows(query: TheseWorkflows) -> Select:
     """The workflows of two JSON arrays, one of ids and one of keys."""
     arrays = {"id": query.ids, "key": query.keys}
-    # CROSS JOIN makes SQLite search the index once per value, and never scan the table.
-    arms = [
+    arms = [  # CROSS JOIN makes SQLite search the index once per value, and never scan the table.
         f"SELECT {rows.WORKFLOW.select('w.')} FROM json_each(:{column}s) AS asked "
         f"CROSS JOIN workflow AS w ON w.{column} = asked.value"
         for column, values in arrays.items()
@@ -345,11 +331,13 @@ def _children(query: Children) -> Select:
 
 
 def _child_ids(query: ChildIds) -> Select:
-    return Select(rows.ID, CHILD_IDS_SQL, {"parent": query.parent_key}, query.limit)
+    return Select(rows.ID, view_queries.CHILD_IDS_SQL, {"parent": query.parent_key}, query.limit)
 
 
 def _backgrounds(query: Backgrounds) -> Select:
-    return Select(BACKGROUND, BACKGROUNDS_SQL, {"keys": encode(query.workflow_keys).decode()}, None)
+    return Select(
+        view_queries.BACKGROUND, view_queries.BACKGROUNDS_SQL, {"keys": encode(query.workflow_keys).decode()}, None
+    )
 
 
 def _progress_of(query: ProgressOf) -> Select:
@@ -376,6 +364,9 @@ _SELECTS = cast(
     {
         Workflows: _workflows,
         TheseWorkflows: _these_workflows,
+        AttachedTo: lambda query: Select(
+            rows.ATTACHED, view_queries.ATTACHED_SQL, {"keys": encode(query.workflow_keys).decode()}, None
+        ),
         Timers: _timers,
         WaitsOf: _waits_of,
         WaitsFor: _waits_for,
@@ -393,5 +384,6 @@ _SELECTS = cast(
         ProgressOf: _progress_of,
         Schedules: _schedules,
         Suspects: _suspects,
+        **request_rows.SELECTS,
     },
 )

@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable
 from typing import TypeVar
 
+from durable.backends.base import Attached
 from durable.backends.sql.tables import Row, Table
 from durable.model.ids import check_text
 from durable.model.position import Place
@@ -362,6 +363,14 @@ def _timer(row: Row) -> Timer:
     wake_at, kind, key = row
     return (wake_at, OF_WORKFLOW, key) if kind == OF_WORKFLOW else (wake_at, OF_SCHEDULE, ScheduleKey(key))
 
+
+def _attached(row: Row) -> Attached:
+    key, has_history, has_waits, has_mail = row
+    return Attached(key, bool(has_history), bool(has_waits), bool(has_mail))
+
+
+# Not a table: what others have for a workflow.
+ATTACHED = Table("workflow", "key:count has_history:int has_waits:int has_mail:int", ("key",), _attached)
 
 # Not separate tables: the deadlines and ids of `workflow`, and the next ticks of `schedule`.
 TIMER = Table("workflow", "wake_at:instant kind:text key:int", ("key",), _timer)

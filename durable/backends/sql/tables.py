@@ -16,6 +16,7 @@ from durable.model.clock import EARLIEST, LATEST
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
+Params = dict[str, Any]
 
 # The ranges of the kinds of columns. A count must have room to grow: adding one must not overflow.
 _COUNT_MAX = 1 << 62
@@ -146,3 +147,14 @@ class Table(Generic[T]):
         columns = [column for column in self.columns if column not in without]
         marks = ", ".join("?" * len(columns))
         return f"{verb} INTO {self.name} ({', '.join(columns)}) VALUES ({marks})"
+
+
+@attrs.frozen
+class Select:
+    """A statement, its parameters and the table of its rows. The store binds `:limit`, -1 for all rows."""
+
+    table: Table[Any]
+    sql: str
+    params: Params
+    # None: all rows.
+    limit: int | None

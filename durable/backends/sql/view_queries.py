@@ -1,4 +1,4 @@
-"""The SQL of questions that only views for people ask."""
+"""The SQL of questions that only views for people ask, and of the question what a workflow has in other tables."""
 
 from __future__ import annotations
 
@@ -19,3 +19,6 @@ BACKGROUNDS_SQL = (
 )
 CHILD_IDS_SQL = "SELECT id FROM workflow WHERE parent_key = :parent ORDER BY key DESC LIMIT :limit"
 HISTORY_LENGTH_SQL = "SELECT count(*) FROM history WHERE workflow = :workflow"
+_ATTACHED = (("history", "workflow"), ("event_wait", "workflow"), ("pending_event", "target"))
+_TESTS = ", ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {column} = asked.value)" for table, column in _ATTACHED)
+ATTACHED_SQL = f"SELECT asked.value, {_TESTS} FROM json_each(:keys) AS asked LIMIT :limit"

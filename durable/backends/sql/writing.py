@@ -14,7 +14,7 @@ import operator
 import sqlite3
 
 from durable.backends.base import Batch
-from durable.backends.sql import damaged, mail_rows, rows, schedule_rows
+from durable.backends.sql import damaged, mail_rows, request_rows, rows, schedule_rows
 from durable.errors import InvariantViolated
 
 _INSERT_TAG = "INSERT INTO workflow_tag (tag, workflow) VALUES (?, ?)"
@@ -27,6 +27,8 @@ _PUT_LETTER = mail_rows.LETTER.insert("INSERT OR REPLACE")
 _PUT_TAKEN = mail_rows.TAKEN.insert("INSERT OR REPLACE")
 _PUT_SENT = rows.SENT.insert("INSERT OR REPLACE")
 _PUT_PROGRESS = rows.PROGRESS.insert("INSERT OR REPLACE")
+_PUT_ANSWER = request_rows.ANSWER.insert("INSERT OR REPLACE")
+_KEEP_REQUEST = request_rows.KEPT.insert()
 _PUT_SUSPECT = rows.SUSPECT.insert("INSERT OR REPLACE")
 _PUT_SCHEDULE = schedule_rows.SCHEDULE.insert("INSERT OR REPLACE")
 
@@ -79,6 +81,10 @@ def drop(connection: sqlite3.Connection, batch: Batch) -> None:
         run("DELETE FROM broadcast_taken WHERE name = ? AND event_key = ? AND serial < ?", swept)
     if batch.sent_dropped:
         run("DELETE FROM sent_event WHERE event_id = ?", [(event_id,) for event_id in batch.sent_dropped])
+    if batch.answers_dropped:
+        run("DELETE FROM answer WHERE request_id = ?", [(request_id,) for request_id in batch.answers_dropped])
+    if batch.kept_dropped:
+        run("DELETE FROM kept_request WHERE number = ?", [(number,) for number in batch.kept_dropped])
     if batch.schedules_dropped:
         run("DELETE FROM schedule WHERE key = ?", [(key,) for key in batch.schedules_dropped])
     if batch.suspects_dropped:
@@ -111,6 +117,10 @@ def put(connection: sqlite3.Connection, batch: Batch, damaged_keys: set[int]) ->
         run(_PUT_TAKEN, [mail_rows.taken_row(taken) for taken in batch.taken_put.values()])
     if batch.sent_put:
         run(_PUT_SENT, [rows.sent_row(sent) for sent in batch.sent_put.values()])
+    if batch.answers_put:
+        run(_PUT_ANSWER, [request_rows.answer_row(answer) for answer in batch.answers_put.values()])
+    if batch.kept_put:
+        run(_KEEP_REQUEST, [request_rows.kept_row(kept) for kept in batch.kept_put.values()])
     if batch.progress_put:
         run(_PUT_PROGRESS, [rows.progress_row(progress) for progress in batch.progress_put.values()])
     if batch.schedules_put:

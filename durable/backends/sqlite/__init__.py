@@ -40,6 +40,7 @@ Nothing here knows why rows are stored or read.
 | `schema`     | the tables and their migrations                                             |
 | `vacuum`     | returning free pages to the file system                                     |
 | `copying`    | backups during operation                                                    |
+| `readings`   | the questions of the engine, for the store that writes and for readers      |
 | `reader`     | reading a store file beside a running engine                                |
 """
 

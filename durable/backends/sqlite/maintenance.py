@@ -46,7 +46,7 @@ def back_up(path: str, target: str, *, overwrite: bool) -> None:
         pass
     with contextlib.ExitStack() as opened:
         with contextlib.suppress(StoreInUse):
-            opened.callback(owner.take(real).release)
+            opened.callback(owner.take(real, is_brief=True).release)
         Copies(real).make(target, overwrite=overwrite, is_stopped=lambda: False)
 
 
@@ -62,7 +62,7 @@ def restore(backup: str, path: str, *, overwrite: bool) -> None:
     elif not os.path.isdir(os.path.dirname(real)):
         raise StoreUnusable(path, f"the directory {os.path.dirname(real)!r} does not exist; create it first")
     existed = os.path.exists(real)
-    held = owner.take(real)
+    held = owner.patiently(lambda: owner.take(real))
     partial = f"{real}-partial"
     try:
         mode = stat.S_IMODE(os.stat(real if existed else backup).st_mode)
@@ -168,7 +168,7 @@ def migrate(path: str) -> Migration:
 
 @contextlib.contextmanager
 def _owned(real: str) -> Iterator[owner.Owner]:
-    held = owner.take(real)
+    held = owner.patiently(lambda: owner.take(real))
     try:
         yield held
     finally:

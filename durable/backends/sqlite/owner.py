@@ -2,7 +2,7 @@
 
 Knows a sidecar file, `<store>-owner`, and the locks of the operating system. Knows nothing about SQLite. The locks
 belong to the process: the kernel releases them when it dies, in whatever way, and a fork does not inherit them. The
-sidecar names the holder, so that a refused engine can report it.
+sidecar names the holder, so that a refused engine can report it, and the socket at which the holder can be asked.
 
 There are two locks. The lock on the sidecar comes first and is tied to the path. The lock on the store itself is tied
 to the file: it keeps out a process that reaches the same file by another path, with another sidecar beside it.
@@ -19,10 +19,10 @@ import json
 import os
 import platform
 import stat
-import struct
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import attrs
 
@@ -40,16 +40,15 @@ if sys.platform == "win32":
         """Does nothing: on Windows a lock in the store would prevent reading."""
 
     def _is_locked(descriptor: int) -> bool:
-        """Whether another process has the lock. Windows cannot tell without trying."""
-        try:
-            _lock(descriptor)
-        except OSError:
-            return True
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
-        return False
+        """In doubt: a lock cannot be examined without taking it."""
+        return True
 
 else:
     import fcntl
+    import struct
+
+    # `struct flock`: the fields before the start and the length, those behind them, and the place of the kind of lock.
+    _FLOCK, _KIND = ("@qqihh", 3) if sys.platform == "darwin" else ("@hhqqi", 0)
 
     def _lock(descriptor: int) -> None:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -58,22 +57,15 @@ else:
         # One byte far after everything that SQLite writes or locks.
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 1 << 62)
 
-    # The fields of `struct flock`: on Linux the type comes first, on the systems of the BSD family it comes later.
-    _IS_LINUX = sys.platform.startswith("linux")
-    _FLOCK = "hhqqi" if _IS_LINUX else "qqihh"
-    _NO_FIELDS = 0, 0, 0
-
     def _is_locked(descriptor: int) -> bool:
-        """Whether another process has the lock."""
-        asked = (fcntl.F_WRLCK, os.SEEK_SET)
-        fields = (*asked, *_NO_FIELDS) if _IS_LINUX else (*_NO_FIELDS, *asked)
-        # With room at the end: some systems add a field.
-        question = struct.pack(_FLOCK, *fields).ljust(64, b"\0")
-        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, question)
-        kind = struct.unpack_from(_FLOCK, answer)[0 if _IS_LINUX else 3]
-        return bool(kind != fcntl.F_UNLCK)
+        """Whether another process has a lock that would keep this one out. Takes none."""
+        fields = [0] * 5
+        fields[_KIND] = fcntl.F_WRLCK
+        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, struct.pack(_FLOCK, *fields))
+        return bool(struct.unpack(_FLOCK, answer)[_KIND] != fcntl.F_UNLCK)
 
 
+T = TypeVar("T")
 # The device and inode of a file: the same for all its names and mounts.
 Identity = tuple[int, int]
 _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
@@ -85,8 +77,18 @@ _NOTE_MAX = 4000
 # has a copy of this table but none of the locks. The table exists because locks are per process: a second engine in
 # this process would also get the lock, and closing its descriptor would drop the lock of the first.
 _owned: dict[str | Identity, int] = {}
+# Those among them that are owned only for the moment that it takes to write something into the store.
+_owned_briefly: set[str | Identity] = set()
+# How often, and how many seconds apart, the owner of such a moment is waited for.
+_TRIES, _PAUSE = 200, 0.01
 # Reentrant, because the garbage collector may run `__del__` while the lock is held.
 _guard = threading.RLock()
+# The sockets that engines of this process announced for these stores: the sidecar must not be opened to find them.
+_announced: dict[str | Identity, str] = {}
+
+
+class _HeldBriefly(StoreInUse):
+    """The store is in use, but only for a moment."""
 
 
 @attrs.frozen
@@ -103,12 +105,15 @@ class Note:
 class Owner:
     """The right to use a store file, held until `release` or until the object is garbage."""
 
-    def __init__(self, path: str, sidecar: int, file: int) -> None:
+    def __init__(self, path: str, sidecar: int, file: int, note: Note) -> None:
         # A descriptor of the store itself, for reading. No other code may close it, or open and close another one: that
         # would drop all locks that this process has on the file, including SQLite's.
         self.file = file
         self.identity = _identity(os.fstat(file))
-        self._path = path
+        # The real path of the store.
+        self.path = path
+        self._note = note
+        self._control: str | None = None
         self._process = os.getpid()
         self._sidecar: int | None = sidecar
 
@@ -119,15 +124,30 @@ class Owner:
             # In a forked child the descriptors are copies, and the locks belong to the parent. Closing the copies would
             # drop locks that the child may have taken since, so they stay open.
             if sidecar is not None and self._process == os.getpid():
-                _owned.pop(self._path, None)
-                _owned.pop(self.identity, None)
+                for key in (self.path, self.identity):
+                    _owned.pop(key, None)
+                    _announced.pop(key, None)
+                    _owned_briefly.discard(key)
                 os.close(self.file)
                 os.close(sidecar)
 
     def remember(self, generations: Iterable[int], log: int | None) -> None:
         """Record durably which generations and which log the store may have when it is opened next."""
+        with _guard:
+            self._note = Note(frozenset(generations), log)
+            self._rewrite()
+
+    def announce(self, control: str) -> None:
+        """Record the path of the socket at which this process can be asked. May be called from any thread."""
+        with _guard:
+            self._control = control
+            self._rewrite()
+            if self._sidecar is not None:
+                _announced[self.path] = _announced[self.identity] = control
+
+    def _rewrite(self) -> None:
         if self._sidecar is not None:
-            _write(self._sidecar, Note(frozenset(generations), log))
+            _write(self._sidecar, self._note, self._control, is_brief=self.path in _owned_briefly)
 
     def __del__(self) -> None:
         # An engine that was dropped without `close` must not block the file until the process ends.
@@ -148,19 +168,34 @@ def unowned(path: str) -> Iterator[None]:
         except OSError:
             identity = None
         if os.getpid() in (_owned.get(path), identity and _owned.get(identity)):
-            raise StoreInUse(path, f"another engine in this process, {os.getpid()}")
+            kind = _HeldBriefly if {path, identity} & _owned_briefly else StoreInUse
+            raise kind(path, f"another engine in this process, {os.getpid()}")
         yield
 
 
-def take(path: str) -> Owner:
+def patiently(attempt: Callable[[], T]) -> T:
+    """Do something that needs the store. If it is owned only for a moment, wait until that is over and try again."""
+    tries = _TRIES
+    while True:
+        try:
+            return attempt()
+        except _HeldBriefly as error:
+            tries -= 1
+            if not tries:
+                raise StoreInUse(error.store, error.holder) from error
+            threading.Event().wait(_PAUSE)
+
+
+def take(path: str, *, is_brief: bool = False) -> Owner:
     """Take the store at this real path. Creates an empty file if there is none.
 
-    Raises `StoreInUse`, which names the holder, or `StoreUnusable` if the file system has no locks.
+    With `is_brief`, those who take it `patiently` wait. Raises `StoreInUse`, which names the holder, or `StoreUnusable`
+    if the file system has no locks.
     """
     with unowned(path), contextlib.ExitStack() as opened:
         sidecar = _open_sidecar(path)
         opened.callback(os.close, sidecar)
-        _claim(path, sidecar)
+        note = _claim(path, sidecar, is_brief=is_brief)
         try:
             # The mode that SQLite gives to a new file, before the umask.
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -169,9 +204,44 @@ def take(path: str) -> Owner:
         opened.callback(os.close, file)
         _claim_store(path, file)
         opened.pop_all()
-        taken = Owner(path, sidecar, file)
+        taken = Owner(path, sidecar, file, note)
         _owned[path] = _owned[taken.identity] = os.getpid()
+        if is_brief:
+            _owned_briefly.update((path, taken.identity))
         return taken
+
+
+def is_taken(path: str) -> bool:
+    """Whether a process owns the store at this real path, for longer than a moment. In doubt, one does."""
+    try:
+        with unowned(path):
+            descriptor = os.open(f"{path}-owner", os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
+            try:
+                return _is_locked(descriptor) and not _read(descriptor).get("brief")
+            finally:
+                os.close(descriptor)
+    except FileNotFoundError:
+        return False
+    except _HeldBriefly:
+        return False
+    except (OSError, StoreInUse):
+        return True
+
+
+def holder(path: str) -> str | None:
+    """A description of the process that owns the store at this real path; None if none does. Takes no lock."""
+    try:
+        with unowned(path):
+            descriptor = os.open(f"{path}-owner", os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
+            try:
+                return _holder(descriptor) if _is_locked(descriptor) else None
+            finally:
+                os.close(descriptor)
+    except StoreInUse as error:
+        return error.holder
+    except OSError:
+        # Nobody has owned it yet, or its lock file belongs to another user.
+        return None
 
 
 def remembered(path: str) -> Note:
@@ -187,22 +257,41 @@ def remembered(path: str) -> Note:
         os.close(descriptor)
 
 
-def holder(path: str) -> str | None:
-    """A description of the process that owns the store at this real path; None if no process does. Takes no lock.
+def control_path(path: str | os.PathLike[str]) -> str | None:
+    """The socket of the engine that owns a store, as it announced it; None if there is none.
 
-    Where a lock cannot be examined, it answers None.
+    Takes no lock, and believes no file of another user. The engine may be gone: that shows when it is asked.
     """
+    real = os.path.realpath(os.fsdecode(path))
     with _guard:
-        if _owned.get(path) == os.getpid():
-            return f"this process, {os.getpid()}"
         try:
-            descriptor = os.open(f"{path}-owner", os.O_RDWR | _NO_FOLLOW | _NO_WAIT)
+            identity = _identity(os.stat(real))
+        except OSError:
+            return None
+        if os.getpid() in (_owned.get(real), _owned.get(identity)):
+            # Closing the sidecar would drop the lock.
+            return _announced.get(real) or _announced.get(identity)
+        try:
+            descriptor = os.open(f"{real}-owner", os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
         except OSError:
             return None
         try:
-            return _holder(descriptor) if _is_locked(descriptor) else None
+            is_ours = _is_ours(os.fstat(descriptor), stat.S_IFREG)
+            control = _read(descriptor).get("control") if is_ours else None
         finally:
             os.close(descriptor)
+    try:
+        return control if isinstance(control, str) and _is_ours(os.lstat(control), stat.S_IFSOCK) else None
+    except (OSError, ValueError):
+        return None
+
+
+def _is_ours(status: os.stat_result, kind: int) -> bool:
+    """Whether this is a file of this kind that belongs to this user, and that nobody else may change."""
+    if sys.platform == "win32":
+        return False
+    is_private = status.st_nlink == 1 and not status.st_mode & 0o022
+    return stat.S_IFMT(status.st_mode) == kind and is_private and status.st_uid == os.geteuid()
 
 
 def _open_sidecar(path: str) -> int:
@@ -232,15 +321,17 @@ def _refusal(path: str, subject: str, error: OSError) -> StorageError:
     return StoreUnusable(path, f"{subject} cannot be opened: {error.strerror}")
 
 
-def _claim(path: str, sidecar: int) -> None:
-    """Lock the sidecar, then name this process in it and keep the note of the last owner."""
+def _claim(path: str, sidecar: int, *, is_brief: bool) -> Note:
+    """Lock the sidecar, then name this process in it and keep the note of the last owner, which is returned."""
     try:
         _lock(sidecar)
     except (BlockingIOError, PermissionError) as error:
-        raise StoreInUse(path, _holder(sidecar)) from error
+        raise (_HeldBriefly if _read(sidecar).get("brief") else StoreInUse)(path, _holder(sidecar)) from error
     except OSError as error:
         raise StoreUnusable(path, f"this file system has no locks: {error.strerror}") from error
-    _write(sidecar, _note(_read(sidecar)))
+    note = _note(_read(sidecar))
+    _write(sidecar, note, None, is_brief=is_brief)
+    return note
 
 
 def _claim_store(path: str, file: int) -> None:
@@ -254,10 +345,11 @@ def _claim_store(path: str, file: int) -> None:
         raise StoreUnusable(path, f"this file system has no locks: {error.strerror}") from error
 
 
-def _write(sidecar: int, note: Note) -> None:
+def _write(sidecar: int, note: Note, control: str | None, *, is_brief: bool = False) -> None:
     """Replace the text of the sidecar durably, or empty it. It never fails."""
     holder = {"pid": os.getpid(), "host": platform.node()}
-    data = json.dumps({**holder, "generations": sorted(note.generations), "log": note.log}).encode()
+    notes = {"generations": sorted(note.generations), "log": note.log}
+    data = json.dumps({**holder, **notes, "control": control, "brief": is_brief}).encode()
     # Only the lock matters, so a full disk must not cause a failure here. But an empty file is better than an old text,
     # which would make the next engine refuse a sound store.
     try:

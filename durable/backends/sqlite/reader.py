@@ -16,9 +16,13 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from durable.backends.sql import indexes, rows
+import attrs
+
+from durable.backends.sql import indexes, queries, rows
+from durable.backends.sql.tables import Row
 from durable.backends.sqlite import generation, owner, schema, storefile
-from durable.errors import CodecError, StorageUnavailable, StoreInUse, StoreUnusable
+from durable.backends.sqlite.readings import Readings
+from durable.errors import CodecError, DurableError, StorageUnavailable, StoreInUse, StoreUnusable
 from durable.model.records import WorkflowHistory, WorkflowStatus
 
 _log = logging.getLogger("durable")
@@ -96,6 +100,24 @@ class StoreReader:
         except CodecError as error:
             return WorkflowHistory(record, damage=str(error))
 
+    def ask(self, question: Callable[[Readings], T]) -> T:
+        """Ask questions of the engine, all of them at one moment. Raises what `question` raises."""
+
+        def asked(connection: sqlite3.Connection) -> T | _Raised:
+            connection.execute("BEGIN")
+            try:
+                return question(_AtOneMoment(self._path, connection))
+            except DurableError as error:
+                # Not raised before it is known that the file has not changed meanwhile.
+                return _Raised(error)
+            finally:
+                connection.execute("COMMIT")
+
+        answer = self.look(asked)
+        if isinstance(answer, _Raised):
+            raise answer.error
+        return answer
+
     # --- the connection -------------------------------------------------------------------------------------------
 
     def look(self, question: Callable[[sqlite3.Connection], T]) -> T:
@@ -168,6 +190,24 @@ class StoreReader:
             problem = f"it has schema version {version}, this durable reads {schema.SCHEMA_VERSION}"
             fix = "read it with the durable that wrote it, or read a migrated copy"
             raise StoreUnusable(self._path, f"{problem}; {fix}")
+
+
+class _AtOneMoment(Readings):
+    """The questions of the engine, in the transaction of a reader."""
+
+    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+        super().__init__(path)
+        self._connection = connection
+
+    def _rows(self, sql: str, params: queries.Params | Row) -> list[Row]:
+        return self._connection.execute(sql, params).fetchall()
+
+
+@attrs.frozen
+class _Raised:
+    """An answer that is an error."""
+
+    error: DurableError
 
 
 def export_histories(

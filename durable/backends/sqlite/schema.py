@@ -16,6 +16,7 @@ Tables and their keys:
   are next to each other, and one search finds them.
 - `pending_event`, by serial, which is also the order of delivery; `dead_letter`, by the serial that its event had.
 - `sent_event`, by the event id of the sender; `broadcast_taken`, by workflow, name and key.
+- `answer`, by the id of a request; `kept_request`, by number: for callers in other processes.
 - `progress` and `suspect`, by workflow; `schedule`, by keys of its own, which count down from -1.
 
 Most indexes are partial. They contain only rows that a query looks for, so that millions of ended workflows cost
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 from durable.backends.sql.indexes import INDEXED_STATUSES, IS_TIED, status_is
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 # "Durb": distinguishes a durable store from any other SQLite file, also for `file(1)`.
 APPLICATION_ID = 0x44757262
 _TABLES = (
@@ -250,6 +251,25 @@ _MAIL = (
 )
 # The workflows that run on trial after an unclean stop. Usually empty.
 _SUSPECTS = "CREATE TABLE suspect (workflow INTEGER PRIMARY KEY, crashes INTEGER NOT NULL) STRICT"
+# Answers that a repeated request gets again, and requests that wait for an engine.
+_REQUESTS = (
+    """
+    CREATE TABLE answer (
+        request_id TEXT NOT NULL PRIMARY KEY,
+        text TEXT NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX answer_at ON answer (at)",
+    """
+    CREATE TABLE kept_request (
+        number INTEGER PRIMARY KEY,
+        request_id TEXT NOT NULL,
+        operation TEXT NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT
+    """,
+)
 _CANCEL_CAUSES = """
     UPDATE workflow SET cancel_cause = CASE
         WHEN parent_key IS NOT NULL AND cancel_reason LIKE 'parent % has ended' THEN 'parent_ended'
@@ -307,6 +327,11 @@ def _migrations() -> Migrations:
         # Earlier versions stored the cause only as the text of the reason.
         db.execute("ALTER TABLE workflow ADD COLUMN cancel_cause TEXT")
         db.execute(_CANCEL_CAUSES)
+
+    @migrations()
+    def m009_requests(db: Database) -> None:
+        for statement in _REQUESTS:
+            db.execute(statement)
 
     return migrations
 

@@ -19,22 +19,23 @@ import logging
 import math
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Literal, TypeVar, cast
 
 import attrs
 
-from durable.backends.base import Batch, HistoryLength, Opened, PendingCount, Query, R, Workflows
-from durable.backends.sql import damaged, queries, rows, writing
-from durable.backends.sql.tables import Row, Table
+from durable.backends.base import Batch, Held, Opened
+from durable.backends.sql import queries, rows, writing
+from durable.backends.sql.tables import Row
 from durable.backends.sqlite import generation, opening, owner, schema, storefile, vacuum
 from durable.backends.sqlite.copying import Copies
 from durable.backends.sqlite.filewatch import FileWatch
+from durable.backends.sqlite.reader import StoreReader
+from durable.backends.sqlite.readings import HISTORY_SQL, Readings
 from durable.backends.sqlite.stepmark import StepMark
 from durable.backends.sqlite.vacuum import Shrinking
 from durable.backends.sqlite.wal import Log
 from durable.errors import (
-    CodecError,
     EngineClosed,
     InvalidValue,
     InvariantViolated,
@@ -43,7 +44,7 @@ from durable.errors import (
     StoreUnusable,
     WrongType,
 )
-from durable.model.records import HistoryEntry, WorkflowRecord
+from durable.model.records import HistoryEntry
 
 _log = logging.getLogger("durable")
 T = TypeVar("T")
@@ -60,10 +61,8 @@ _BUGS = (
     UnicodeEncodeError,
 )
 
-_WORKFLOW_BY = {column: f"SELECT {rows.WORKFLOW.select()} FROM workflow WHERE {column} = ?" for column in ("id", "key")}
 # So many rows of a history are read at once.
 _PAGE = 500
-_HISTORY = f"SELECT {rows.HISTORY.select()} FROM history WHERE workflow = ? ORDER BY seq"
 # The batch number must follow the last one of this incarnation. The serial never goes back: a key that is used twice
 # would mix up two workflows.
 _FENCE = "UPDATE meta SET batch = ?, serial = max(serial, ?), clean = ? WHERE id = 1 AND incarnation = ? AND batch = ?"
@@ -79,7 +78,7 @@ def _check_options(path: object, synchronous: object, busy_timeout: float) -> No
         raise InvalidValue("busy_timeout", f"must be 0 to 3600 seconds, not {busy_timeout}")
 
 
-class SqliteBackend:
+class SqliteBackend(Readings):
     """A store in one SQLite file.
 
     With `synchronous="FULL"` a commit survives a power cut, with "NORMAL" only the end of the process. `busy_timeout`
@@ -96,7 +95,7 @@ class SqliteBackend:
         vacuum: bool = False,
     ) -> None:
         _check_options(path, synchronous, busy_timeout)
-        self._path = os.fsdecode(path)
+        super().__init__(os.fsdecode(path))
         self._synchronous, self._busy_timeout, self._must_vacuum = synchronous, busy_timeout, vacuum
         self._incarnation = ""
         self._connection: sqlite3.Connection | None = None
@@ -107,8 +106,6 @@ class SqliteBackend:
         self._copies: Copies | None = None
         self._shrinking = Shrinking()
         self._commits = 0
-        self._logged: set[str] = set()
-        self._damage = damaged.Damage()
 
     def __repr__(self) -> str:
         return f"SqliteBackend({self._path!r})"
@@ -117,10 +114,16 @@ class SqliteBackend:
 
     def open(self, incarnation: str) -> Opened:
         """Take the store: check, lock, connect, migrate, watch. A failure closes everything that was opened."""
+        return self._open(incarnation, is_brief=False)
+
+    def open_briefly(self, incarnation: str) -> Opened:
+        """Like `open`, for a moment in which an engine that starts waits instead of being refused."""
+        return self._open(incarnation, is_brief=True)
+
+    def _open(self, incarnation: str, *, is_brief: bool) -> Opened:
         if self._connection is not None:
             raise StoreInUse(self._path, f"another engine in this process, {os.getpid()}")
-        real = storefile.check(self._path)
-        self._owner = owner.take(real)
+        real, self._owner = owner.patiently(lambda: self._claim(is_brief=is_brief))
         try:
             self._connection = self._connect(real)
             self._log = Log(real)
@@ -136,6 +139,11 @@ class SqliteBackend:
             raise
         self._incarnation = incarnation
         return attrs.evolve(opened, marked=self._mark.left, mark=self._mark.cell)
+
+    def _claim(self, *, is_brief: bool) -> tuple[str, owner.Owner]:
+        """The real path, and the locks."""
+        real = storefile.check(self._path)
+        return real, owner.take(real, is_brief=is_brief)
 
     def _connect(self, real: str) -> sqlite3.Connection:
         """The only connection that writes. A method, so that tests of power loss can simulate the disk under it."""
@@ -220,6 +228,15 @@ class SqliteBackend:
             raise EngineClosed
         self._copies.make(target, overwrite=overwrite, is_stopped=is_stopped)
 
+    def control_path(self) -> str | None:
+        return owner.control_path(self._path)
+
+    def is_taken(self) -> bool:
+        return owner.is_taken(os.path.realpath(self._path))
+
+    def held(self) -> Held | None:
+        return self._owner
+
     def last_batch(self) -> int:
         """The number of the last commit. Raises `StoreFenced` if another incarnation has taken the store."""
         with self._translated() as connection:
@@ -231,40 +248,16 @@ class SqliteBackend:
 
     # --- read -----------------------------------------------------------------------------------------------------
 
-    def workflow(self, id: str) -> WorkflowRecord | None:
-        return self._workflow("id", id)
-
-    def workflow_by_key(self, key: int) -> WorkflowRecord | None:
-        return self._workflow("key", key)
-
     def history(self, key: int) -> list[HistoryEntry]:
         # An error is translated when the statement runs again.
         if self._connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 return _history(self._connection, key)
-        return rows.HISTORY.records(self._rows(_HISTORY, (key,)))
+        return super().history(key)
 
-    def find(self, query: Query[R]) -> Sequence[R]:
-        """The rows that answer a question, without damaged ones. A page is full unless it is the last."""
-        select = queries.select(query, self._damage.for_query(query, self._rows))
-        if select.limit is None:
-            return self._readable(select.table, self._rows(select.sql, {**select.params, "limit": -1}))
-        fetch = select.limit
-        while True:
-            fetched = self._rows(select.sql, {**select.params, "limit": fetch})
-            records = damaged.fitting(query, self._readable(select.table, fetched))
-            if len(records) >= select.limit or len(fetched) < fetch:
-                return records[: select.limit]
-            # Rows were left out. Fetch more: the caller would take a short page for the last one.
-            fetch *= 2
-
-    def count(self, query: Workflows | PendingCount | HistoryLength) -> int:
-        sql, params = queries.count(query, self._damage.for_query(query, self._rows))
-        return cast(int, self._rows(sql, params)[0][0])
-
-    def _workflow(self, column: str, value: str | int) -> WorkflowRecord | None:
-        fetched = self._rows(_WORKFLOW_BY[column], (value,))
-        return self._record(rows.WORKFLOW, fetched[0]) if fetched else None
+    def read(self, question: Callable[[Readings], T]) -> T:
+        with StoreReader(self._path) as reader:
+            return reader.ask(question)
 
     def _rows(self, sql: str, params: queries.Params | Row) -> list[Row]:
         """All rows of a statement. Text that is not UTF-8 is returned as bytes, which `Table.record` refuses."""
@@ -282,31 +275,6 @@ class SqliteBackend:
                     raise
             # Damaged text in one row must not hide the other rows, or look like a store that is unavailable for now.
             return _with_damaged_text(connection, sql, params)
-
-    def _readable(self, table: Table[T], fetched: Iterable[Row]) -> list[T]:
-        """The records of the sound rows. Damaged rows stay in the store; each is logged once."""
-        records: list[T] = []
-        for row in fetched:
-            try:
-                records.append(self._record(table, row))
-            except CodecError as error:
-                self._log_once("a row cannot be read and is left out", error.where, error.problem)
-        return records
-
-    def _record(self, table: Table[T], row: Row) -> T:
-        """The record of a row. A damaged workflow is shown as parked. Raises `CodecError` for other damaged rows."""
-        if table is not rows.WORKFLOW:
-            return table.record(row)
-        record = self._damage.record(row)
-        if record.is_damaged:
-            self._log_once("a workflow is parked", f"{table.name} {record.id}", record.park_detail)
-        return cast(T, record)
-
-    def _log_once(self, subject: str, where: str, problem: object) -> None:
-        """Log a problem once per place, because a damaged row is read again and again."""
-        if where not in self._logged:
-            self._logged.add(where)
-            _log.error("%s: %s: %s: %s", self._path, subject, where, problem)
 
     def _taken(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -333,7 +301,7 @@ class SqliteBackend:
 def _history(connection: sqlite3.Connection, key: int) -> list[HistoryEntry]:
     """The history of a workflow, read in pages: rows and entries in memory side by side would double the work of the
     garbage collector."""
-    with contextlib.closing(connection.execute(_HISTORY, (key,))) as cursor:
+    with contextlib.closing(connection.execute(HISTORY_SQL, (key,))) as cursor:
         page = cursor.fetchmany(_PAGE)
         entries = rows.HISTORY.records(page)
         while len(page) == _PAGE:

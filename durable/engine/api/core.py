@@ -21,6 +21,7 @@ From OPENING on there is a `Runtime`, a new one for each opening.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 from collections.abc import Callable, Coroutine
@@ -32,6 +33,7 @@ import anyio.abc
 import attrs
 
 from durable.backends.base import Backend
+from durable.engine.api.control import Control
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.host.activities import ActivityPool
@@ -39,10 +41,13 @@ from durable.engine.host.bridge import LoopBridge
 from durable.engine.host.runtime import Runtime
 from durable.engine.host.watchdog import Watchdog
 from durable.engine.operations import AwaitChange, AwaitEnd, DescribeWorkflow, Operation
+from durable.engine.operations.requests import Repeated, Request
 from durable.engine.operations.views import Description
+from durable.engine.remote import wire
 from durable.errors import EngineClosed, EngineForked, InvariantViolated, OperationMisused
 from durable.model.clock import SECOND, Clock, from_duration
 from durable.model.codec import Codec
+from durable.model.ids import check_text
 from durable.model.registry import Registry
 from durable.runner.definitions import WorkflowDef
 
@@ -104,6 +109,7 @@ class Core:
     _failure: BaseException | None = None
     # Set from OPENING on.
     _runtime: Runtime = attrs.field(init=False)
+    _control: Control = attrs.field(init=False)
 
     @property
     def stage(self) -> Stage:
@@ -140,7 +146,7 @@ class Core:
             return EngineClosed("the engine is not open yet")
         return EngineClosed() if self._failure is None else self._failure.with_traceback(None)
 
-    async def ask(self, operation: Operation[A]) -> A:
+    async def ask(self, operation: Operation[A], request: Request | None = None) -> A:
         """Submit an operation and wait for its reply, which comes after the commit.
 
         At most `max_inbox` callers are past this point; the others wait for a place. Raises what the decision raises,
@@ -159,13 +165,26 @@ class Core:
             if is_late:
                 # While the caller waited, the engine may have been closed, or even opened again.
                 runtime = self.check_open()
-            return await runtime.answer(operation)
+            return await runtime.answer(operation, request)
         finally:
             room.release()
 
     def ask_end(self, operation: AwaitEnd | AwaitChange) -> Coroutine[Any, Any, Any]:
         """Like `ask`, for the two operations whose reply may take months; they take none of the `max_inbox` places."""
         return self.check_open().answer(operation)
+
+    async def answer(self, operation: Operation[Any], request_id: str | None) -> Any:
+        """Like `ask`, for a caller in another process. A change that it repeats under one id is decided once."""
+        if isinstance(operation, (AwaitEnd, AwaitChange)):
+            return await self.ask_end(operation)
+        if isinstance(operation, DescribeWorkflow):
+            return await self.describe(operation.id)
+        kind = type(operation)
+        if request_id is None or kind in wire.READS:
+            return await self.ask(operation)
+        check_text("request id", request_id)
+        reply = await self.ask(operation, Request(request_id, functools.partial(wire.write_answer, kind)))
+        return wire.read_answer(kind, wire.read_text(reply.text)) if isinstance(reply, Repeated) else reply
 
     def code(self, name: str, version: int) -> WorkflowDef[Any, Any]:
         """The code of a workflow. Raises `UnknownWorkflow`."""
@@ -196,11 +215,12 @@ class Core:
         failure of theirs. If this raises, the stage is NEW again; or STOPPING if it was cancelled while a slow store
         was being opened, until the thread has closed that store.
         """
-        runtime = self._make_runtime(tasks, is_cancelled)
+        runtime, incarnation = self._make_runtime(tasks, is_cancelled), self.new_id()
+        self._control = Control(self.answer, self.registry, self.codec, self.config, incarnation)
         self._move(Stage.OPENING)
         self._runtime, self._pid, self._failure = runtime, os.getpid(), None
         try:
-            runtime.start_thread(self.new_id(), self._gone)
+            runtime.start_thread(incarnation, self._gone)
         except BaseException as error:
             self._gone(error)
             raise
@@ -222,6 +242,10 @@ class Core:
         # submitted `ReadRecovery`.
         self._move(Stage.OPEN)
         runtime.pool.start()
+
+    async def serve(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Let other processes ask this engine, if its store is one that they can find. Call it after the recovery."""
+        await self._control.start(tasks, self.backend)
 
     def _make_runtime(self, tasks: anyio.abc.TaskGroup, is_cancelled: Callable[[], bool]) -> Runtime:
         bridge = LoopBridge()
@@ -262,6 +286,8 @@ class Core:
         runtime = self._runtime
         runtime.bridge.close()
         self._failure = failure
+        # Before any caller wakes up: clients hear that the engine has ended, and look for the next owner of the store.
+        self._control.end()
         if (stage := _WHEN_GONE.get(self._stage)) is not None:
             self._move(stage)
         runtime.opened.set()
@@ -286,6 +312,7 @@ class Core:
         self._move(Stage.DRAINING)
         with anyio.CancelScope(shield=True):
             try:
+                await self._control.stop()
                 # When the store is lost, no result can be recorded: there is nothing to wait for.
                 await runtime.pool.drain(0.0 if stage is Stage.FAILED else seconds)
             finally:

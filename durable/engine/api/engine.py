@@ -83,8 +83,10 @@ class WorkflowEngine(WorkflowClient):
                 self._core.registry.add(definition)
         self._host = make_host(self._core.close, self._core.hurry)
         try:
-            await self._core.open(await self._host.open(), self._host.is_cancelled)
+            tasks = await self._host.open()
+            await self._core.open(tasks, self._host.is_cancelled)
             self.recovery = _log_recovery(await self._core.ask(ReadRecovery()))
+            await self._core.serve(tasks)
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
             raise

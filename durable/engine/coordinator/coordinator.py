@@ -32,6 +32,7 @@ from durable.engine.coordinator.upkeep import Upkeep
 from durable.engine.decide.lists import answer_list
 from durable.engine.decide.queries import Pending
 from durable.engine.decide.recovery import begin_trials, hold_trials, trials_begun
+from durable.engine.decide.requests import keep_answer, repeated
 from durable.engine.decide.turn import Turn
 from durable.engine.decide.watch import Watched
 from durable.engine.operations import (
@@ -212,7 +213,11 @@ class WorkflowStateCoordinator:
         self.state.look_ahead()
 
     def _answer(self, turn: Turn, envelope: Envelope, release: Release) -> None:
-        operation = envelope.operation
+        operation, request = envelope.operation, envelope.request
+        if request is not None and (first := repeated(turn, request)) is not None:
+            envelope.reply = first
+            release.answered.append(envelope)
+            return
         try:
             reply = answer_list(self._backend, operation, turn.now) if operation.is_list else decide_in(turn, operation)
         except (InvariantViolated, StorageError):
@@ -220,6 +225,8 @@ class WorkflowStateCoordinator:
             raise
         except DurableError as error:
             envelope.error, reply = error, None
+        if request is not None:
+            keep_answer(turn, request, reply, envelope.error)
         if isinstance(reply, Pending):
             self._watchers.add(reply.key, envelope)
         elif isinstance(reply, Watched):

@@ -16,6 +16,7 @@ import attrs
 
 from durable.engine.config import EngineConfig
 from durable.engine.operations import ExpireWorkflows, Operation, RecordActivity, SweepEvents, when_due
+from durable.engine.operations.requests import Request
 from durable.engine.state.state import State
 from durable.errors import EngineClosed
 from durable.model.clock import LATEST, SECOND, Clock, from_duration
@@ -34,6 +35,8 @@ class Envelope:
 
     operation: Operation[Any]
     wake: Callable[[], None]
+    # For a change that a caller of another process may repeat. None for callers in this process.
+    request: Request | None = None
     reply: Any = None
     error: BaseException | None = None
     # Set by a caller that no longer waits, because of a timeout for example. It is dropped then.

@@ -58,14 +58,14 @@ def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
     """Deliver or keep an event. A repeat of an event id gets the first reply, and nothing is sent."""
     state = turn.state
     if op.event_id is not None and (earlier := state.archive.sent(op.event_id)) is not None:
-        if earlier.digest != _fingerprint(op):
+        if earlier.digest != fingerprint(op):
             raise EventConflict(op.event_id)
         return Queued() if earlier.reply == "" else Delivered(_takers(turn, earlier))
     event, target = accept(turn, op)
     reply = send(turn, event, target)
     if op.event_id is not None:
         takers = "" if isinstance(reply, Queued) else json.dumps(reply.to)
-        sent = SentEvent(event_id=op.event_id, digest=_fingerprint(op), reply=takers, at=turn.now)
+        sent = SentEvent(event_id=op.event_id, digest=fingerprint(op), reply=takers, at=turn.now)
         state.archive.put_sent(sent)
     return reply
 
@@ -92,7 +92,7 @@ def accept(turn: Turn, op: SendEvent) -> tuple[PendingEvent, WorkflowRecord | No
     return event, target
 
 
-def _fingerprint(op: SendEvent) -> str:
+def fingerprint(op: SendEvent) -> str:
     """What must be equal in a repeat of an event id: name, key, target and payload. Expiry does not count."""
     return digest(op.name, op.event_key, op.to or "", op.payload)
 

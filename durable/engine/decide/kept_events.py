@@ -8,6 +8,7 @@ from durable.backends.base import Letters, Sent, StaleEvents
 from durable.engine.decide import router
 from durable.engine.decide.dead_letters import bury_forgotten
 from durable.engine.decide.events import decide_send_event, drop, is_expired
+from durable.engine.decide.requests import sweep_answers
 from durable.engine.decide.sending import REFUSALS
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import (
@@ -90,7 +91,7 @@ def _letter(turn: Turn, letter_id: int) -> DeadLetter:
 
 
 def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
-    """Remove pending events, senders' ids and dead letters that are too old. Returns how many.
+    """Remove pending events, senders' ids, answers to requests and dead letters that are too old. Returns how many.
 
     The mailbox of a workflow keeps its events until the workflow ends. An event past its own expiry is removed without
     a trace, as its sender asked. So is a broadcast that a workflow has taken, or that is a dead letter already. Every
@@ -105,11 +106,11 @@ def decide_sweep_events(turn: Turn, op: SweepEvents) -> int:
     bury_forgotten(turn, [event for event in stale if not is_expired(turn, event) and not _is_done(turn, event)])
     sent = state.backend.find(Sent(before=oldest, limit=op.limit))
     state.archive.drop_sent(sent)
-    letters = _sweep_letters(turn, op.limit)
-    if max(len(page), len(sent), letters) == op.limit:
+    letters, answers = _sweep_letters(turn, op.limit), sweep_answers(turn, op.limit)
+    if max(len(page), len(sent), letters, answers) == op.limit:
         # There may be more. Continue in another batch, so that a big sweep does not block callers.
         turn.effects.append(Follow(op))
-    return len(stale) + len(sent) + letters
+    return len(stale) + len(sent) + letters + answers
 
 
 def _is_done(turn: Turn, event: PendingEvent) -> bool:

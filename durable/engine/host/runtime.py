@@ -20,6 +20,7 @@ from durable.engine.host.activities import ActivityPool
 from durable.engine.host.bridge import LoopBridge
 from durable.engine.host.watchdog import Watchdog
 from durable.engine.operations import Operation
+from durable.engine.operations.requests import Request
 from durable.errors import NotAcrossShards
 
 _log = logging.getLogger("durable")
@@ -41,13 +42,13 @@ class Runtime:
     # Set once the thread has closed the store.
     gone: anyio.Event = attrs.field(factory=anyio.Event)
 
-    async def answer(self, operation: Operation[A]) -> A:
-        """Submit an operation and wait for its reply, or raise its error.
+    async def answer(self, operation: Operation[A], request: Request | None = None) -> A:
+        """Submit an operation and wait for its reply, or raise its error. A repeated request gets `Repeated`.
 
         If the caller is cancelled, the operation stays in the inbox and may still take effect.
         """
         arrived, wake = self.bridge.waiter()
-        envelope = Envelope(operation, wake)
+        envelope = Envelope(operation, wake, request)
         self.coordinator.submit(envelope)
         try:
             await arrived

@@ -54,6 +54,23 @@ OPERATIONS: Mapping[str, type[ops.Operation[Any]]] = {
     "replay_letter": events.ReplayLetter,
     "remove_letter": events.RemoveLetter,
 }
+# Those that change nothing. They need no request id, and a store without an engine can answer them too.
+READS: frozenset[type[ops.Operation[Any]]] = frozenset(
+    {
+        ops.FindWorkflow,
+        ops.AwaitEnd,
+        ops.ReadProgress,
+        ops.AwaitChange,
+        ops.ListWorkflows,
+        ops.CountWorkflows,
+        ops.ReadHistory,
+        ops.DescribeWorkflow,
+        ops.ListPauses,
+        ops.ListSchedules,
+        events.ListEvents,
+        events.ListLetters,
+    }
+)
 # Operations that only an engine makes, for itself. They never travel.
 OWN: frozenset[type[ops.Operation[Any]]] = frozenset(
     {
@@ -97,6 +114,11 @@ def write_reply(kind: type[ops.Operation[A]], reply: A) -> Form:
 def write_error(error: BaseException) -> Form:
     """The form of an error that was raised instead of a reply."""
     return {"error": errors.write_error(_converter(), error)}
+
+
+def write_answer(kind: type[ops.Operation[Any]], reply: Any, error: BaseException | None) -> str:
+    """The answer to an operation of this kind as one line of JSON: its error, or else its reply."""
+    return write_text(write_reply(kind, reply) if error is None else write_error(error))
 
 
 def read_answer(kind: type[ops.Operation[A]], form: Form) -> A:

@@ -44,7 +44,7 @@ The other names of the blueprint:
 The other files: `chronicle` (histories and progress), `postbox` (pending events), `archive` (dead letters, senders'
 ids, broadcasts that were taken), `timetable` (schedules), `trials` and `deaths` (which workflow may have caused a
 crash), `beginnings` (whether a body has run), `family` (children), `bodies` (live sessions), `prefetched` (rows read
-ahead for the batch), `outbox` (letters to and from other shards).
+ahead for the batch), `outbox` (letters to and from other shards), `requests` (answers to callers of other processes).
 
 A store may have several shards. A state belongs to one of them and never changes data of another. It may read there:
 `by_key`, `find` and `Chronicle.of` return what the other shard committed last; queries such as `living_children` see

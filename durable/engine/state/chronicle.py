@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from durable.backends.base import Backend, Batch, HistoryLength, ProgressOf
+from durable.engine.state.prefetched import Prefetched
 from durable.model.records import HistoryEntry, Progress
 
 
 class Chronicle:
     """The history of each workflow, and the progress that it has published."""
 
-    def __init__(self, backend: Backend, loaded: Container[int], let_go: set[int]) -> None:
+    def __init__(self, backend: Backend, prefetched: Prefetched, loaded: Container[int], let_go: set[int]) -> None:
         self.next_batch(Batch())
         self._backend = backend
+        self._prefetched = prefetched
         self._loaded = loaded
         # Workflows evicted since the batch was opened. Only they and loaded workflows can have entries in it; scanning
         # a large batch for each of many other workflows would be quadratic.
@@ -27,7 +29,8 @@ class Chronicle:
     def of(self, key: int) -> list[HistoryEntry]:
         """The history of a workflow's current round, in order. Raises `CodecError` for a damaged entry."""
         batch = self.batch
-        stored = [] if key in batch.restarted else self._backend.history(key)
+        is_new = key in batch.restarted or key in self._prefetched.without_history
+        stored = [] if is_new else self._backend.history(key)
         if key in self._let_go or key in self._loaded:
             stored += [entry for owner, entry in batch.history if owner == key]
         if batch.history_trimmed:

@@ -24,6 +24,7 @@ from durable.backends.base import (
     PendingCount,
     PendingEvents,
 )
+from durable.engine.state.prefetched import Prefetched
 from durable.model.records import PendingEvent
 
 _PAGE = 100
@@ -47,10 +48,11 @@ class HasMail(Protocol):
 class Postbox:
     """Stores, counts and finds pending events. Knows nothing about who may take one: see `decide.events`."""
 
-    def __init__(self, backend: Backend, loaded: Mapping[int, HasMail]) -> None:
+    def __init__(self, backend: Backend, prefetched: Prefetched, loaded: Mapping[int, HasMail]) -> None:
         # The open batch; the state replaces it after each commit.
         self.batch = Batch()
         self.backend = backend
+        self._prefetched = prefetched
         self._loaded = loaded
         self._pending: dict[_Box, int] = {}
         # The broadcasts that the open batch has put, by name and key.
@@ -152,7 +154,8 @@ class Postbox:
     def mailbox(self, target: int | None = None, unstarted: str | None = None) -> list[PendingEvent]:
         """All events that were sent to a workflow and not taken, or that are kept for an id that is not started yet."""
         # In effect without a limit: no accepted event may be left behind, and `max_pending_events` bounds a mailbox.
-        stored = self.backend.find(Mailbox(target=target, unstarted=unstarted, limit=_ALL))
+        has_none = target in self._prefetched.without_mail
+        stored = () if has_none else self.backend.find(Mailbox(target=target, unstarted=unstarted, limit=_ALL))
         batch = self.batch
         events = [e for e in stored if e.serial not in batch.events_dropped and e.serial not in batch.events_put]
         events += [e for e in batch.events_put.values() if (e.target, e.unstarted) == (target, unstarted)]

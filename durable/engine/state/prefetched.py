@@ -1,4 +1,7 @@
-"""Rows of workflows that were read ahead for the open batch, in one query. Part of the coordinator's state.
+"""Rows of workflows that were read ahead for the open batch, in two queries. Part of the coordinator's state.
+
+The first query reads the workflows themselves. The second one asks which of those that will be stepped have a history,
+waits or mail: few have all three, and what is not there need not be looked for one by one.
 
 Only a cache: what it does not hold is read from the store as it is needed. It cannot be stale. Within a batch nothing
 changes the rows of this shard in the store, and `State` looks at the open batch first. The commit empties it.
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from durable.backends.base import Backend, TheseWorkflows
+from durable.backends.base import AttachedTo, Backend, TheseWorkflows
 from durable.model.records import WorkflowRecord
 
 
@@ -20,6 +23,10 @@ class Prefetched:
         # None for those that the store does not have.
         self._by_id: dict[str, WorkflowRecord | None] = {}
         self._by_key: dict[int, WorkflowRecord | None] = {}
+        # Workflows without stored rows in another table.
+        self.without_history: set[int] = set()
+        self.without_waits: set[int] = set()
+        self.without_mail: set[int] = set()
 
     def fetch(self, ids: Collection[str], keys: Collection[int]) -> None:
         """Read some rows at once. A single row is left to the decision that needs it: that is one query as well."""
@@ -27,6 +34,19 @@ class Prefetched:
             self._by_id.update(dict.fromkeys(ids))
             self._by_key.update(dict.fromkeys(keys))
             self.keep(self._backend.find(TheseWorkflows(ids=tuple(ids), keys=tuple(keys))))
+
+    def look_for_attached(self, keys: Iterable[int]) -> None:
+        """Note what workflows do not have, of those whose rows were read and that have not ended."""
+        records = map(self._by_key.get, keys)
+        living = [record.key for record in records if record is not None and not record.status.is_terminal]
+        if len(living) > 1:
+            for key, has_history, has_waits, has_mail in self._backend.find(AttachedTo(tuple(living))):
+                if not has_history:
+                    self.without_history.add(key)
+                if not has_waits:
+                    self.without_waits.add(key)
+                if not has_mail:
+                    self.without_mail.add(key)
 
     def keep(self, records: Iterable[WorkflowRecord]) -> None:
         """Keep rows that were just read from the store."""
@@ -43,5 +63,6 @@ class Prefetched:
 
     def forget(self) -> None:
         """The batch is committed: the rows may have changed."""
-        self._by_id.clear()
-        self._by_key.clear()
+        if self._by_key or self._by_id:
+            for cache in (self._by_id, self._by_key, self.without_history, self.without_waits, self.without_mail):
+                cache.clear()

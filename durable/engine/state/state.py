@@ -17,6 +17,7 @@ from durable.backends.base import MARK_CELLS, Backend, Batch, Mark, Timers
 from durable.backends.base import Workflows as WorkflowsPage
 from durable.engine.config import EngineConfig
 from durable.engine.operations import Operation, RecordActivity
+from durable.engine.operations.base import OfBody
 from durable.engine.operations.messages import AtWait
 from durable.engine.operations.views import RecoveryReport
 from durable.engine.state.archive import Archive
@@ -26,6 +27,7 @@ from durable.engine.state.deaths import CLOSED, WHAT, WHERE, Deaths
 from durable.engine.state.outbox import Outbox
 from durable.engine.state.postbox import Postbox
 from durable.engine.state.prefetched import Prefetched
+from durable.engine.state.requests import Requests
 from durable.engine.state.timers import TimerWindow
 from durable.engine.state.timetable import Timetable
 from durable.engine.state.trials import Trials
@@ -88,13 +90,14 @@ class State:
         self._let_go: set[int] = set()
         self.prefetched = Prefetched(backend)
         self.timers = TimerWindow(config.timer_window)
-        self.chronicle = Chronicle(backend, self.loaded, self._let_go)
+        self.chronicle = Chronicle(backend, self.prefetched, self.loaded, self._let_go)
         self.workflows = Workflows(self.loaded, self.timers, self.chronicle)
-        self.waits = Waits(backend, self._let_go)
-        self.post = Postbox(backend, self.loaded)
+        self.waits = Waits(backend, self.prefetched, self._let_go)
+        self.post = Postbox(backend, self.prefetched, self.loaded)
         self.archive = Archive(backend)
         self.timetable = Timetable(backend, self.timers)
         self.outbox = Outbox(backend)
+        self.requests = Requests(backend)
         self.trials = Trials()
         self.deaths = Deaths()
         self._open(self.batch)
@@ -107,15 +110,18 @@ class State:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def prefetch(self, operations: Iterable[Operation[Any]]) -> None:
-        """Read the rows that a batch of operations will look at and that are not in memory, in one query."""
+        """Read the rows that a batch of operations will look at and that are not in memory, in two queries."""
         ids: dict[str, None] = {}
         keys: dict[int, None] = {}
+        stepped: list[int] = []
         for operation in operations:
             # Most operations are answers of activities to loaded bodies. A late answer reads nothing.
             if isinstance(operation, RecordActivity) and (
                 operation.key in self.loaded or operation.key not in self.in_flight
             ):
                 continue
+            if isinstance(operation, OfBody):
+                stepped.append(operation.key)
             for name in operation.reads():
                 key = self.workflows.ids.get(name) if isinstance(name, str) else name
                 if key is not None:
@@ -126,6 +132,8 @@ class State:
         ended, shard = self.workflows.ended, self.shard
         absent = [key for key in keys if key not in self.loaded and key not in ended and shard.owns_key(key)]
         self.prefetched.fetch(ids, absent)
+        if stepped:
+            self.prefetched.look_for_attached(stepped)
 
     def find(self, id: str) -> WorkflowRecord | None:
         """The workflow with this id, if there is one. Raises `CodecError` if its row is damaged."""
@@ -243,7 +251,7 @@ class State:
         self.post.next_batch(batch)
         self.chronicle.next_batch(batch)
         self.timetable.batch = self.trials.batch = self.archive.batch = batch
-        self.outbox.batch = batch
+        self.outbox.batch = self.requests.batch = batch
 
 
 def changed_workflows(state: State, keys: AbstractSet[int]) -> set[int]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from durable.backends.base import Backend, Batch, WaitsFor, WaitsOf
+from durable.engine.state.prefetched import Prefetched
 from durable.model.records import EventWait
 
 # The name of a wait for the end of a spawned child; its event key is the child's key. No event can have this name.
@@ -25,10 +26,11 @@ _CACHED_MAX = 10_000
 class Waits:
     """Stores and finds the rows of waits, by workflow and by event."""
 
-    def __init__(self, backend: Backend, let_go: set[int]) -> None:
+    def __init__(self, backend: Backend, prefetched: Prefetched, let_go: set[int]) -> None:
         # The open batch; the state replaces it after each commit.
         self.batch = Batch()
         self._backend = backend
+        self._prefetched = prefetched
         # Bodies evicted since the batch was opened.
         self._let_go = let_go
         # By event name: the payload types that workflows in this process have waited for. Used only to refuse a sender
@@ -64,11 +66,9 @@ class Waits:
     def of(self, key: int) -> dict[str, EventWait]:
         """The rows of a workflow that is not in memory, by position."""
         batch = self.batch
-        rows = {
-            wait.position: wait
-            for wait in self._backend.find(WaitsOf(workflow_key=key))
-            if (key, wait.position) not in batch.waits_dropped
-        }
+        has_none = key in self._prefetched.without_waits
+        stored = () if has_none else self._backend.find(WaitsOf(workflow_key=key))
+        rows = {wait.position: wait for wait in stored if (key, wait.position) not in batch.waits_dropped}
         if key in self._let_go:
             rows.update((wait.position, wait) for (owner, _), wait in batch.waits_put.items() if owner == key)
         return rows

@@ -32,7 +32,9 @@ _FIRST_HOMES: Mapping[str, tuple[str, ...]] = {
         "PauseAlreadyAnswered", "PauseCancelled", "PauseExpired", "PauseNotFound", "WorkflowParked", "WrongWorkflow",
     ),
     "durable.registration_errors": ("DuplicateActivity",),
-    "durable.remote_errors": ("NotSupported", "RemoteError"),
+    "durable.remote_errors": (
+        "EngineNotRunning", "EngineUnreachable", "NotSupported", "ProtocolMismatch", "RemoteError",
+    ),
     "durable.repair_errors": ("CannotFork", "CannotRepair", "CannotRetry"),
     "durable.runner.combinators": ("AllFailed",),
     "durable.schedule_errors": ("ScheduleAlreadyExists", "ScheduleBusy", "ScheduleNotFound"),
@@ -58,7 +60,9 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "durable.errors.registration": (
         "DuplicateActivity", "DuplicateWorkflow", "RegistrationError", "UnknownWorkflow",
     ),
-    "durable.errors.remote": ("NotSupported", "RemoteError"),
+    "durable.errors.remote": (
+        "EngineNotRunning", "EngineUnreachable", "NotSupported", "ProtocolMismatch", "RemoteError",
+    ),
     "durable.errors.repairs": ("CannotFork", "CannotRepair", "CannotRetry"),
     "durable.errors.schedules": ("ScheduleAlreadyExists", "ScheduleBusy", "ScheduleNotFound"),
     "durable.errors.storage": (

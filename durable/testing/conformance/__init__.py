@@ -29,12 +29,23 @@ knows the protocol only.
 | pauses: questions, and the list of open ones | `pauses` |
 | schedules, by name and key, and among the timers | `schedules` |
 | several shards: homes, marks and letters | `shards` |
+| answers to requests, and requests kept for the next engine | `requests` |
 | crash blame: suspects, and the mark of the running body | `suspects` |
 """
 
 from __future__ import annotations
 
-from durable.testing.conformance import children, commits, events, pauses, schedules, shards, suspects, workflows
+from durable.testing.conformance import (
+    children,
+    commits,
+    events,
+    pauses,
+    requests,
+    schedules,
+    shards,
+    suspects,
+    workflows,
+)
 from durable.testing.conformance.kit import BackendFactory, Check
 from durable.testing.conformance.shards import ShardFactory
 
@@ -46,6 +57,7 @@ CHECKS: tuple[Check, ...] = (
     *pauses.CHECKS,
     *schedules.CHECKS,
     *suspects.CHECKS,
+    *requests.CHECKS,
 )
 FENCING_CHECKS: tuple[Check, ...] = commits.FENCING_CHECKS
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import attrs
 
 from durable.backends.base import (
+    AttachedTo,
     EventsFor,
     Mailbox,
     PendingEvents,
@@ -109,6 +110,28 @@ def check_these_workflows(make: BackendFactory) -> None:
 
 def _rows(store: Store, query: TheseWorkflows) -> dict[int, WorkflowRecord]:
     return {record.key: record for record in store.backend.find(query)}
+
+
+def check_attached_to(make: BackendFactory) -> None:
+    """`AttachedTo` says for each key which of the three tables have rows for it, also for a key of no workflow."""
+    with Store(make) as store:
+        store.save(
+            workflows_new=by_key(*(workflow(key) for key in (101, 102, 103, 104))),
+            history=[(101, entry(1)), (104, entry(1))],
+            waits_put=by_place(wait(102, 1), wait(104, 2)),
+            events_put=by_serial(event(3, target=103), event(4, target=104), event(5)),
+        )
+        expected = {
+            (101, True, False, False),
+            (102, False, True, False),
+            (103, False, False, True),
+            (104, True, True, True),
+            (999, False, False, False),
+        }
+        same(set(store.backend.find(AttachedTo((101, 102, 103, 104, 999)))), expected)
+        same(store.backend.find(AttachedTo(())), [])
+        store.save(workflows_purged={104})
+        same(store.backend.find(AttachedTo((104,))), [(104, False, False, False)])
 
 
 def check_every_enum_value(make: BackendFactory) -> None:
@@ -333,6 +356,7 @@ def check_purge(make: BackendFactory) -> None:
 CHECKS: tuple[Check, ...] = (
     check_workflow_round_trip,
     check_these_workflows,
+    check_attached_to,
     check_every_enum_value,
     check_update,
     check_continued_workflow,
