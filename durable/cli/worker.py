@@ -55,10 +55,8 @@ def worker(engine: str, *, loop: str, app_dir: str, quiet: bool) -> int:
     made = make_engine(engine)
     try:
         return anyio.run(run, made, Notifier.of(os.environ), backend=loop)
-    except BaseExceptionGroup as group:
-        return _code_after(_first(group))
-    except Exception as error:
-        return _code_after(error)
+    except (Exception, BaseExceptionGroup) as error:
+        return code_after(error)
 
 
 def make_engine(spec: str) -> WorkflowEngine:
@@ -132,16 +130,10 @@ async def status_text(engine: WorkflowEngine) -> str:
     return ", ".join(counts)
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error in a group that is not a group itself."""
-    error: BaseException = group
+def code_after(error: BaseException) -> int:
+    """The exit code after an error that ended the engine: whether starting it again may help. Of a group, the first."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return error
-
-
-def _code_after(error: BaseException) -> int:
-    """The exit code after an error that ended the engine: whether starting it again may help."""
     if not isinstance(error, Exception):
         raise error
     may_pass = isinstance(error, (*_MAY_PASS, OSError)) or not isinstance(error, DurableError)
