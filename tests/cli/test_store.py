@@ -78,9 +78,7 @@ def test_forbidden_store_names_its_owner(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "theirs.db"
     path.touch()
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(
-        Refusal, match=r"may not read this store; it belongs to .*; run the command as"
-    ) as caught:
+    with pytest.raises(Refusal, match=r"may not read this store; it belongs to .*; run the command as") as caught:
         checked_file(str(path))
     assert caught.value.code == REFUSED
     with pytest.raises(Refusal, match="may not write to this store"):

@@ -113,7 +113,7 @@ def _contents(connection: sqlite3.Connection, now: int, *, is_deep: bool) -> Con
         now=now,
         is_clean=row is None or bool(row[0]),
         by_status=dict(run("SELECT status, count(*) FROM workflow GROUP BY status").fetchall()),
-        parked=_groups(connection, "workflow", "coalesce(park_reason, '')", "id", "status = 'parked'"),
+        parked=_groups(connection, "workflow", "coalesce(park_reason, '')", "id", condition="status = 'parked'"),
         overdue=_group(connection, "workflow", "id", f"wake_at < {now - LATE} AND {live}", "wake_at"),
         silent=_group(
             connection,
@@ -123,15 +123,15 @@ def _contents(connection: sqlite3.Connection, now: int, *, is_deep: bool) -> Con
             "start_at",
         ),
         suspects=_group(connection, "suspect JOIN workflow ON workflow.key = suspect.workflow", "id", "TRUE", "NULL"),
-        dead_letters=_groups(connection, "dead_letter", "name", "id", "TRUE", "died_at"),
+        dead_letters=_groups(connection, "dead_letter", "name", "id", condition="TRUE", instant="died_at"),
         ignored_events=_groups(
             connection,
             "pending_event",
             "name || CASE WHEN unstarted IS NULL THEN '' ELSE ' to an id that was never started' END",
             "serial",
-            f"target IS NULL AND NOT (taken AND NOT consume) AND sent_at < {now - IGNORED} "
+            condition=f"target IS NULL AND NOT (taken AND NOT consume) AND sent_at < {now - IGNORED} "
             f"AND coalesce(expires_at, {now + 1}) > {now}",
-            "sent_at",
+            instant="sent_at",
         ),
         latest=run(latest).fetchone()[0],
         damage=run("PRAGMA quick_check(1)").fetchone()[0] if is_deep else None,
@@ -146,7 +146,7 @@ def _group(connection: sqlite3.Connection, table: str, id: str, condition: str, 
 
 
 def _groups(
-    connection: sqlite3.Connection, table: str, about: str, id: str, condition: str, instant: str = "NULL"
+    connection: sqlite3.Connection, table: str, about: str, id: str, *, condition: str, instant: str = "NULL"
 ) -> tuple[Group, ...]:
     """The rows that match, grouped by what they are about, the largest group first."""
     sql = f"SELECT {about} AS about, count(*), min({instant}) FROM {table} WHERE {condition} GROUP BY 1 ORDER BY 2 DESC"

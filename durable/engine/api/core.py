@@ -298,14 +298,10 @@ class Core:
     async def close(self, drain: float | None = None) -> None:
         """Accept no more calls, let activities finish for `drain` seconds, end the thread. Harmless when repeated.
 
-        While another call waits for activities, a call with `drain=0` makes it wait no longer.
-
         It returns even if the thread does not end in time, as when a disk hangs or a body never returns. Then the stage
         stays STOPPING, and the engine cannot be opened again before the thread has ended.
         """
         if (stage := self.stage) not in (Stage.OPEN, Stage.FAILED):
-            if drain == 0:
-                self.hurry()
             return
         runtime = self._runtime
         seconds = self.drain_seconds(None) if drain is None else drain

@@ -140,6 +140,8 @@ class WorkflowEngine(WorkflowClient):
         seconds = self._core.drain_seconds(drain)
         with contextlib.suppress(EngineClosed):
             self._core.check_open()
+        if seconds == 0:
+            self._core.hurry()
         await self._core.close(seconds)
 
 
