@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import attrs
@@ -12,6 +13,7 @@ from durable.engine.config import EngineConfig
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.coordinator.inbox import Envelope
 from durable.engine.operations import Operation
+from durable.engine.remote.receiving import receive_kept
 from durable.model.codec import Codec
 from durable.model.registry import Registry
 from durable.testing.clock import ManualClock
@@ -52,6 +54,7 @@ class SteppedEngine:
             config=self.config,
             clock=self.clock,
             release=self._receive,
+            receive=functools.partial(receive_kept, registry=Registry(EVERY), codec=Codec()),
         )
         self.coordinator.open("stepped")
 

@@ -44,6 +44,7 @@ from durable.engine.operations import AwaitChange, AwaitEnd, DescribeWorkflow, O
 from durable.engine.operations.requests import Repeated, Request
 from durable.engine.operations.views import Description
 from durable.engine.remote import wire
+from durable.engine.remote.receiving import receive_kept
 from durable.errors import EngineClosed, EngineForked, InvariantViolated, OperationMisused
 from durable.model.clock import SECOND, Clock, from_duration
 from durable.model.codec import Codec
@@ -194,10 +195,7 @@ class Core:
         """Describe a workflow, and say which of its activities run in this process now."""
         description = await self.ask(DescribeWorkflow(id))
         running = self._runtime.pool.running_positions(description.key, description.round)
-        if not running:
-            return description
-        waits = [attrs.evolve(wait, is_running=wait.position in running) for wait in description.waits]
-        return attrs.evolve(description, waits=tuple(waits))
+        return description.while_running(running) if running else description
 
     # --- opening --------------------------------------------------------------------------------------------------
 
@@ -256,6 +254,7 @@ class Core:
             config=self.config,
             clock=self.clock,
             release=lambda release: _warn_if_lost(bridge.post(self._receive, release)),
+            receive=functools.partial(receive_kept, registry=self.registry, codec=self.codec),
         )
         return Runtime(
             coordinator=coordinator,

@@ -3,8 +3,8 @@
 First it recovers: the crash counts are committed when the store is opened, then the workflows that were running are
 loaded, page by page. Timers and calls wait until that is over.
 
-In a store with several shards it then handles its letters: all that have arrived, before the timers and calls of a
-batch.
+Then it decides the requests that clients have kept while no engine ran. In a store with several shards it handles its
+letters instead: all that have arrived, before the timers and calls of a batch.
 
 Then it takes everything that is queued, decides, commits once and releases once: in this order, for all operations
 alike. No feature adds a line here. Nothing leaves before the commit, and everything that leaves goes into the host's
@@ -45,11 +45,13 @@ from durable.engine.operations import (
 )
 from durable.engine.operations.log_lines import Tell
 from durable.engine.operations.recovery import ReadLetter
+from durable.engine.operations.requests import DecideKept
 from durable.engine.state.state import State
 from durable.errors import DurableError, EngineClosed, InvariantViolated, StorageError, StorageUnavailable
 from durable.model.clock import SECOND, Clock, from_duration
 from durable.model.codec import Codec
 from durable.model.registry import Registry
+from durable.model.requests import KeptRequest
 from durable.runner.definitions import WorkflowDef
 
 _log = logging.getLogger("durable")
@@ -82,12 +84,15 @@ class WorkflowStateCoordinator:
         config: EngineConfig,
         clock: Clock,
         release: Callable[[Release], None],
+        receive: Callable[[KeptRequest], DecideKept] | None = None,
     ) -> None:
         self.state = State(backend, registry, codec, config)
         self._backend = backend
         self._config = config
         self._clock = clock
         self._release = release
+        # Makes a kept request ready to be decided. None where no client keeps any.
+        self._receive = receive
         # The callers of the batch that is being decided. If it cannot be committed, they get the error.
         self._callers: list[Envelope] = []
         # The callers that wait for the end of a workflow, and those that wait for any change.
@@ -147,7 +152,7 @@ class WorkflowStateCoordinator:
 
     def has_work(self) -> bool:
         """Whether something is queued or due now."""
-        return self.is_recovering or self._inbox.has_work()
+        return self.is_recovering or self._has_kept() or self._inbox.has_work()
 
     def _work(self, *, wait: bool) -> int:
         if self.is_recovering:
@@ -155,7 +160,7 @@ class WorkflowStateCoordinator:
             # An orderly stop does not wait for the remaining pages.
             self.is_recovering = self.state.recovery.next_after is not None and not self._inbox.is_clean
             return 1
-        taken = self._inbox.take(wait=wait and not self._upkeep.has_more)
+        taken = self._inbox.take(wait=wait and not self._upkeep.has_more and not self._has_kept())
         # Letters are read after the calls were taken. So if a caller saw something happen in another shard, the letter
         # about that is handled before its call.
         limit = min(_LETTERS, self._config.max_batch)
@@ -169,10 +174,14 @@ class WorkflowStateCoordinator:
         return count
 
     def _letters(self, limit: int) -> list[Envelope | Operation[Any]]:
-        """The next letters from other shards to handle; empty in a store with one shard."""
+        """The next letters from other shards; in a store with one shard, the next requests that were kept."""
         if self.state.shard.count == 1:
-            return []
+            receive = self._receive
+            return [] if receive is None else [receive(kept) for kept in self.state.requests.next_kept(limit)]
         return [ReadLetter(letter) for letter in self.state.outbox.read(limit)]
+
+    def _has_kept(self) -> bool:
+        return self._receive is not None and self.state.requests.has_kept
 
     def process(self, items: list[Envelope | Operation[Any]]) -> None:
         """Decide a batch, commit it, release it. Items in an envelope have a caller that waits for the answer.

@@ -25,6 +25,7 @@ from durable.engine.decide import (
     published,
     queries,
     recovery,
+    requests,
     retention,
     schedules,
     sending,
@@ -84,6 +85,7 @@ from durable.engine.operations.messages import (
     WaitWithdrawn,
     WorkflowEnded,
 )
+from durable.engine.operations.requests import DecideKept
 from durable.engine.repair import fork, repair, retry
 from durable.engine.state.bodies import Loaded
 from durable.engine.state.state import State
@@ -127,6 +129,7 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.TriggerSchedule: schedules.decide_trigger_schedule,
     ops.DeleteSchedule: schedules.decide_delete_schedule,
     ReadLetter: letters.decide_read_letter,
+    DecideKept: requests.decide_kept,
 }
 
 

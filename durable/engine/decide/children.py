@@ -100,6 +100,7 @@ def own_child(
         return None
     return register_workflow(
         turn, id, definition, wait.input,
+        created_at=turn.now,
         start_at=turn.now, parent_key=parent.key, parent_place=where, depth=parent.depth + 1,
         on_parent_close=on_parent_close,
     )  # fmt: skip

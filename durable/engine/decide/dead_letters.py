@@ -1,7 +1,7 @@
 """An event that no workflow will take becomes a dead letter, with a line in the log.
 
-There is one function for each reason: its workflow has ended, its waiter cannot read it, or its retention is over. The
-id of a dead letter is the serial of its event.
+There is one function for each reason: its workflow has ended, its waiter cannot read it, its retention is over, or the
+engine refuses it. The id of a dead letter is the serial of its event.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from durable.engine.decide.turn import Turn
+from durable.engine.operations import SendEvent
 from durable.engine.operations.log_lines import Tell, about
 from durable.engine.operations.messages import Misfit
+from durable.errors import DurableError
 from durable.model.dead_letters import DeadLetter, DeadLetterReason
 from durable.model.records import EventWait, PendingEvent, WorkflowRecord, WorkflowStatus
 
@@ -60,6 +62,19 @@ def bury_forgotten(turn: Turn, events: Sequence[PendingEvent]) -> None:
     if events:
         text = f"{len(events)} events were not taken within event_retention and are dead letters now: {_names(events)}"
         turn.effects.append(Tell(logging.WARNING, text, {}))
+
+
+def bury_refused(turn: Turn, operation: SendEvent, at: int, refusal: DurableError) -> None:
+    """This event was kept for the engine by a client, and the engine refuses it."""
+    event = PendingEvent(
+        serial=turn.state.next_serial(),
+        name=operation.name,
+        event_key=operation.event_key,
+        payload=operation.payload,
+        sent_at=at,
+        consume=operation.consume or operation.to is not None,
+    )
+    _put(turn, event, DeadLetterReason.REFUSED, operation.to, detail=str(refusal)[:_DETAIL_MAX])
 
 
 def _names(events: Sequence[PendingEvent]) -> str:

@@ -34,10 +34,11 @@ from durable.model.records import (
 from durable.runner.definitions import WorkflowDef
 
 
-def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
+def decide_start_workflow(turn: Turn, op: StartWorkflow, *, at: int | None = None) -> WorkflowRecord:
     """Start a workflow. A repeat of the same call under the same id returns the first workflow.
 
-    Raises `WorkflowAlreadyExists`, with the difference, if the id belongs to another call.
+    `at` is when it was asked for, if not now. Raises `WorkflowAlreadyExists`, with the difference, if the id belongs to
+    another call.
     """
     state = turn.state
     stored = state.find(op.id)
@@ -50,8 +51,17 @@ def decide_start_workflow(turn: Turn, op: StartWorkflow) -> WorkflowRecord:
     if len(op.tags) > state.config.max_tags:
         raise InvalidValue("tags", f"{len(op.tags)} are more than max_tags={state.config.max_tags}")
     state.registry.add(definition)
-    start_at = later("start: delay", turn.now, op.delay)
-    return register_workflow(turn, op.id, definition, op.input, start_at=start_at, arguments=op.arguments, tags=op.tags)
+    created_at = turn.now if at is None else min(at, turn.now)
+    return register_workflow(
+        turn,
+        op.id,
+        definition,
+        op.input,
+        created_at=created_at,
+        start_at=later("start: delay", created_at, op.delay),
+        arguments=op.arguments,
+        tags=op.tags,
+    )
 
 
 def register_workflow(
@@ -60,6 +70,7 @@ def register_workflow(
     definition: WorkflowDef[Any, Any],
     input: str,
     *,
+    created_at: int,
     start_at: int,
     arguments: Arguments | None = None,
     **more: Any,
@@ -79,7 +90,7 @@ def register_workflow(
         status=WorkflowStatus.SUSPENDED if is_delayed else WorkflowStatus.RUNNING,
         input=input,
         start_digest=digest(definition.name, input),
-        created_at=turn.now,
+        created_at=created_at,
         start_at=start_at,
         wake_at=start_at if is_delayed else None,
         position_format=BY_KEY,

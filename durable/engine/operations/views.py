@@ -7,6 +7,7 @@ progress cannot be read is shown without it.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import Any
@@ -128,6 +129,11 @@ class Description:
     children: tuple[str, ...] = ()
     # The workflow's key in the store, for code that adds to the description.
     key: int = attrs.field(default=0, repr=False, eq=False)
+
+    def while_running(self, positions: Collection[str]) -> Description:
+        """The same, while the activities at these positions run."""
+        waits = tuple(attrs.evolve(wait, is_running=wait.position in positions) for wait in self.waits)
+        return attrs.evolve(self, waits=waits)
 
 
 @attrs.frozen(kw_only=True)

@@ -17,12 +17,14 @@ from typing import Any
 import attrs
 
 from durable.engine.operations import CreateSchedule, Operation, SendEvent, StartWorkflow
-from durable.engine.operations.forms import Form
+from durable.engine.operations.forms import Form, read_text
+from durable.engine.operations.requests import DecideKept
 from durable.engine.remote.wire import read_operation
-from durable.errors import InvalidValue
+from durable.errors import DurableError, InvalidValue
 from durable.model.codec import Arguments, Codec, decoded
 from durable.model.ids import check_reason, check_text
 from durable.model.registry import Registry
+from durable.model.requests import KeptRequest
 from durable.model.schedule import Plan, check_name
 from durable.runner.definitions import WorkflowDef
 
@@ -51,6 +53,20 @@ def receive(form: Form, registry: Registry[WorkflowDef[Any, Any]], codec: Codec)
     if isinstance(operation, SendEvent):
         decoded(f"event {operation.name}: payload", operation.payload, "given")
     return operation
+
+
+def receive_kept(kept: KeptRequest, registry: Registry[WorkflowDef[Any, Any]], codec: Codec) -> DecideKept:
+    """A request that a client has kept, ready to be decided. If it is refused here, the refusal is part of it.
+
+    This runs in the coordinator's thread, while the engine opens and nobody waits for it yet.
+    """
+    sent: Operation[Any] | None = None
+    try:
+        form = read_text(kept.operation)
+        sent = read_operation(form)
+        return DecideKept(kept, receive(form, registry, codec))
+    except DurableError as refusal:
+        return DecideKept(kept, sent, refusal)
 
 
 def _schedule(operation: CreateSchedule, registry: Registry[WorkflowDef[Any, Any]], codec: Codec) -> CreateSchedule:

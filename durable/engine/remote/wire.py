@@ -17,6 +17,7 @@ from durable.engine.operations.forms import Form, form_converter, part_of, read_
 from durable.engine.operations.forms import TypeName as TypeName
 from durable.engine.operations.forms import read_text as read_text
 from durable.engine.operations.forms import write_text as write_text
+from durable.engine.operations.requests import DecideKept
 from durable.engine.remote import errors
 
 A = TypeVar("A")
@@ -86,6 +87,7 @@ OWN: frozenset[type[ops.Operation[Any]]] = frozenset(
         own.CheckWaits,
         ExpireWorkflows,
         ReadLetter,
+        DecideKept,
     }
 )
 _NAMES: dict[type[ops.Operation[Any]], str] = {kind: name for name, kind in OPERATIONS.items()}
