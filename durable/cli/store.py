@@ -17,8 +17,21 @@ import click
 
 from durable.cli.exits import NOT_FOUND, REFUSED, Refusal
 
-if sys.platform != "win32":
+if sys.platform == "win32":
+
+    def _user(uid: int) -> str:
+        return str(uid)
+
+else:
     import pwd
+
+    def _user(uid: int) -> str:
+        """The name of a user, or the number of one without a name."""
+        try:
+            return pwd.getpwuid(uid).pw_name
+        except KeyError:
+            return str(uid)
+
 
 VARIABLE = "DURABLE_STORE"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -94,11 +107,3 @@ _HOW = "run the command as the user of the service, as in: sudo -u USER durable 
 
 def _me() -> str:
     return f"user {_user(os.geteuid())}" if hasattr(os, "geteuid") else "this user"
-
-
-def _user(uid: int) -> str:
-    """The name of a user, or the number of one without a name."""
-    try:
-        return pwd.getpwuid(uid).pw_name if sys.platform != "win32" else str(uid)
-    except KeyError:
-        return str(uid)
