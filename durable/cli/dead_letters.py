@@ -14,7 +14,7 @@ from durable.cli.events import answer_text
 from durable.cli.output import Column, Listing, compact, output_option, plain, say, screen
 from durable.cli.runs import now
 from durable.cli.store import store_option
-from durable.cli.words import ago
+from durable.cli.words import age
 from durable.model.dead_letters import DeadLetter
 
 _PAGE = 1_000
@@ -50,7 +50,7 @@ def _listing(moment: datetime) -> Listing[DeadLetter]:
             Column("ID", lambda letter: str(letter.id)),
             Column("EVENT", lambda letter: letter.name),
             Column("TO", lambda letter: letter.workflow_id or "anyone"),
-            Column("DIED", lambda letter: ago(letter.died_at, moment)),
+            Column("DIED", lambda letter: age(letter.died_at, moment)),
             Column("REASON", lambda letter: letter.detail or letter.reason.value, lambda _letter: "red"),
             Column("PAYLOAD", lambda letter: compact(letter.payload)),
         ),

@@ -13,7 +13,7 @@ from durable.cli.inputs import MISSING, input_options, read_input
 from durable.cli.output import Column, Listing, compact, output_option, plain, say, screen, visible
 from durable.cli.runs import now
 from durable.cli.store import store_option
-from durable.cli.words import ago
+from durable.cli.words import age
 from durable.engine.operations import Delivered, Queued
 from durable.model.dead_letters import PendingEventInfo
 from durable.runner.events import Event
@@ -62,8 +62,8 @@ def _listing(moment: datetime) -> Listing[PendingEventInfo]:
             Column("EVENT", lambda event: event.name),
             Column("KEY", lambda event: event.key or ""),
             Column("TO", lambda event: event.to or ("everyone" if event.is_broadcast else "anyone")),
-            Column("SENT", lambda event: ago(event.sent_at, moment)),
-            Column("EXPIRES", lambda event: ago(event.expires_at, moment) if event.expires_at else ""),
+            Column("SENT", lambda event: age(event.sent_at, moment)),
+            Column("EXPIRES", lambda event: age(event.expires_at, moment) if event.expires_at else ""),
             Column("PAYLOAD", lambda event: compact(event.payload)),
         ),
         row=lambda event: {**plain(event), "status": "pending"},

@@ -14,7 +14,7 @@ from durable.cli.inputs import MISSING, input_options, read_input
 from durable.cli.output import Column, Listing, compact, output_option, plain, say, screen, visible
 from durable.cli.runs import now
 from durable.cli.store import store_option
-from durable.cli.words import ago
+from durable.cli.words import age
 from durable.model.records import OpenPause
 
 _PAGE = 1_000
@@ -47,8 +47,8 @@ def _listing(moment: datetime) -> Listing[OpenPause]:
             Column("ID", lambda pause: pause.workflow_id),
             Column("PAUSE", lambda pause: pause.pause_id),
             Column("NAME", lambda pause: pause.name),
-            Column("ASKED", lambda pause: ago(pause.since, moment)),
-            Column("EXPIRES", lambda pause: ago(pause.expires_at, moment) if pause.expires_at else ""),
+            Column("ASKED", lambda pause: age(pause.since, moment)),
+            Column("EXPIRES", lambda pause: age(pause.expires_at, moment) if pause.expires_at else ""),
             Column("EXPECTS", lambda pause: pause.expects),
             Column("QUESTION", lambda pause: compact(pause.prompt)),
         ),

@@ -12,7 +12,7 @@ import click
 from durable.cli.client import Client
 from durable.cli.filters import Filters, parse_filters
 from durable.cli.output import Column, Listing, Screen, plain, status_colour
-from durable.cli.words import ago
+from durable.cli.words import age
 from durable.engine.operations.views import WorkflowSummary
 from durable.model.clock import SystemClock, to_datetime
 from durable.model.statuses import WorkflowStatus
@@ -69,7 +69,7 @@ def run_listing(moment: datetime, screen: Screen) -> Listing[WorkflowSummary]:
             Column("STATUS", lambda run: run.status.value, lambda run: status_colour(run.status)),
             Column("ID", lambda run: run.id),
             Column("NAME", lambda run: run.name),
-            Column("STARTED", lambda run: ago(run.created_at, moment)),
+            Column("STARTED", lambda run: age(run.created_at, moment)),
             Column("NEXT", lambda run: _next(run, moment)),
             Column("DETAIL", detail, lambda run: "red" if run.status is WorkflowStatus.FAILED else None),
         ),
@@ -80,8 +80,8 @@ def run_listing(moment: datetime, screen: Screen) -> Listing[WorkflowSummary]:
 def _next(run: WorkflowSummary, moment: datetime) -> str:
     """When something happens next, or when the run ended."""
     if run.finished_at is not None:
-        return f"ended {ago(run.finished_at, moment)}"
-    return "" if run.wake_at is None else f"wakes {ago(run.wake_at, moment)}"
+        return f"ended {age(run.finished_at, moment)}"
+    return "" if run.wake_at is None else f"wakes {age(run.wake_at, moment)}"
 
 
 def detail(run: WorkflowSummary) -> str:

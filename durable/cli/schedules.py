@@ -13,7 +13,7 @@ from durable.cli.inputs import expand_ids
 from durable.cli.output import Column, Listing, Screen, output_option, plain, say, screen, visible
 from durable.cli.runs import now
 from durable.cli.store import store_option
-from durable.cli.words import ago, clock_time, duration
+from durable.cli.words import age, clock_time, duration
 from durable.engine.operations.views import ScheduleSummary
 
 _PAGE = 1_000
@@ -57,7 +57,7 @@ def _listing(moment: datetime, screen: Screen) -> Listing[ScheduleSummary]:
             Column("STATUS", lambda item: "paused" if item.is_paused else "active", _colour),
             Column("WORKFLOW", lambda item: item.workflow),
             Column("WHEN", when),
-            Column("NEXT", lambda item: ago(item.next_runs[0], moment) if item.next_runs else ""),
+            Column("NEXT", lambda item: age(item.next_runs[0], moment) if item.next_runs else ""),
             Column("AT", lambda item: clock_time(item.next_runs[0], moment, screen.zone) if item.next_runs else ""),
             Column("LAST RUN", lambda item: item.last_run or ""),
             Column("NOTES", _notes),

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, tzinfo
 from durable.model.statuses import WorkflowStatus
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_TABLE_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?[smhdw])+", re.ASCII)
 _PART = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
 # The longest duration that is subtracted from now: further back there are no runs.
@@ -71,6 +72,16 @@ def ago(moment: datetime, now: datetime) -> str:
     if abs(gap.total_seconds()) < 0.5:
         return "now"
     return f"{duration(gap)} ago" if gap.total_seconds() > 0 else f"in {duration(gap)}"
+
+
+def age(moment: datetime, now: datetime) -> str:
+    """An instant seen from now in one unit, for tables: `2h ago`, `in 3d`, `now`."""
+    seconds = (now - moment).total_seconds()
+    whole = round(abs(seconds))
+    if not whole:
+        return "now"
+    unit, size = next((unit, size) for unit, size in _TABLE_UNITS if whole >= size)
+    return f"{whole // size}{unit} ago" if seconds > 0 else f"in {whole // size}{unit}"
 
 
 def clock_time(moment: datetime, now: datetime, zone: tzinfo | None) -> str:

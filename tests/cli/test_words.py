@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from durable import WorkflowStatus
-from durable.cli.words import ago, clock_time, duration, parse_duration, parse_moment, parse_status, plural
+from durable.cli.words import age, ago, clock_time, duration, parse_duration, parse_moment, parse_status, plural
 from tests.cli.values import START, after
 
 BERLIN = timezone(timedelta(hours=1))
@@ -70,6 +70,9 @@ def test_instants_are_seen_from_now() -> None:
     assert ago(after(-63), START) == "1m 03s ago"
     assert ago(after(63), START) == "in 1m 03s"
     assert ago(after(0.2), START) == "now"
+    assert [age(after(seconds), START) for seconds in (-59, -60, -7300, -200_000, 0.4, 3599)] == [
+        "59s ago", "1m ago", "2h ago", "2d ago", "now", "in 59m",
+    ]  # fmt: skip
     assert clock_time(START, START, BERLIN) == "04:12:00"
     assert clock_time(after(-86400), START, BERLIN) == "2026-02-28 04:12:00"
 

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anyio
-import attrs
 import pytest
 
 from durable import Durable, SyncWorkflowEngine, WorkflowEngine, activity, sleep, workflow
@@ -21,89 +16,38 @@ from durable.errors import CodecError, StorageUnavailable, StoreInUse, StoreUnus
 from tests.cli import flows
 from tests.cli.flows import STORE
 from tests.cli.kit import run
-
-ROOT = Path(__file__).parents[2]
-
-
-@attrs.define
-class Worker:
-    """A worker in another process, and what its supervisor hears."""
-
-    process: subprocess.Popen[str]
-    channel: socket.socket
-
-    def hears(self, start: str) -> str:
-        """Wait for a message that begins so."""
-        while True:
-            message = self.channel.recv(1000).decode()
-            if message.startswith(start):
-                return message
-
-    def end(self, number: signal.Signals) -> int:
-        """Send a signal and wait for the end. Returns the exit code."""
-        self.process.send_signal(number)
-        return self.process.wait(20)
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Worker]]:
-    """Starts a worker on `flows.db`."""
-    workers: list[Worker] = []
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-        channel.bind(str(tmp_path / "notify"))
-        channel.settimeout(20)
-
-        def start_worker(*words: str) -> Worker:
-            environment = os.environ | {
-                STORE: str(tmp_path / "flows.db"),
-                "PYTHONPATH": str(ROOT),
-                "NOTIFY_SOCKET": str(tmp_path / "notify"),
-                "WATCHDOG_USEC": "200000",
-            }
-            line = [sys.executable, "-m", "durable", "worker", *words]
-            process = subprocess.Popen(line, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
-            workers.append(Worker(process, channel))
-            return workers[-1]
-
-        yield start_worker
-        for worker in workers:
-            worker.process.kill()
-            worker.process.communicate()
+from tests.cli.service import FLOWS, service, worker
 
 
 @pytest.mark.parametrize(("loop", "number"), [("asyncio", signal.SIGTERM), ("trio", signal.SIGINT)])
-def test_worker_is_ready_alive_and_drains(
-    start: Callable[..., Worker], tmp_path: Path, loop: str, number: signal.Signals
-) -> None:
+def test_worker_is_ready_alive_and_drains(tmp_path: Path, loop: str, number: signal.Signals) -> None:
     """It is ready once it has recovered, says what it does, feeds its watchdog, and ends with 0 on a signal."""
     with SyncWorkflowEngine(tmp_path / "flows.db", workflows=flows.ALL) as engine:
         engine.start(flows.nap(), id="nap")
-    worker = start("tests.cli.flows:make_engine", "--loop", loop)
-    worker.hears("READY=1")
-    assert worker.hears("STATUS=") == "STATUS=0 running, 1 suspended, 0 parked"
-    for _ in range(3):
-        worker.hears("WATCHDOG=1")
-    assert worker.end(number) == 0
-    worker.hears("STOPPING=1")
-    assert "letting activities finish" in (worker.process.stderr.read() if worker.process.stderr else "")
+    with worker(tmp_path / "flows.db", FLOWS, "--loop", loop) as running:
+        running.hears("READY=1")
+        assert running.hears("STATUS=") == "STATUS=0 running, 1 suspended, 0 parked"
+        for _ in range(3):
+            running.hears("WATCHDOG=1")
+        assert running.end(number) == 0
+        running.hears("STOPPING=1")
+        assert "letting activities finish" in running.said()
 
 
-def test_second_worker_should_be_started_again(start: Callable[..., Worker]) -> None:
+def test_second_worker_should_be_started_again(tmp_path: Path) -> None:
     """A store that another engine owns is refused with the code that says: start it again."""
-    first = start("tests.cli.flows:make_engine")
-    first.hears("READY=1")
-    second = start("tests.cli.flows:make_engine", "--quiet")
-    assert second.process.wait(20) == RESTART
-    said = second.process.stderr.read() if second.process.stderr else ""
+    with service(tmp_path / "flows.db"), worker(tmp_path / "flows.db", FLOWS, "--quiet") as second:
+        assert second.process.wait(20) == RESTART
+        said = second.said()
     assert said.startswith("Error: StoreInUse: ")
     assert "Traceback" not in said
 
 
-def test_store_that_cannot_be_used_is_not_tried_again(start: Callable[..., Worker], tmp_path: Path) -> None:
+def test_store_that_cannot_be_used_is_not_tried_again(tmp_path: Path) -> None:
     """A file that is not a store needs a person, and the code says so."""
     (tmp_path / "flows.db").write_text("no store " * 1000)
-    worker = start("tests.cli.flows:make_engine")
-    assert worker.process.wait(20) == DO_NOT_RESTART
+    with worker(tmp_path / "flows.db") as running:
+        assert running.process.wait(20) == DO_NOT_RESTART
 
 
 @pytest.mark.parametrize(
@@ -162,15 +106,15 @@ def make_stubborn() -> WorkflowEngine:
     return WorkflowEngine(os.environ[STORE], workflows=[stubborn])
 
 
-def test_second_signal_does_not_wait(start: Callable[..., Worker], tmp_path: Path) -> None:
+def test_second_signal_does_not_wait(tmp_path: Path) -> None:
     """While activities are given time to finish, another signal ends the wait; the watchdog is fed meanwhile."""
     with SyncWorkflowEngine(tmp_path / "flows.db", workflows=[stubborn]) as engine:
         engine.start(stubborn(), id="one", delay=0.01)
-    worker = start("tests.cli.test_worker:make_stubborn")
-    assert "1 running" in worker.hears("STATUS=1 running")
-    worker.process.send_signal(signal.SIGTERM)
-    worker.hears("STOPPING=1")
-    worker.hears("WATCHDOG=1")
-    worker.hears("WATCHDOG=1")
-    assert worker.process.poll() is None
-    assert worker.end(signal.SIGTERM) == 0
+    with worker(tmp_path / "flows.db", "tests.cli.test_worker:make_stubborn") as running:
+        running.hears("STATUS=1 running")
+        running.process.send_signal(signal.SIGTERM)
+        running.hears("STOPPING=1")
+        running.hears("WATCHDOG=1")
+        running.hears("WATCHDOG=1")
+        assert running.process.poll() is None
+        assert running.end() == 0
