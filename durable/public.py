@@ -1,9 +1,10 @@
 """The public names of durable. `durable` hands them out: import them from there, as in `from durable import gather`."""
 
+from durable.engine.api.client import WorkflowClient
 from durable.engine.api.engine import WorkflowEngine
 from durable.engine.api.handle import WorkflowHandle
 from durable.engine.api.refs import WorkflowRef
-from durable.engine.api.sync import SyncWorkflowEngine
+from durable.engine.api.sync import SyncWorkflowClient, SyncWorkflowEngine
 from durable.engine.api.sync_groups import SyncWorkflowHandle
 from durable.engine.api.updates import WorkflowUpdate
 from durable.engine.config import EngineConfig
@@ -192,6 +193,7 @@ __all__ = [
     "StoreInUse",
     "StoreTooNew",
     "StoreUnusable",
+    "SyncWorkflowClient",
     "SyncWorkflowEngine",
     "SyncWorkflowHandle",
     "TimedOut",
@@ -204,6 +206,7 @@ __all__ = [
     "WorkflowAlreadyExists",
     "WorkflowCall",
     "WorkflowCancelled",
+    "WorkflowClient",
     "WorkflowDef",
     "WorkflowEngine",
     "WorkflowFailed",

@@ -18,6 +18,7 @@ CatchUp
 ChildDepthExceeded
 ChildHandle
 ChildWorkflowCancelled
+WorkflowClient
 ChildWorkflowFailed
 Codec
 CodecError
@@ -86,6 +87,7 @@ StoreFenced
 StoreInUse
 StoreTooNew
 StoreUnusable
+SyncWorkflowClient
 SyncWorkflowEngine
 SyncWorkflowHandle
 TimedOut

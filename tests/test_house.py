@@ -50,8 +50,9 @@ for _at, _room in enumerate(ENGINE_ROOMS):
 for _room, _others in STORE_ROOMS.items():
     MAY_IMPORT[f"backends.{_room}"] = (*_MODEL, *(f"durable.backends.{other}" for other in (_room, *_others)))
 MAY_IMPORT |= {edge: (*_ENGINE, "durable.backends", f"durable.{edge}") for edge in _EDGES}
-# The one door from the engine to the stores; the command's own version.
+# The door from the engine and the client to the stores; the command's own version.
 MAY_IMPORT_TOO = {
+    "durable/engine/api/client.py": ("durable.backends.url",),
     "durable/engine/api/engine.py": ("durable.backends.url",),
 }
 MUST_NOT_IMPORT = {

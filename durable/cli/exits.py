@@ -8,11 +8,11 @@ from __future__ import annotations
 import click
 
 from durable.errors import (
-    CannotFork,
     CodecError,
     DeadLetterNotFound,
     DurableError,
-    EngineClosed,
+    EngineNotRunning,
+    EngineUnreachable,
     EventNotFound,
     EventTypeMismatch,
     InvalidValue,
@@ -41,7 +41,8 @@ CODES: tuple[tuple[type[BaseException], int], ...] = (
     (DeadLetterNotFound, NOT_FOUND),
     (ScheduleNotFound, NOT_FOUND),
     (UnknownWorkflow, NOT_FOUND),
-    (EngineClosed, NO_ENGINE),
+    (EngineNotRunning, NO_ENGINE),
+    (EngineUnreachable, NO_ENGINE),
     (StorageUnavailable, FAILED),
     (StorageError, REFUSED),
     (PermissionError, REFUSED),
@@ -50,7 +51,6 @@ CODES: tuple[tuple[type[BaseException], int], ...] = (
     (EventTypeMismatch, USAGE),
     (InvalidValue, USAGE),
     (WrongType, USAGE),
-    (CannotFork, FAILED),
     (DurableError, FAILED),
     (TimeoutError, TIMED_OUT),
     (OSError, FAILED),

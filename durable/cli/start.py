@@ -7,7 +7,7 @@ import click
 from durable.cli.client import open_client
 from durable.cli.completion import complete_names
 from durable.cli.inputs import MISSING, input_options, read_input
-from durable.cli.output import dump, output_option, visible
+from durable.cli.output import dump, output_option, say, visible
 from durable.cli.runs import run_row
 from durable.cli.store import store_option
 from durable.cli.words import parse_duration
@@ -54,7 +54,7 @@ def start(
     call = WorkflowRef(name, version=version)(**arguments)
     with open_client(store) as client:
         handle = client.start(call, id=id, delay=seconds, tags=tags or None)
-        if form == "json":
-            click.echo(dump(run_row(client.runs.describe(handle.id).summary), indent=2))
-        else:
-            click.echo(visible(handle.id))
+        run = client.runs.describe(handle.id).summary
+    click.echo(dump(run_row(run), indent=2) if form == "json" else visible(run.id))
+    if run.kept:
+        say("no engine runs; the next one starts it")

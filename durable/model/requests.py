@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import attrs
 
+# Kept starts and events are shown with numbers above this one. No store ever gets so far.
+KEPT_ABOVE = 1 << 61
+
 
 @attrs.frozen(kw_only=True)
 class StoredAnswer:

@@ -24,6 +24,8 @@ PUBLIC = [
     [
         (errors.WorkflowNotFound("a"), 4),
         (errors.ScheduleNotFound("a"), 4),
+        (errors.EngineNotRunning("a.db", "cancel"), 5),
+        (errors.EngineUnreachable("a.db", 10, "it is stuck"), 5),
         (errors.StoreInUse("a.db", "process 7"), 3),
         (errors.StoreTooNew("a.db", 99, 8), 3),
         (errors.StorageUnavailable("disk full"), 1),

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from durable import SyncWorkflowEngine, SyncWorkflowHandle, WorkflowEngine, WorkflowHandle
+from durable import (
+    SyncWorkflowClient,
+    SyncWorkflowEngine,
+    SyncWorkflowHandle,
+    WorkflowClient,
+    WorkflowEngine,
+    WorkflowHandle,
+)
 from durable.engine.api.dead_letters import DeadLetters
 from durable.engine.api.events import Events
 from durable.engine.api.pauses import Pauses
@@ -27,6 +34,7 @@ from durable.engine.api.sync_groups import (
 from durable.model.clock import SECOND
 
 PAIRS: dict[type, type[Blocking[Any]]] = {
+    WorkflowClient: SyncWorkflowClient,
     WorkflowEngine: SyncWorkflowEngine,
     WorkflowHandle: SyncWorkflowHandle,
     Runs: SyncRuns,
@@ -54,8 +62,8 @@ def parameters(method: Callable[..., Any]) -> list[inspect.Parameter]:
 def differences(source: type, mirror: type) -> Iterator[str]:
     """How the sync class differs from the async one."""
     expected, actual = methods(source), methods(mirror)
-    # Users create engines only. Groups and handles come from an engine.
-    internal = set() if source is WorkflowEngine else {"__init__"}
+    # Users create clients and engines. Groups and handles come from these.
+    internal = set() if issubclass(source, WorkflowClient) else {"__init__"}
     yield from (f"{name} is in one of them only" for name in (expected.keys() ^ actual.keys()) - internal)
     for name in (expected.keys() & actual.keys()) - internal:
         if parameters(expected[name]) != parameters(actual[name]):
@@ -68,11 +76,18 @@ def test_sync_class_has_the_methods_of_the_async_one(source: type, mirror: type)
     assert list(differences(source, mirror)) == []
 
 
-def test_sync_engine_has_the_groups_of_the_async_one() -> None:
-    """Each group of the async engine is mirrored by its sync class."""
-    engine, mirror = WorkflowEngine("memory://"), SyncWorkflowEngine("memory://")
+@pytest.mark.parametrize(
+    ("engine", "mirror"),
+    [
+        (WorkflowEngine("memory://"), SyncWorkflowEngine("memory://")),
+        (WorkflowClient("some.db"), SyncWorkflowClient("some.db")),
+    ],
+    ids=["engine", "client"],
+)
+def test_sync_class_has_the_groups_of_the_async_one(engine: object, mirror: object) -> None:
+    """Each group of the async engine or client is mirrored by its sync class."""
     groups = {name: type(value) for name, value in vars(engine).items() if type(value) in PAIRS}
-    assert len(groups) == len(PAIRS) - 2
+    assert len(groups) == len(PAIRS) - 3
     assert {name: type(getattr(mirror, name)) for name in groups} == {name: PAIRS[cls] for name, cls in groups.items()}
 
 

@@ -143,8 +143,13 @@ class Held(Protocol):
 
 
 @runtime_checkable
-class SharedStore(Protocol):
-    """A store that other processes than its owner can reach: a file. May be used from any thread."""
+class SharedStore(Backend, Protocol):
+    """A store that other processes than its owner can reach: a file. These methods may be used from any thread."""
+
+    @property
+    def path(self) -> str:
+        """The path of the file, for messages."""
+        ...
 
     def control_path(self) -> str | None:
         """Where the owner can be asked, as it has recorded; None if it has not."""
@@ -159,15 +164,7 @@ class SharedStore(Protocol):
         ...
 
     def open_briefly(self, incarnation: str) -> Opened:
-        """Like `Backend.open`, for a moment in which an engine that starts waits. Raises `StoreInUse`."""
-        ...
-
-    def commit(self, batch: Batch) -> None:
-        """As in `Backend`."""
-        ...
-
-    def close(self) -> None:
-        """As in `Backend`."""
+        """Like `open`, for a moment in which an engine that starts waits. It does not count as a start of an engine."""
         ...
 
 

@@ -98,6 +98,7 @@ class SqliteBackend(Readings):
         super().__init__(os.fsdecode(path))
         self._synchronous, self._busy_timeout, self._must_vacuum = synchronous, busy_timeout, vacuum
         self._incarnation = ""
+        self._is_brief = False
         self._connection: sqlite3.Connection | None = None
         self._owner: owner.Owner | None = None
         self._mark: StepMark | None = None
@@ -110,20 +111,27 @@ class SqliteBackend(Readings):
     def __repr__(self) -> str:
         return f"SqliteBackend({self._path!r})"
 
+    @property
+    def path(self) -> str:
+        """The path, as it was passed."""
+        return self._path
+
     # --- open and close -------------------------------------------------------------------------------------------
 
     def open(self, incarnation: str) -> Opened:
         """Take the store: check, lock, connect, migrate, watch. A failure closes everything that was opened."""
-        return self._open(incarnation, is_brief=False)
+        self._is_brief = False
+        return self._open(incarnation)
 
     def open_briefly(self, incarnation: str) -> Opened:
         """Like `open`, for a moment in which an engine that starts waits instead of being refused."""
-        return self._open(incarnation, is_brief=True)
+        self._is_brief = True
+        return self._open(incarnation)
 
-    def _open(self, incarnation: str, *, is_brief: bool) -> Opened:
+    def _open(self, incarnation: str) -> Opened:
         if self._connection is not None:
             raise StoreInUse(self._path, f"another engine in this process, {os.getpid()}")
-        real, self._owner = owner.patiently(lambda: self._claim(is_brief=is_brief))
+        real, self._owner = owner.patiently(self._claim)
         try:
             self._connection = self._connect(real)
             self._log = Log(real)
@@ -140,10 +148,10 @@ class SqliteBackend(Readings):
         self._incarnation = incarnation
         return attrs.evolve(opened, marked=self._mark.left, mark=self._mark.cell)
 
-    def _claim(self, *, is_brief: bool) -> tuple[str, owner.Owner]:
+    def _claim(self) -> tuple[str, owner.Owner]:
         """The real path, and the locks."""
         real = storefile.check(self._path)
-        return real, owner.take(real, is_brief=is_brief)
+        return real, owner.take(real, is_brief=self._is_brief)
 
     def _connect(self, real: str) -> sqlite3.Connection:
         """The only connection that writes. A method, so that tests of power loss can simulate the disk under it."""
@@ -167,7 +175,8 @@ class SqliteBackend(Readings):
         if row is None:
             raise StoreUnusable(self._path, "it was changed by hand: the row of the table meta is missing")
         # Mark it as not clean from the start: a body that is loaded may kill the engine before its first commit.
-        connection.execute("UPDATE meta SET incarnation = ?, batch = 0, clean = 0 WHERE id = 1", (incarnation,))
+        clean = int(self._is_brief and bool(row[1]))
+        connection.execute("UPDATE meta SET incarnation = ?, batch = 0, clean = ? WHERE id = 1", (incarnation, clean))
         connection.execute(f"PRAGMA schema_version = {number}")
         connection.execute("COMMIT")
         # Checkpoint now, so that the file itself has the new generation.

@@ -1,15 +1,19 @@
 """`WorkflowClient`: the calls that start, feed, query and end workflows, from any process that reaches the store.
 
 A call checks what the caller passes, builds an operation and asks; nothing else. `WorkflowEngine` is the subclass that
-also runs workflows: it asks its own coordinator.
+also runs workflows: it asks its own coordinator. `remote.client_way` says how a client asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Any, TypeVar, overload
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, overload
 
+from durable.backends.base import Backend, SharedStore
+from durable.backends.url import open_store
 from durable.engine.api.dead_letters import DeadLetters
 from durable.engine.api.events import Events
 from durable.engine.api.handle import WorkflowHandle, outcome_of
@@ -27,9 +31,11 @@ from durable.engine.operations import (
     StartWorkflow,
     TerminateWorkflow,
 )
-from durable.errors import WrongType
-from durable.model.clock import from_duration
-from durable.model.ids import check_reason, check_text
+from durable.engine.remote.client_way import ClientWay
+from durable.errors import InvalidValue, StoreUnusable, WrongType
+from durable.model.clock import SECOND, Clock, SystemClock, from_duration
+from durable.model.codec import Codec
+from durable.model.ids import check_reason, check_text, new_id
 from durable.model.records import WorkflowStatus
 from durable.runner.definitions import WorkflowCall, WorkflowDef
 from durable.runner.events import Event, event_key
@@ -39,7 +45,57 @@ T = TypeVar("T")
 
 
 class WorkflowClient:
-    """Asks the engine of a store, and runs nothing itself."""
+    """Asks the engine of a store from another process, under asyncio or trio. It runs nothing and needs no code.
+
+        async with WorkflowClient("orders.db") as client:
+            handle = await client.start(checkout(order), id="order-42")
+            receipt = await handle.result()
+
+    It opens on first use, opens again after a fork, and has the calls and groups of the engine except those that run
+    one. `store` is the path or URL of a store in a file. `timeout` bounds connecting and answering, but never the wait
+    for a result or a change: then a call raises `EngineUnreachable`, and its outcome is unknown.
+
+    Without an engine, reads are answered from the file. With `no_engine="keep"`, starts and events are kept for the
+    next engine; with "refuse" they raise `EngineNotRunning`, as everything else does that needs one.
+    """
+
+    def __init__(
+        self,
+        store: str | os.PathLike[str] | Backend,
+        *,
+        timeout: timedelta | float = 30,
+        no_engine: Literal["keep", "refuse"] = "keep",
+        clock: Clock | None = None,
+        codec: Codec | None = None,
+        new_id: Callable[[], str] = new_id,
+    ) -> None:
+        if no_engine not in ("keep", "refuse"):
+            raise InvalidValue("no_engine", f"must be 'keep' or 'refuse', not {no_engine!r}")
+        backend = open_store(store)
+        if not isinstance(backend, SharedStore):
+            raise StoreUnusable(repr(backend), "only its own process can reach it: pass the engine instead of a client")
+        self._client_way = ClientWay(
+            store=backend,
+            codec=codec or Codec(),
+            clock=clock or SystemClock(),
+            new_id=new_id,
+            timeout=from_duration("timeout", timeout) / SECOND,
+            keeps=no_engine == "keep",
+        )
+        self._ask_through(self._client_way)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        await self.close()
+        return None
+
+    async def close(self) -> None:
+        """Let go of what was opened. Harmless when repeated; a client opens again when it is used."""
+        await self._client_way.aclose()
 
     def _ask_through(self, way: Way) -> None:
         """Make every call and group ask this way."""

@@ -129,6 +129,10 @@ class WorkflowEngine(WorkflowClient):
         """
         await back_up(self._core, path, overwrite=overwrite)
 
+    async def close(self) -> None:
+        """The same as `shutdown()`, so that an engine may be used where a client is expected."""
+        await self.shutdown()
+
     @service_call
     async def shutdown(self, drain: timedelta | float | None = None) -> None:
         """Accept no more calls, let activities finish for `drain`, then close. Nothing acknowledged is lost.

@@ -1,4 +1,4 @@
-"""A thread with an event loop that runs one engine: `SyncWorkflowEngine` submits its calls to it.
+"""A thread with an event loop that holds one engine or client open: the sync classes submit their calls to it.
 
 Ctrl-C may interrupt the caller between any two lines. A lock could stay held by an interrupted caller, so there is
 none: shared values change by atomic operations of lists and dicts. The thread is a daemon. After an interrupt while
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from durable.engine.api.engine import WorkflowEngine
+from durable.engine.api.client import WorkflowClient
 from durable.errors import EngineClosed, EngineForked, OperationMisused
 
 A = TypeVar("A")
@@ -26,7 +26,7 @@ A = TypeVar("A")
 class LoopThread:
     """The thread, its loop, and the calls that run in it. Used for one opening of the engine."""
 
-    def __init__(self, engine: WorkflowEngine) -> None:
+    def __init__(self, engine: WorkflowClient) -> None:
         self._engine = engine
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name="durable-loop", daemon=True)
@@ -44,8 +44,16 @@ class LoopThread:
     # --- from any other thread ------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Start the thread and wait until the engine is open. Raises what opening raises; call `close` in any case."""
-        self._thread.start()
+        """Start the thread, unless another caller has, and wait until the engine is open.
+
+        Raises what opening raises; call `close` in any case.
+        """
+        try:
+            self._thread.start()
+        except RuntimeError:
+            if self._thread.ident is None:
+                # It was not started before: the system has no more threads.
+                raise
         self._opened.result()
 
     def is_forked(self) -> bool:

@@ -22,6 +22,7 @@ from durable.engine.api.refs import WorkflowRef
 from durable.engine.api.sync_groups import (
     Blocking,
     Line,
+    OpenLine,
     SyncDeadLetters,
     SyncEvents,
     SyncPauses,
@@ -49,15 +50,38 @@ def _with_parameters_of(
 
 
 class SyncWorkflowClient(Blocking[C_co]):
-    """The calls and groups of a client or an engine, which wait instead of being awaited."""
+    """A client for services without an event loop: `with SyncWorkflowClient("orders.db") as client`.
 
-    def __init__(self, line: Line, source: C_co) -> None:
-        super().__init__(line, source)
+    It takes the same arguments as `WorkflowClient` and has the same methods and groups, which wait instead of being
+    awaited. They may be called from any thread, but not on a running event loop, which they would block.
+    """
+
+    @_with_parameters_of(WorkflowClient.__init__)
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        client = WorkflowClient(*args, **settings)
+        self._call_through(OpenLine(client), client)
+
+    def _call_through(self, line: Line, source: WorkflowClient) -> None:
+        """Make every method and group call this client or engine."""
+        super().__init__(line, cast("C_co", source))
         self.runs = SyncRuns(line, source.runs)
         self.pauses = SyncPauses(line, source.pauses)
         self.events = SyncEvents(line, source.events)
         self.dead_letters = SyncDeadLetters(line, source.dead_letters)
         self.schedules = SyncSchedules(line, source.schedules)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of what was opened. Harmless when repeated; a client opens again when it is used."""
+        if isinstance(self._line, OpenLine):
+            self._line.close()
 
     start = returning_handle(WorkflowClient.start)
     send_event = blocking(WorkflowClient.send_event)
@@ -86,7 +110,7 @@ class SyncWorkflowEngine(SyncWorkflowClient[WorkflowEngine]):
 
     @_with_parameters_of(WorkflowEngine.__init__)
     def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(Line(), WorkflowEngine(*args, **settings))
+        self._call_through(Line(), WorkflowEngine(*args, **settings))
 
     def __enter__(self) -> Self:
         refuse_on_loop()
@@ -122,6 +146,10 @@ class SyncWorkflowEngine(SyncWorkflowClient[WorkflowEngine]):
     recover = blocking(WorkflowEngine.recover)
     backup = blocking(WorkflowEngine.backup)
     shutdown = blocking(WorkflowEngine.shutdown)
+
+    def close(self) -> None:
+        """The same as `shutdown()`, so that an engine may be used where a client is expected."""
+        self.shutdown()
 
     @property
     def recovery(self) -> RecoveryReport | None:

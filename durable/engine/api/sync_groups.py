@@ -10,13 +10,16 @@ Only what returns at once, without a coroutine, is written out: `id` and `watch`
 
 from __future__ import annotations
 
+import atexit
 import functools
+import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import attrs
 from anyio.lowlevel import current_token
 
+from durable.engine.api.client import WorkflowClient
 from durable.engine.api.dead_letters import DeadLetters
 from durable.engine.api.events import Events
 from durable.engine.api.handle import WorkflowHandle
@@ -47,8 +50,8 @@ def refuse_on_loop() -> None:
     except RuntimeError:
         return
     raise OperationMisused(
-        "SyncWorkflowEngine was used on a running event loop, which would stand still until the answer comes: use "
-        "WorkflowEngine with 'async with' and 'await' (a notebook takes both at the top of a cell), or call it in "
+        "a sync engine or client was used on a running event loop, which would stand still until the answer comes: use "
+        "WorkflowEngine or WorkflowClient with 'await' (a notebook takes it at the top of a cell), or call it in "
         f"a thread, as with asyncio.to_thread ({caller()})"
     )
 
@@ -65,6 +68,33 @@ class Line:
         if self.thread is None:
             raise EngineClosed("the engine is not open")
         return self.thread.call(functools.partial(method, *args, **kwargs))
+
+
+class OpenLine(Line):
+    """The way into the loop of a client, which is opened when it is first used: once in each process."""
+
+    def __init__(self, client: WorkflowClient) -> None:
+        super().__init__()
+        self._client = client
+        # By process: a forked child has no copy of the thread. Changed by atomic operations only, as in `LoopThread`.
+        self._threads: dict[int, LoopThread] = {}
+
+    def wait(self, method: Callable[P, Awaitable[A]], /, *args: P.args, **kwargs: P.kwargs) -> A:
+        """Call a coroutine function in the loop and wait for its result."""
+        refuse_on_loop()
+        made = LoopThread(self._client)
+        thread = self._threads.setdefault(os.getpid(), made)
+        if thread is made:
+            # A program may end without closing the client.
+            atexit.register(thread.close)
+        thread.open()
+        return thread.call(functools.partial(method, *args, **kwargs))
+
+    def close(self) -> None:
+        """Close the client and end the thread, if it was opened in this process."""
+        if (thread := self._threads.pop(os.getpid(), None)) is not None:
+            atexit.unregister(thread.close)
+            thread.close()
 
 
 class Blocking(Generic[S_co]):

@@ -56,18 +56,25 @@ from durable.runner.fibers import WaitCondition
 
 def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
     """Deliver or keep an event. A repeat of an event id gets the first reply, and nothing is sent."""
-    state = turn.state
-    if op.event_id is not None and (earlier := state.archive.sent(op.event_id)) is not None:
-        if earlier.digest != fingerprint(op):
-            raise EventConflict(op.event_id)
-        return Queued() if earlier.reply == "" else Delivered(_takers(turn, earlier))
+    if op.event_id is not None and (earlier := earlier_answer(turn, op)) is not None:
+        return earlier
     event, target = accept(turn, op)
     reply = send(turn, event, target)
     if op.event_id is not None:
         takers = "" if isinstance(reply, Queued) else json.dumps(reply.to)
         sent = SentEvent(event_id=op.event_id, digest=fingerprint(op), reply=takers, at=turn.now)
-        state.archive.put_sent(sent)
+        turn.state.archive.put_sent(sent)
     return reply
+
+
+def earlier_answer(turn: Turn, op: SendEvent) -> Delivered | Queued | None:
+    """The first answer to an event id; None if it is new. Raises `EventConflict` if it was used for another event."""
+    earlier = None if op.event_id is None else turn.state.archive.sent(op.event_id)
+    if earlier is None:
+        return None
+    if earlier.digest != fingerprint(op):
+        raise EventConflict(earlier.event_id)
+    return Queued() if earlier.reply == "" else Delivered(_takers(turn, earlier))
 
 
 def accept(turn: Turn, op: SendEvent) -> tuple[PendingEvent, WorkflowRecord | None]:

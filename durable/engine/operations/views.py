@@ -18,6 +18,7 @@ from durable.errors import CodecError
 from durable.model.clock import to_datetime
 from durable.model.error_codec import error_summary
 from durable.model.records import FailedUndo, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.model.requests import KEPT_ABOVE
 from durable.model.schedule import CatchUp, Overlap, ScheduleRecord
 
 # Longer errors are cut in lists.
@@ -45,6 +46,8 @@ class WorkflowSummary:
     parent: str | None = None
     # The progress that it published last, as plain JSON data.
     progress: Any = None
+    # Whether this is a start that a client has kept for the next engine, because none was running.
+    kept: bool = False
 
     @classmethod
     def of(cls, record: WorkflowRecord, parent: str | None = None, progress: str | None = None) -> WorkflowSummary:
@@ -63,6 +66,7 @@ class WorkflowSummary:
             error=None if record.error is None else _short(record.error),
             parent=parent,
             progress=None if progress is None else _plain(progress),
+            kept=record.key > KEPT_ABOVE,
         )
 
 

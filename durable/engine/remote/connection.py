@@ -113,6 +113,11 @@ class Connection:
         with anyio.CancelScope(shield=True):
             await self._closed.wait()
 
+    def drop(self) -> None:
+        """Close the connection of an event loop that has ended. A forked child has closed its copy already."""
+        self._lost = self._lost or "its event loop has ended"
+        sockets.close(self._socket)
+
     # --- waiting --------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:

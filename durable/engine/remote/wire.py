@@ -93,13 +93,18 @@ OWN: frozenset[type[ops.Operation[Any]]] = frozenset(
 _NAMES: dict[type[ops.Operation[Any]], str] = {kind: name for name, kind in OPERATIONS.items()}
 
 
+def name_of(operation: ops.Operation[Any]) -> str:
+    """The name under which an operation of a caller travels."""
+    return _NAMES[type(operation)]
+
+
 # --- forms --------------------------------------------------------------------------------------------------------
 
 
 def write_operation(operation: ops.Operation[Any]) -> Form:
     """The form of an operation that a caller can make."""
     kind = type(operation)
-    return {"operation": _NAMES[kind], "fields": _converter().unstructure(operation, unstructure_as=kind)}
+    return {"operation": name_of(operation), "fields": _converter().unstructure(operation, unstructure_as=kind)}
 
 
 def read_operation(form: Form) -> ops.Operation[Any]:
