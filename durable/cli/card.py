@@ -29,7 +29,7 @@ def card(description: Description, error: str | None, now: datetime, screen: Scr
     since = duration((summary.finished_at or now) - summary.created_at)
     word = screen.style(summary.status.value.upper(), status_colour(summary.status), bold=True)
     how = f"after {since}" if summary.status.is_terminal else f"started {since} ago"
-    version = "" if summary.version == 1 else f" v{summary.version}"
+    version = "" if summary.version < 2 else f" v{summary.version}"
     yield f"{screen.style(visible(summary.id), None, bold=True)}  {visible(summary.name)}{version}  {word}  {how}"
     for label, lines in _facts(description, error, now, screen):
         for number, line in enumerate(lines):
@@ -45,6 +45,8 @@ def _facts(
     if summary.finished_at is not None:
         moments.append(f"ended {clock_time(summary.finished_at, now, screen.zone)} ({ago(summary.finished_at, now)})")
     yield "started", [", ".join(moments)]
+    if summary.kept:
+        yield "kept", ["no engine runs; the next one starts it"]
     if description.park_reason is not None or summary.parked:
         reason = "" if description.park_reason is None else f"{description.park_reason.value}: "
         yield "parked", f"{reason}{summary.parked or ''}".splitlines()

@@ -15,7 +15,7 @@ import click
 
 from durable.cli.client import Client, open_client
 from durable.cli.completion import complete_ids
-from durable.cli.exits import code_of
+from durable.cli.exits import FAILED, NO_ENGINE, code_of
 from durable.cli.inputs import MISSING, expand_ids, input_options, read_input
 from durable.cli.output import dump, output_option, say, visible
 from durable.cli.runs import filters_of, matching, now, run_row
@@ -218,7 +218,10 @@ def _each(client: Client, change: Change, ids: Sequence[str], form: str) -> int:
             outcome = change(client, id)
         except (DurableError, OSError) as error:
             say(f"{visible(id)}: {error}")
-            code = code or code_of(error) or 1
+            code = code or code_of(error) or FAILED
+            if code == NO_ENGINE:
+                # The others would say the same.
+                break
             continue
         match form:
             case "table":

@@ -90,6 +90,8 @@ def detail(run: WorkflowSummary) -> str:
         text = run.parked
     elif run.error:
         text = run.error.removeprefix("builtins.")
+    elif run.kept:
+        text = "kept for the next engine"
     elif run.cancel_requested and not run.status.is_terminal:
         text = "cancel requested"
     elif run.progress is not None:

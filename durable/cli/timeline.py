@@ -98,7 +98,7 @@ def error_text(value: object) -> str:
 
 
 def steps(description: Description, history: Sequence[HistoryEntry]) -> list[Step]:
-    """The steps of a run in the order in which they ended, the open ones last."""
+    """The steps of a run in the order in which they began; those that began together by position."""
     begun = description.summary.created_at
     starts = _Starts(history, begun)
     done: dict[str, Step] = {}
@@ -119,7 +119,13 @@ def steps(description: Description, history: Sequence[HistoryEntry]) -> list[Ste
         )
     for wait in description.waits:
         done[wait.position] = _open_step(wait, done.pop(wait.position, None))
-    return list(done.values())
+    return sorted(done.values(), key=_order)
+
+
+def _order(step: Step) -> tuple[datetime, list[tuple[int, str]]]:
+    """What sorts steps: their begin, then their position, in which 10 comes after 9."""
+    parts = Position(step.position).parts
+    return step.start, [(int(part), "") if part.isdecimal() else (1 << 62, part) for part in parts]
 
 
 def _open_step(wait: Waiting, before: Step | None) -> Step:
