@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from durable.cli.words import parse_moment, parse_status
-from durable.engine.operations.views import WorkflowSummary
 from durable.model.statuses import WorkflowStatus
+from durable.model.summaries import WorkflowSummary
 
 _OF_STORE = ("status", "name", "tag", "since")
 EXAMPLES = "status:parked,failed name:checkout tag:eu since:2h until:2026-03-01 id:order- parent:batch-7"

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeAlias
+
 import click
 
-from durable.cli.client import open_client
+from durable.backends.sqlite.reader import StoreReader
+from durable.cli import quick
+from durable.cli.filters import Filters
 from durable.cli.output import output_option, say, screen
 from durable.cli.runs import count, filters_of, matching, now, run_listing
-from durable.cli.store import store_option
+from durable.cli.store import checked_file, store_option
+from durable.model.summaries import WorkflowSummary
 
 # A table of more lines helps nobody. Output for programs is whole.
 _TABLE_LIMIT = 100
+Count: TypeAlias = Callable[[Filters], int]
+Which: TypeAlias = Callable[[Filters, int | None], Iterator[WorkflowSummary]]
 
 
 @click.command()
@@ -36,12 +47,25 @@ def ps(filters: tuple[str, ...], *, limit: int | None, only_count: bool, form: s
     """
     meant = filters_of(filters)
     shown = screen()
-    with open_client(store) as client:
+    most = limit if limit is not None or form != "table" else _TABLE_LIMIT
+    with _looking(store) as (how_many, which):
         if only_count:
-            click.echo(count(client, meant))
+            click.echo(how_many(meant))
             return
-        most = limit if limit is not None or form != "table" else _TABLE_LIMIT
-        listing = run_listing(now(), shown)
-        written = listing.write(matching(client, meant, most), form, shown, nothing="no run matches")
+        written = run_listing(now(), shown).write(which(meant, most), form, shown, nothing="no run matches")
     if form == "table" and limit is None and written == _TABLE_LIMIT:
         say(f"the newest {written} are shown: add a filter, or --limit for more")
+
+
+@contextmanager
+def _looking(store: str) -> Iterator[tuple[Count, Which]]:
+    """What counts runs and lists them: the file itself, or else the client of the store."""
+    path = checked_file(store)
+    if path is not None:
+        with StoreReader(path) as reader:
+            if not quick.has_kept(reader):
+                yield partial(quick.count, reader), partial(quick.matching, reader)
+                return
+    # It takes longer to import than `ps` takes to run.
+    with importlib.import_module("durable.cli.client").open_client(store) as client:
+        yield partial(count, client), partial(matching, client)

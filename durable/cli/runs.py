@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from durable.cli.client import Client
 from durable.cli.filters import Filters, parse_filters
 from durable.cli.output import Column, Listing, Screen, plain, status_colour
 from durable.cli.words import age
-from durable.engine.operations.views import WorkflowSummary
 from durable.model.clock import SystemClock, to_datetime
 from durable.model.statuses import WorkflowStatus
+from durable.model.summaries import WorkflowSummary
+
+if TYPE_CHECKING:
+    from durable.cli.client import Client
 
 _PAGE = 1_000
 
