@@ -12,7 +12,7 @@ from typing import Any
 
 from durable.backends.base import Batch, Mark
 from durable.engine.operations import RunActivity, Sight
-from durable.engine.state.trials import WINDOW
+from durable.engine.state.crashes import WINDOW
 from durable.model.clock import from_duration
 from durable.model.homes import workflow_home
 from durable.model.records import EntryKind, EntryStatus, ParkReason, WorkflowRecord, WorkflowStatus

@@ -171,8 +171,8 @@ def shown(value: object) -> str:
             return f"`{name}`"
         case float():
             return f"{value:g} s"
-        case None:
-            return "None"
+        case None | bool():
+            return str(value)
         case _:
             return f"{value:,}"
 

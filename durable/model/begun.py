@@ -12,7 +12,7 @@ for every round. What the doubt means is up to the caller:
 - A check of new code takes it for "no". A body may fail in its first step, and that does not mean that the code does
   not fit.
 
-An engine knows more about the workflows that it has stored itself: see `engine.state.beginnings`.
+An engine knows more about the workflows that it has stored itself: see `has_begun` in `engine.state.state`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ its turn: answers of `patched`, loop rounds that are over, and what operators ha
 
 Where to look:
 
-    drive a session                     session, results; its parts: interpreter, fibers, waits, agenda
+    drive a session                     session, results; its parts: interpreter, fibers
     what an operation is                ops (all of them), kinds (one row per kind of wait)
     one operation that waits            definitions, events, pauses, children, timers, changes (`removed`)
     operations with branches            combinators, loops, undo (`saga`), rivals (an event against a timer)

@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol, cast
 from durable.errors import OperationMisused
 from durable.model.codec import Codec
 from durable.runner.draws import Draws
+from durable.runner.fibers import Waits
 from durable.runner.ops import STEPPING, Stepping
 from durable.runner.past import Past
-from durable.runner.waits import Waits
 
 
 class Identity(NamedTuple):

@@ -6,12 +6,18 @@ the fiber that waits for it, and each branch knows its group (`owner`).
 
 Positions are paths: the root's operations are `0, 1, 2`; those of branch *i* of a gather at 4 are `4.i.0, 4.i.1`; those
 of branch `left` of a race at 4 are `4.left.0, 4.left.1`.
+
+`Waits` has all open waits of a body, and the changes since the last result. The interpreter opens and withdraws waits,
+and the session drops those whose entry has arrived. Every step also asks for the earliest deadline. With few waits, a
+scan of all of them is fastest. With many, a scan per step would make a gather of n branches cost n * n, so the table of
+waits with a deadline then keeps a heap as well (`Agenda`). Times are microseconds since the epoch.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from itertools import islice
 from types import FrameType, MappingProxyType
 from typing import Any
@@ -20,6 +26,11 @@ from durable.errors import SessionClosed
 from durable.model.position import branch_prefix
 from durable.model.records import EntryKind
 from durable.runner.ops import Leaf, Op, OrDefault, Tally, Undo
+
+# With this many waits or fewer, a heap is not worth its memory.
+_FEW = 16
+# Bound once: attribute access on an enum costs a call on Python 3.11, and every step passes here.
+_ACTIVITY = EntryKind.ACTIVITY
 
 
 class Fiber:
@@ -190,3 +201,159 @@ def close_body(body: Any) -> BaseException | None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(body))
         return error
     return None
+
+
+# A deadline, a number that keeps equal deadlines in insertion order, and the wait.
+_Item = tuple[int, int, WaitCondition]
+_Waits = dict[str, WaitCondition]
+
+
+# --- deadlines --------------------------------------------------------------------------------------------------------
+
+
+class Agenda(dict[str, WaitCondition]):
+    """Many waits by position, with a heap of their deadlines.
+
+    The heap does not notice when a wait's deadline changes: the caller must set the wait again, or rebuild the table.
+    """
+
+    __slots__ = ("_heap", "_number")
+
+    def __init__(self, waits: _Waits) -> None:
+        super().__init__(waits)
+        # Removal is lazy: the item of a closed wait stays in the heap until it reaches the top.
+        self._heap = _items(self)
+        self._number = len(self._heap)
+        heapify(self._heap)
+
+    def __setitem__(self, position: str, wait: WaitCondition) -> None:
+        super().__setitem__(position, wait)
+        if (due := wait.due) is not None:
+            self._number += 1
+            heappush(self._heap, (due, self._number, wait))
+
+    def pop(self, position: str, *default: Any) -> Any:
+        """Remove and return a wait. Its heap item stays until `first` or `due` meets it."""
+        wait = super().pop(position, *default)
+        if not self:
+            # The next query may be a year away; do not keep dead items in memory until then.
+            self._heap.clear()
+        return wait
+
+    def is_worth_it(self) -> bool:
+        """Whether there are still many waits, and closed ones do not dominate the heap."""
+        return len(self) > _FEW and len(self._heap) <= 4 * len(self)
+
+    def first(self) -> _Item | None:
+        """The item with the earliest deadline; None without any."""
+        heap = self._heap
+        while heap and not self._is_open(heap[0]):
+            heappop(heap)
+        return heap[0] if heap else None
+
+    def due(self, now: int) -> list[WaitCondition]:
+        """The waits that are due, the earliest first. They stay in the table until the caller closes them."""
+        items: list[_Item] = []
+        while self._heap and self._heap[0][0] <= now:
+            item = heappop(self._heap)
+            if self._is_open(item):
+                items.append(item)
+        for item in items:
+            heappush(self._heap, item)
+        return [wait for _, _, wait in items]
+
+    def _is_open(self, item: _Item) -> bool:
+        due, _, wait = item
+        return self.get(wait.position) is wait and wait.due == due
+
+
+def arranged(waits: _Waits) -> _Waits:
+    """The same waits, in an `Agenda` if they are many and in a plain dict if they are few."""
+    if isinstance(waits, Agenda):
+        if waits.is_worth_it():
+            return waits
+        waits = dict(waits)
+    return waits if len(waits) <= _FEW else Agenda(waits)
+
+
+def earliest(waits: _Waits, in_flight: Container[str]) -> int | None:
+    """The earliest deadline, without those of activities in flight: an attempt that runs needs no wake-up."""
+    if isinstance(waits, Agenda) and (first := waits.first()) is not None and first[2].position not in in_flight:
+        return first[0]
+    open_deadlines = (wait.due for wait in waits.values() if wait.position not in in_flight)
+    return min((due for due in open_deadlines if due is not None), default=None)
+
+
+def due_by(waits: _Waits, now: int) -> list[WaitCondition]:
+    """The waits that are due at `now`, the earliest first."""
+    if isinstance(waits, Agenda):
+        return waits.due(now)
+    return [wait for _, _, wait in sorted(item for item in _items(waits) if item[0] <= now)]
+
+
+def _items(waits: _Waits) -> list[_Item]:
+    return [(due, number, wait) for number, wait in enumerate(waits.values()) if (due := wait.due) is not None]
+
+
+# --- all open waits ---------------------------------------------------------------------------------------------------
+
+
+class Waits(dict[str, WaitCondition]):
+    """The open waits by position, in the order in which they were opened.
+
+    `timed` is a subset: waits with a deadline, and activities whose next attempt has a time. It becomes an `Agenda`
+    when it is large.
+    """
+
+    __slots__ = ("open_activities", "opened", "timed", "withdrawn")
+
+    def __init__(self) -> None:
+        self.timed: dict[str, WaitCondition] = {}
+        self.open_activities = 0
+        # Changes since the last result. None instead of an empty list: fewer objects for the garbage collector.
+        self.opened: list[WaitCondition] | None = None
+        self.withdrawn: list[WaitCondition] | None = None
+
+    def open(self, wait: WaitCondition) -> None:
+        """Add a wait, and report it with the next result."""
+        wait.fiber.wait = self[wait.position] = wait
+        if wait.kind is _ACTIVITY:
+            self.open_activities += 1
+        elif wait.deadline is not None:
+            self.timed[wait.position] = wait
+        if self.opened is None:
+            self.opened = [wait]
+        else:
+            self.opened.append(wait)
+
+    def drop(self, wait: WaitCondition) -> None:
+        """Remove a wait whose entry has arrived."""
+        del self[wait.position]
+        if wait.kind is _ACTIVITY:
+            self.open_activities -= 1
+        if self.timed:
+            self.timed.pop(wait.position, None)
+        wait.fiber.wait = None
+
+    def withdraw(self, wait: WaitCondition) -> None:
+        """Remove a wait that the body has given up, and report it, so that the engine stops serving it."""
+        self.drop(wait)
+        if self.withdrawn is None:
+            self.withdrawn = []
+        self.withdrawn.append(wait)
+
+    def wake_at(self, in_flight: Container[str]) -> int | None:
+        """The earliest deadline, without those of activities in flight."""
+        if not self.timed:
+            return None
+        self.timed = arranged(self.timed)
+        return earliest(self.timed, in_flight)
+
+    def due(self, now: int) -> list[WaitCondition]:
+        """The waits that are due at `now`, the earliest first. They stay open."""
+        self.timed = arranged(self.timed)
+        return due_by(self.timed, now)
+
+    def deadlines_moved(self) -> None:
+        """Forget the order of deadlines after they have changed: the next query sorts them again."""
+        self.timed = dict(self.timed)

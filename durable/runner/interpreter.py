@@ -29,8 +29,8 @@ from durable.runner.definitions import ContinueRequested
 from durable.runner.fibers import Fiber, Group, WaitCondition, close_body, ending, groups_around, source_line
 from durable.runner.kinds import KINDS
 from durable.runner.limits import depth_around, depth_of, is_beyond, note_recursion
-from durable.runner.loops import Loop, Rounds, rounds_of
-from durable.runner.misuse import Mistaken, not_taken, raised, returned
+from durable.runner.loops import Break, Loop, Rounds, rounds_of
+from durable.runner.misuse import UNRUN, Mistaken, not_taken, raised, unrun
 from durable.runner.ops import STEPPING, Branches, Leaf, Op, Outcome, Raised, Returned, Undo
 from durable.runner.results import Completed, ContinueAs, End, SessionResult, Suspended, end_of
 from durable.runner.rivals import rivals_of
@@ -178,7 +178,11 @@ class Interpreter:
                     fiber.started = True
                     op = fiber.body.send(None)
             except StopIteration as stop:
-                self._finish(fiber, self.misuse() or returned(self.session.who.name, fiber, stop.value))
+                result = stop.value.value if isinstance(stop.value, Break) else stop.value
+                mistake = self.misuse()
+                if mistake is None and isinstance(result, UNRUN):
+                    mistake = unrun(self.session.who.name, fiber, result)
+                self._finish(fiber, mistake or Returned(stop.value))
                 return
             except ContinueRequested as request:
                 self._finish(fiber, self.misuse() or request)
@@ -225,7 +229,6 @@ class Interpreter:
             group = _group_of(op, fiber, position, self.session)
         except Exception as error:
             return Raised(error)
-        group.depth = depth_around(fiber)
         if is_beyond(self.session, 0, group.depth):
             return None
         if isinstance(group, Rounds):
@@ -271,11 +274,8 @@ class Interpreter:
             verdict = outcome if isinstance(outcome, Mistaken) else group.tally.finished(fiber.index, outcome)
             if verdict is None and group.unopened is not None:
                 self._open(group, 1)
-        if verdict is not None:
-            self._conclude(group, verdict)
-
-    def _conclude(self, group: Group, verdict: Outcome) -> None:
-        """Close the losers of a decided group, and hand the verdict to the fiber that waits for it."""
+        if verdict is None:
+            return
         for loser in group.fibers.values():
             self._close(loser)
         if self.undos is not None:
@@ -304,10 +304,12 @@ def _log_close_error(session: Ambient, error: BaseException) -> None:
 def _group_of(op: Branches[Any], fiber: Fiber, position: str, session: Ambient) -> Group:
     """The group of an operation with branches. Raises the error of a loop that cannot begin."""
     if isinstance(op, Loop):
-        return rounds_of(op, fiber, position, session)
-    labels = op.labels() if session.names_branches else ()
-    group = Group(op.tally(), op.each(), fiber, position, labels)
-    group.rivals = rivals_of(op)
+        group: Group = rounds_of(op, fiber, position, session)
+    else:
+        labels = op.labels() if session.names_branches else ()
+        group = Group(op.tally(), op.each(), fiber, position, labels)
+        group.rivals = rivals_of(op)
+    group.depth = depth_around(fiber)
     return group
 
 

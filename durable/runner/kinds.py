@@ -2,7 +2,7 @@
 
 To add a kind, write its operation in its own file and add a row here. No other code in the runner branches on the kind
 of a wait, except for the code of a single kind (`loops`, `rivals`, the `removed` steps in `session`) and the count of
-open activities (`waits`).
+open activities (`Waits`).
 """
 
 from __future__ import annotations

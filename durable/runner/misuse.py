@@ -8,14 +8,14 @@ error that the body itself raises.
 from __future__ import annotations
 
 from types import CoroutineType, GeneratorType
+from typing import Any
 
 from durable.errors import OperationMisused
 from durable.runner.definitions import ContinueRequested
 from durable.runner.fibers import Fiber
 from durable.runner.forgotten import likely_place
 from durable.runner.limits import too_deep
-from durable.runner.loops import Break
-from durable.runner.ops import Op, Outcome, Raised, Returned
+from durable.runner.ops import Op, Raised
 
 # The messages, or class names, of errors by asyncio, trio, anyio and sniffio when no event loop is running.
 _NO_LOOP = {
@@ -25,7 +25,7 @@ _NO_LOOP = {
     "AsyncLibraryNotFoundError",
 }
 # What a body may create and must not return: it has not run. The last two are what a call of a helper creates.
-_UNRUN = (Op, ContinueRequested, GeneratorType, CoroutineType)
+UNRUN = (Op, ContinueRequested, GeneratorType, CoroutineType)
 
 
 class Mistake(BaseException):
@@ -78,11 +78,8 @@ def foreign(workflow: str, error: BaseException) -> OperationMisused | None:
     return misused
 
 
-def returned(workflow: str, fiber: Fiber, value: object) -> Outcome:
-    """The outcome of a fiber that returned `value`. Returning an operation or helper that has not run is a mistake."""
-    result = value.value if isinstance(value, Break) else value
-    if not isinstance(result, _UNRUN):
-        return Returned(value)
+def unrun(workflow: str, fiber: Fiber, result: Any) -> Mistaken:
+    """The mistake of a fiber that returned one of `UNRUN`."""
     if isinstance(result, ContinueRequested):
         result.is_used = True
         text, fix = str(result), "write 'raise' instead of 'return' to continue"

@@ -13,7 +13,7 @@ refused results, notes of operators, and the records of removed steps.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from typing import Any
 
 from durable.errors import HistoryDiverged
@@ -25,7 +25,7 @@ from durable.model.records import EntryKind, EntryStatus, FailedUndo, HistoryEnt
 from durable.runner.ambient import Identity, Positions
 from durable.runner.definitions import WorkflowDef
 from durable.runner.draws import Draws
-from durable.runner.fibers import WaitCondition, source_around
+from durable.runner.fibers import WaitCondition, Waits, source_around
 from durable.runner.interpreter import Interpreter
 from durable.runner.kinds import KINDS
 from durable.runner.limits import UNLIMITED
@@ -34,7 +34,6 @@ from durable.runner.ops import Leaf, Outcome, Raised, Returned
 from durable.runner.past import NOTHING, Past, Retried
 from durable.runner.results import Completed, Failed, SessionResult, Suspended
 from durable.runner.undo import Owed
-from durable.runner.waits import Waits
 
 _UNREAD: Any = object()
 NOTHING_TRIMMED: frozenset[int] = frozenset()
@@ -240,10 +239,6 @@ class WorkflowSessionRunner:
     def due(self, now: int) -> list[WaitCondition]:
         """The timers, pauses and retries that are due, the earliest first."""
         return self.waits.due(now)
-
-    def withdrawn(self) -> Sequence[WaitCondition]:
-        """The waits that a body gave up in the step in which it ended."""
-        return self.waits.withdrawn or ()
 
     def source(self, position: str) -> str | None:
         """File and line of the body at an open wait; None if there is no wait at the position."""

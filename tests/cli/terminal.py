@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -46,8 +47,11 @@ class Terminal:
     variables: dict[str, str] = attrs.field(factory=dict)
     user: int | None = None
 
-    def type(self, *words: str, keys: str = "") -> Screenful:
-        """Run `durable` with these words in the terminal, type `keys`, and wait for its end."""
+    def type(self, *words: str, keys: str = "", interrupt_after: str | None = None) -> Screenful:
+        """Run `durable` with these words in the terminal, type `keys`, and wait for its end.
+
+        With `interrupt_after`, Ctrl-C is pressed as soon as this text is on the screen.
+        """
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, self.width, 0, 0))
         process = subprocess.Popen(
@@ -61,6 +65,9 @@ class Terminal:
         try:
             while chunk := os.read(ours, 65536):
                 raw += chunk
+                if interrupt_after is not None and interrupt_after.encode() in raw:
+                    interrupt_after = None
+                    process.send_signal(signal.SIGINT)
         except OSError:
             # Linux reports the end of the other side as an error.
             pass

@@ -21,6 +21,7 @@ from durable import (
     WorkflowNotFound,
     WorkflowStatus,
 )
+from durable.engine.host.threads import make_threads
 from durable.engine.operations import Operation
 from durable.engine.remote.address import listen, places
 from durable.engine.remote.server import ControlServer
@@ -47,10 +48,15 @@ class Forgetful:
     def _serve(self) -> ControlServer:
         """Listen at a new socket, and announce it."""
         core = self._engine._core
-        held = core.backend.held()  # type: ignore[attr-defined]
+        held = core.backend.held  # type: ignore[attr-defined]
         name = f"s{len(self.request_ids)}"
         server = ControlServer(
-            listen(places(held.path), name), self._answer, core.registry, core.codec, max_payload_bytes=1 << 20
+            listen(places(held.path), name),
+            self._answer,
+            core.registry,
+            core.codec,
+            make_threads(),
+            max_payload_bytes=1 << 20,
         )
         held.announce(server.path)
         self._tasks.start_soon(server.run)

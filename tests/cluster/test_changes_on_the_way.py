@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from durable import Durable, EngineConfig, Event, WorkflowStatus, gather, sleep, workflow
-from durable.engine.decide.router import home_of
+from durable.engine.decide.turn import home_of
 from durable.engine.operations.messages import (
     CancelChild,
     EventOffered,

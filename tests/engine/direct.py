@@ -27,14 +27,15 @@ from durable.backends.base import (
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
-from durable.engine.coordinator.decisions import decide_in, new_turn
+from durable.engine.coordinator.decisions import WAIT_KINDS, decide_in
 from durable.engine.decide.body import last_seq
-from durable.engine.decide.lists import answer_list
+from durable.engine.decide.queries import answer_list
 from durable.engine.decide.recovery import begin_trials, hold_trials, trials_begun
+from durable.engine.decide.turn import Turn
 from durable.engine.operations.log_lines import Tell
 from durable.engine.operations.views import RecoveryReport
+from durable.engine.state.crashes import is_over
 from durable.engine.state.state import State
-from durable.engine.state.trials import is_over
 from durable.errors import DurableError
 from durable.model.clock import from_duration
 from durable.model.codec import Codec
@@ -120,7 +121,7 @@ class DirectEngine:
         self.state = State(self.backend, Registry(workflows), self.codec, self.config)
         self.state.serial = opened.serial
         self.state.mark = opened.mark
-        begin_trials(new_turn(self.state, self.clock.now()), opened)
+        begin_trials(Turn(self.state, self.clock.now(), WAIT_KINDS), opened)
         self._commit()
         trials_begun(self.state)
 
@@ -148,14 +149,14 @@ class DirectEngine:
         for op in operations:
             if isinstance(op, ops.SendEvent):
                 self._names.add(op.name)
-            turn = new_turn(self.state, now)
+            turn = Turn(self.state, now, WAIT_KINDS)
             try:
                 replies.append(None if op.is_list else decide_in(turn, op))
                 effects += turn.effects
             except DurableError as error:
                 replies.append(error)
         if self.state.trials.next() is not None:
-            turn = new_turn(self.state, now)
+            turn = Turn(self.state, now, WAIT_KINDS)
             hold_trials(turn)
             effects += turn.effects
         self.state.mark[0] = 0

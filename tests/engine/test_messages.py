@@ -7,7 +7,8 @@ import typing
 import pytest
 
 from durable.engine.coordinator import decisions
-from durable.engine.operations.messages import ORDER, CancelChild, EventMoved, FireTimers, LookAgain, Message, Messages
+from durable.engine.decide.turn import Messages
+from durable.engine.operations.messages import ORDER, CancelChild, EventMoved, FireTimers, LookAgain, Message
 from durable.model.records import CancelCause, PendingEvent
 
 EVENT = PendingEvent(serial=1, name="go", payload="1", sent_at=0)

@@ -17,7 +17,7 @@ from durable import (
 )
 from durable.engine.operations import BeginAttempt, RecoverWorkflows
 from durable.engine.operations.views import RecoveryReport
-from durable.engine.state.trials import WINDOW
+from durable.engine.state.crashes import WINDOW
 from durable.model.clock import to_datetime
 from tests.engine.direct import DirectEngine
 from tests.engine.flows import EVERY, nothing, waiter, work, worker

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from durable import Durable, WorkflowStatus, race, sleep, workflow
-from durable.engine.coordinator.decisions import new_turn
-from durable.engine.decide.events import check_events
+from durable.engine.coordinator.decisions import WAIT_KINDS
+from durable.engine.decide.kept_events import check_events
+from durable.engine.decide.turn import Turn
 from tests.engine.direct import DirectEngine, call_of, event_of
 from tests.engine.flows import EVERY, go, news, other, waiter, work
 
@@ -107,7 +108,7 @@ def test_wait_without_a_row_takes_nothing() -> None:
     loaded.rows.clear()
     engine.checks = False
     engine.send(go, 1, key="elsewhere")
-    check_events(new_turn(engine.state, engine.clock.now()), loaded, wait)
+    check_events(Turn(engine.state, engine.clock.now(), WAIT_KINDS), loaded, wait)
     assert engine.status() is WorkflowStatus.SUSPENDED
 
 

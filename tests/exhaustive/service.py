@@ -16,7 +16,7 @@ from durable.engine import operations as ops
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.coordinator.inbox import Envelope
-from durable.engine.state.trials import WINDOW
+from durable.engine.state.crashes import WINDOW
 from durable.errors import StorageUnavailable
 from durable.model.clock import SECOND
 from durable.model.codec import Codec

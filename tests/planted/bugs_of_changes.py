@@ -7,9 +7,9 @@ from typing import Any
 
 from durable.engine.decide import body
 from durable.engine.decide.turn import Turn
-from durable.engine.state import beginnings
-from durable.engine.state.bodies import Loaded
+from durable.engine.state import state
 from durable.engine.state.state import State
+from durable.engine.state.workflows import Loaded
 from durable.model.begun import Begun, begun
 from durable.model.records import EntryKind, HistoryEntry, WorkflowRecord
 from durable.runner import changes
@@ -94,13 +94,13 @@ def answers_of_rebuilt_bodies_turned_round(planter: Planter) -> None:
 @bug("I24", "I9", "I25", seed=1893)
 def round_under_way_taken_for_new(planter: Planter) -> None:
     """A round that began with the old code keeps to it, even if nothing is recorded yet."""
-    sound = beginnings.has_begun
+    sound = state.has_begun
 
     def has_begun(state: State, record: WorkflowRecord, history: Sequence[HistoryEntry] | None = None) -> bool:
         is_rebuilt = history is not None
         return sound(state, record, history) and not (is_rebuilt and not history and record.round)
 
-    planter.replace(beginnings, has_begun)
+    planter.replace(state, has_begun)
 
 
 @bug("I34", seed=2)
@@ -110,7 +110,7 @@ def new_round_taken_for_old(planter: Planter) -> None:
     def has_begun(state: State, record: WorkflowRecord, history: Sequence[HistoryEntry] | None = None) -> bool:
         return begun(record, has_entries=bool(history)) is not Begun.NO
 
-    planter.replace(beginnings, has_begun)
+    planter.replace(state, has_begun)
 
 
 # --- removed --------------------------------------------------------------------------------------------------------

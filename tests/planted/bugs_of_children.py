@@ -9,17 +9,17 @@ import attrs
 from durable.backends.base import Children
 from durable.engine.coordinator.callers import Observers
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
-from durable.engine.coordinator.decisions import WAIT_KINDS, new_turn
+from durable.engine.coordinator.decisions import WAIT_KINDS
 from durable.engine.coordinator.inbox import Envelope
-from durable.engine.decide import body, children, published, wait_rows
+from durable.engine.decide import body, children, waits
 from durable.engine.decide import start as start_decisions
-from durable.engine.decide.turn import Turn
+from durable.engine.decide.turn import Messages, Turn
 from durable.engine.operations import Follow, ResumeWorkflow
-from durable.engine.operations.messages import CancelChild, LookAgain, Messages, WorkflowEnded
-from durable.engine.state import family
-from durable.engine.state.bodies import Loaded
+from durable.engine.operations.messages import CancelChild, LookAgain, WorkflowEnded
+from durable.engine.state import state
+from durable.engine.state.events import END
 from durable.engine.state.state import State
-from durable.engine.state.waits import END
+from durable.engine.state.workflows import Loaded
 from durable.model.records import CancelCause, EntryKind, EntryStatus, OnParentClose, Progress, WorkflowRecord
 from durable.runner.fibers import WaitCondition
 from durable.runner.results import SessionResult
@@ -70,13 +70,13 @@ def spawner_woken_in_another_commit(planter: Planter) -> None:
 @bug("I6", "I20", "I29", seed=1)
 def wait_for_a_child_not_noted(planter: Planter) -> None:
     """A wait for the end of a spawned child is stored, so that the end finds it."""
-    note = wait_rows.register
+    note = waits.register
 
     def register(turn: Turn, loaded: Loaded, position: str, *, name: str, event_key: str, **more: Any) -> None:
         if name != END:
             note(turn, loaded, position, name=name, event_key=event_key, **more)
 
-    planter.replace(wait_rows, register)
+    planter.replace(waits, register)
 
 
 @bug("I6", "I7", "I18", "I20", seed=1)
@@ -127,7 +127,7 @@ def child_of_this_batch_goes_on(planter: Planter) -> None:
     def living_children(state: State, parent_key: int) -> list[WorkflowRecord]:
         return list(state.backend.find(Children(parent_key)))
 
-    planter.replace(family, living_children)
+    planter.replace(state, living_children)
 
 
 @bug("I21", seed=1)
@@ -185,7 +185,7 @@ def progress_published_again_by_replay(planter: Planter) -> None:
     def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
         pass
 
-    planter.replace(published, forget_known)
+    planter.replace(body, forget_known)
 
 
 @bug("I32", seed=1)
@@ -198,7 +198,7 @@ def progress_older_after_a_restart(planter: Planter) -> None:
             # Its number is the newest, but its value is from long ago.
             session.published = (shown.seq + 1, '[0,0,"begin"]')
 
-    planter.replace(published, forget_known)
+    planter.replace(body, forget_known)
 
 
 @bug("I32", seed=1)
@@ -208,14 +208,14 @@ def progress_of_a_first_step_lost(planter: Planter) -> None:
     def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
         session.published = None
 
-    planter.replace(published, forget_known)
+    planter.replace(body, forget_known)
 
 
 @bug("I32", seed=1)
 def progress_one_step_behind(planter: Planter) -> None:
     """Progress is stored in the commit of its step."""
     late: dict[int, Progress] = {}
-    store = published.store_progress
+    store = body.store_progress
 
     def store_progress(turn: Turn, loaded: Loaded, result: SessionResult) -> SessionResult:
         result = store(turn, loaded, result)
@@ -225,7 +225,7 @@ def progress_one_step_behind(planter: Planter) -> None:
             turn.state.batch.progress_put[key] = before
         return result
 
-    planter.replace(published, store_progress)
+    planter.replace(body, store_progress)
 
 
 # --- watching -------------------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def watcher_told_before_the_commit(planter: Planter) -> None:
     commit = WorkflowStateCoordinator._commit
 
     def _commit(self: WorkflowStateCoordinator) -> None:
-        turn = new_turn(self.state, self._clock.now())
+        turn = Turn(self.state, self._clock.now(), WAIT_KINDS)
         changed = self._observers.take(self._observers.look(turn))
         if changed:
             self._release(Release(changed))

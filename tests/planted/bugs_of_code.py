@@ -9,7 +9,7 @@ from durable.engine.decide import cancel as cancel_decisions
 from durable.engine.decide.endings import mark_finished
 from durable.engine.decide.turn import Turn
 from durable.engine.operations.views import RecoveryReport
-from durable.engine.state.deaths import Deaths
+from durable.engine.state.crashes import Deaths
 from durable.engine.state.workflows import Workflows
 from durable.errors import UnknownWorkflow
 from durable.model.error_codec import pack_error

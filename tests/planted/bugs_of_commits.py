@@ -17,10 +17,10 @@ from durable.engine.decide import body, recovery
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Effect, Ended
 from durable.engine.operations.views import RecoveryReport
-from durable.engine.state.bodies import Loaded
+from durable.engine.state.crashes import Trials
 from durable.engine.state.state import State
 from durable.engine.state.timers import TimerWindow
-from durable.engine.state.trials import Trials
+from durable.engine.state.workflows import Loaded
 from durable.errors import StorageUnavailable
 from durable.model.records import HistoryEntry, WorkflowRecord
 from durable.model.timers import Timer

@@ -9,14 +9,11 @@ import attrs
 
 from durable.backends.base import Batch
 from durable.backends.memory import MemoryStore
-from durable.engine.decide import endings, guests, sending, wait_rows
-from durable.engine.decide import events as events_decisions
+from durable.engine.decide import endings, events, kept_events, sending, start, waits
 from durable.engine.decide.turn import Turn
 from durable.engine.operations.messages import EventMoved
-from durable.engine.state.archive import Archive
-from durable.engine.state.bodies import Loaded
-from durable.engine.state.postbox import Postbox
-from durable.engine.state.waits import Waits
+from durable.engine.state.events import Archive, Postbox, Waits
+from durable.engine.state.workflows import Loaded
 from durable.errors import CodecError
 from durable.model.records import DeliveryMode, EventWait, PendingEvent, SentEvent, WorkflowRecord, WorkflowStatus
 from durable.runner.fibers import WaitCondition
@@ -30,7 +27,7 @@ def pending_events_not_looked_for(planter: Planter) -> None:
     def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         pass
 
-    planter.replace(events_decisions, check_events)
+    planter.replace(kept_events, check_events)
 
 
 @bug("I18")
@@ -40,7 +37,7 @@ def waiters_not_looked_for(planter: Planter) -> None:
     def offer(turn: Turn, event: PendingEvent) -> tuple[str, ...]:
         return ()
 
-    planter.replace(events_decisions, offer)
+    planter.replace(events, offer)
 
 
 @bug("I16")
@@ -61,9 +58,9 @@ def event_delivered_and_kept(planter: Planter) -> None:
     """An event is taken once."""
 
     def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
-        return events_decisions.take(turn, loaded, wait, event)
+        return events.take(turn, loaded, wait, event)
 
-    planter.replace(events_decisions, _take_pending)
+    planter.replace(kept_events, _take_pending)
 
 
 @bug("I16")
@@ -74,7 +71,7 @@ def event_dropped_and_not_fed(planter: Planter) -> None:
         turn.state.post.drop_event(event)
         return True
 
-    planter.replace(events_decisions, _take_pending)
+    planter.replace(kept_events, _take_pending)
 
 
 @bug("I17")
@@ -94,15 +91,15 @@ def queue_before_the_mailbox(planter: Planter) -> None:
 
     def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         row = loaded.rows[wait.position]
-        guests.register_wait(turn, loaded.record, row)
+        waits.register_wait(turn, loaded.record, row)
         for target in (None, loaded.record.key):
             seen = turn.state.archive.seen(loaded.record, row.name, row.event_key)
             for event in turn.state.post.events_for(row.name, row.event_key, target, seen=seen):
-                if events_decisions._fits(loaded.record, row, event) and not events_decisions.is_expired(turn, event):
-                    events_decisions._take_pending(turn, loaded, wait, event)
+                if events._fits(loaded.record, row, event) and not events.is_expired(turn, event):
+                    kept_events._take_pending(turn, loaded, wait, event)
                     return
 
-    planter.replace(events_decisions, check_events)
+    planter.replace(kept_events, check_events)
 
 
 @bug("I16", seed=110)
@@ -118,7 +115,7 @@ def broadcast_taken_twice(planter: Planter) -> None:
 @bug("I16")
 def broadcast_consumed(planter: Planter) -> None:
     """A broadcast stays for later waiters."""
-    feed_event = events_decisions.take
+    feed_event = events.take
 
     def take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
         answer = feed_event(turn, loaded, wait, event)
@@ -126,7 +123,7 @@ def broadcast_consumed(planter: Planter) -> None:
             turn.state.post.drop_event(kept)
         return answer
 
-    planter.replace(events_decisions, take)
+    planter.replace(events, take)
 
 
 @bug("I16")
@@ -136,7 +133,7 @@ def expired_event_delivered(planter: Planter) -> None:
     def is_expired(turn: Turn, event: PendingEvent) -> bool:
         return False
 
-    planter.replace(events_decisions, is_expired)
+    planter.replace(events, is_expired)
 
 
 @bug("I18", "I16", seed=1)
@@ -146,29 +143,29 @@ def expires_too_early(planter: Planter) -> None:
     def is_expired(turn: Turn, event: PendingEvent) -> bool:
         return event.expires_at is not None
 
-    planter.replace(events_decisions, is_expired)
+    planter.replace(events, is_expired)
 
 
 @bug("I18", seed=1)
 def event_from_before_the_wait(planter: Planter) -> None:
     """A wait for events sent after it began takes no older event."""
-    bound = events_decisions._after
+    bound = events.takes_after
 
-    def _after(record: WorkflowRecord, row: EventWait) -> int:
+    def takes_after(record: WorkflowRecord, row: EventWait) -> int:
         return 0 if row.mode is DeliveryMode.AFTER_WAIT else bound(record, row)
 
-    planter.replace(events_decisions, _after)
+    planter.replace(events, takes_after)
 
 
 @bug("I18", seed=3)
 def event_from_before_the_workflow(planter: Planter) -> None:
     """A wait for events sent after its workflow was created takes no older event."""
-    bound = events_decisions._after
+    bound = events.takes_after
 
-    def _after(record: WorkflowRecord, row: EventWait) -> int:
+    def takes_after(record: WorkflowRecord, row: EventWait) -> int:
         return 0 if row.mode is DeliveryMode.AFTER_CREATE else bound(record, row)
 
-    planter.replace(events_decisions, _after)
+    planter.replace(events, takes_after)
 
 
 @bug("I16")
@@ -199,7 +196,7 @@ def mail_before_the_start_lost(planter: Planter) -> None:
     def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
         return 0
 
-    planter.replace(events_decisions, adopt_mail)
+    planter.replace(start, adopt_mail)
 
 
 @bug("I16", seed=1)
@@ -269,19 +266,19 @@ def resolved_wait_stays_registered(planter: Planter) -> None:
     def forget(turn: Turn, loaded: Loaded, position: str) -> None:
         loaded.rows.pop(position, None)
 
-    planter.replace(wait_rows, forget)
+    planter.replace(waits, forget)
 
 
 @bug("I18", seed=6)
 def waits_number_drawn_again(planter: Planter) -> None:
     """The longest wait is served first, even after its body was rebuilt."""
-    keep = wait_rows.register_event
+    keep = waits.register_event
 
     def register_event(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         loaded.rows.pop(wait.position, None)
         keep(turn, loaded, wait)
 
-    planter.replace(wait_rows, register_event)
+    planter.replace(waits, register_event)
 
 
 @bug("I17", seed=167)

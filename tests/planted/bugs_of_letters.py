@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from durable.backends.base import Inbox, StoredLetter
-from durable.engine.decide import elsewhere, events_elsewhere, guests, letters
+from durable.engine.decide import letters, waits
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import ReadLetter
 from durable.engine.operations.letters import read_message
@@ -118,20 +118,20 @@ def wait_elsewhere_is_not_withdrawn(planter: Planter) -> None:
     def withdraw(turn: Turn, row: EventWait) -> None:
         pass
 
-    planter.replace(elsewhere, withdraw)
+    planter.replace(waits, withdraw)
 
 
 @bug("I16", "L5")
 def offered_event_stays_in_its_queue(planter: Planter) -> None:
     """An event that is offered to another shard leaves its queue, so it is in one place at a time."""
-    offer = guests.hand_out
+    offer = waits.hand_out
 
     def hand_out(turn: Turn, row: EventWait, event: PendingEvent) -> None:
         offer(turn, row, event)
         if event.consume:
             turn.state.post.put_event(event)
 
-    planter.replace(guests, hand_out)
+    planter.replace(waits, hand_out)
 
 
 @bug("I16")
@@ -141,20 +141,20 @@ def offer_that_is_too_late_is_dropped(planter: Planter) -> None:
     def _give_back(turn: Turn, event: PendingEvent) -> None:
         pass
 
-    planter.replace(events_elsewhere, _give_back)
+    planter.replace(letters, _give_back)
 
 
 @bug("L5")
 def wait_is_not_registered_again(planter: Planter) -> None:
     """A wait that could not take what it was offered queues again."""
-    register = guests.register_wait
+    register = waits.register_wait
 
     def register_wait(turn: Turn, record: WorkflowRecord, row: EventWait) -> None:
         # Only the first registration, which has no rank yet, gets through.
         if row.unregistered is not None and row.unregistered.rank is None:
             register(turn, record, row)
 
-    planter.replace(guests, register_wait)
+    planter.replace(waits, register_wait)
 
 
 @bug("I20", "L7")
@@ -175,4 +175,4 @@ def guests_take_what_is_older(planter: Planter) -> None:
         assert row.guest is not None
         return event.consume or event.serial > row.guest.cursor
 
-    planter.replace(guests, guest_fits)
+    planter.replace(waits, guest_fits)

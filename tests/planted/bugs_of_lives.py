@@ -9,16 +9,15 @@ from typing import Any
 import attrs
 
 from durable.engine.coordinator import decisions
-from durable.engine.decide import body, children, description, endings
+from durable.engine.decide import body, children, endings, queries
 from durable.engine.decide import cancel as cancel_decisions
 from durable.engine.decide import start as start_decisions
-from durable.engine.decide.turn import Turn
+from durable.engine.decide.turn import Messages, Turn
 from durable.engine.operations import DescribeWorkflow, Follow, ResumeWorkflow, StartWorkflow, TerminateWorkflow
-from durable.engine.operations.messages import CancelChild, LookAgain, Messages
+from durable.engine.operations.messages import CancelChild, LookAgain
 from durable.engine.operations.views import Description
-from durable.engine.state.bodies import Loaded
-from durable.engine.state.chronicle import Chronicle
 from durable.engine.state.prefetched import Prefetched
+from durable.engine.state.workflows import Chronicle, Loaded
 from durable.model import position
 from durable.model.clock import SECOND
 from durable.model.records import ParkReason, WorkflowRecord, WorkflowStatus
@@ -261,7 +260,7 @@ def second_cancel_is_ignored(planter: Planter) -> None:
 @bug("I25")
 def describe_parks(planter: Planter) -> None:
     """Describing a workflow changes nothing."""
-    describe = description.decide_describe_workflow
+    describe = queries.decide_describe_workflow
 
     def decide_describe_workflow(turn: Turn, op: DescribeWorkflow) -> Description:
         record = turn.state.record(op.id)
@@ -269,7 +268,7 @@ def describe_parks(planter: Planter) -> None:
             endings.park(turn, record, ParkReason.UNKNOWN_CODE, "not in memory")
         return describe(turn, op)
 
-    planter.replace(description, decide_describe_workflow)
+    planter.replace(queries, decide_describe_workflow)
 
 
 @bug("I21", seed=10)

@@ -7,8 +7,7 @@ from typing import Any
 
 from durable.engine.decide import body
 from durable.engine.decide.turn import Turn
-from durable.engine.state.bodies import Loaded
-from durable.engine.state.chronicle import Chronicle
+from durable.engine.state.workflows import Chronicle, Loaded
 from durable.model.records import HistoryEntry
 from durable.runner import determinism, interpreter, loops, timers
 from durable.runner.ambient import Ambient

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from durable.engine.config import EngineConfig
-from durable.engine.decide import dead_letters, kept_events, sending
-from durable.engine.decide import events as events_decisions
+from durable.engine.decide import endings, events, kept_events, sending, start
 from durable.engine.decide.endings import park
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import SweepEvents
 from durable.engine.operations.messages import EventMoved
-from durable.engine.state.bodies import Loaded
+from durable.engine.state.workflows import Loaded
 from durable.errors import CodecError
 from durable.model.clock import SECOND, from_duration
 from durable.model.records import EventWait, ParkReason, PendingEvent, WorkflowRecord
@@ -24,7 +23,7 @@ from tests.planted.planting import Planter, bug
 @bug("I16", "I18")
 def adopted_mail_never_expires(planter: Planter) -> None:
     """An event that was sent before its workflow started expires when its sender said."""
-    adopt = events_decisions.adopt_mail
+    adopt = start.adopt_mail
 
     def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
         count = adopt(turn, record)
@@ -32,7 +31,7 @@ def adopted_mail_never_expires(planter: Planter) -> None:
             turn.state.batch.events_put[event.serial] = attrs.evolve(event, expires_at=None)
         return count
 
-    planter.replace(events_decisions, adopt_mail)
+    planter.replace(start, adopt_mail)
 
 
 @bug("I16", "I18")
@@ -49,7 +48,7 @@ def moved_mail_never_expires(planter: Planter) -> None:
 @bug("I25")
 def unreadable_event_parks_its_waiter(planter: Planter) -> None:
     """A workflow that cannot read an event keeps waiting, and is not parked."""
-    feed_event = events_decisions.take
+    feed_event = events.take
 
     def take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
         answer = feed_event(turn, loaded, wait, event)
@@ -58,7 +57,7 @@ def unreadable_event_parks_its_waiter(planter: Planter) -> None:
             return False
         return answer
 
-    planter.replace(events_decisions, take)
+    planter.replace(events, take)
 
 
 @bug("I16", "I18")
@@ -68,25 +67,25 @@ def unreadable_event_dropped(planter: Planter) -> None:
     def bury_unreadable(turn: Turn, record: WorkflowRecord, row: EventWait, event: PendingEvent, problem: str) -> None:
         pass
 
-    planter.replace(dead_letters, bury_unreadable)
+    planter.replace(endings, bury_unreadable)
 
 
 @bug("I18", "I16", "I17")
 def unreadable_event_stops_the_line(planter: Planter) -> None:
     """Events behind an unreadable one still arrive."""
-    take = events_decisions._take_first
+    take = kept_events._take_first
 
     def _take_first(turn: Turn, loaded: Loaded, wait: WaitCondition, events: Iterable[PendingEvent]) -> bool:
         first = next(iter(events), None)
         return first is not None and take(turn, loaded, wait, [first])
 
-    planter.replace(events_decisions, _take_first)
+    planter.replace(kept_events, _take_first)
 
 
 @bug("I16", "I18")
 def unreadable_event_buried_and_kept(planter: Planter) -> None:
     """An event that its waiter cannot read becomes a dead letter and is no longer pending."""
-    take = events_decisions._take_pending
+    take = kept_events._take_pending
 
     def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
         answer = take(turn, loaded, wait, event)
@@ -94,7 +93,7 @@ def unreadable_event_buried_and_kept(planter: Planter) -> None:
             turn.state.post.put_event(event)
         return answer
 
-    planter.replace(events_decisions, _take_pending)
+    planter.replace(kept_events, _take_pending)
 
 
 @bug("I16")
@@ -104,7 +103,7 @@ def forgotten_mail_dropped(planter: Planter) -> None:
     def bury_forgotten(turn: Turn, events: Sequence[PendingEvent]) -> None:
         pass
 
-    planter.replace(dead_letters, bury_forgotten)
+    planter.replace(endings, bury_forgotten)
 
 
 @bug("I16")

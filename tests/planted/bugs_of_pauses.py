@@ -6,18 +6,17 @@ import json
 from typing import Any
 
 from durable.engine.coordinator.decisions import WAIT_KINDS
-from durable.engine.decide import body, lists, pauses
-from durable.engine.decide.lists import Reading
+from durable.engine.decide import body, pauses, queries
+from durable.engine.decide.queries import Reading
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import CancelPause, ListPauses, ResumePause
-from durable.engine.state.bodies import Loaded
+from durable.engine.state.workflows import Loaded
 from durable.errors import DurableError, PauseAlreadyAnswered, PauseExpired
 from durable.model.error_codec import pack_error
 from durable.model.position import place
 from durable.model.records import EntryKind, EntryStatus, EventWait, OpenPause, Question, WorkflowRecord
-from durable.runner.fibers import WaitCondition
+from durable.runner.fibers import WaitCondition, Waits
 from durable.runner.pauses import PauseOp
-from durable.runner.waits import Waits
 from tests.planted.planting import Planter, bug
 
 
@@ -34,12 +33,12 @@ def question_never_listed(planter: Planter) -> None:
 @bug("I18")
 def only_one_pause_is_listed(planter: Planter) -> None:
     """Every open pause is listed."""
-    list_all = lists.list_pauses
+    list_all = queries.list_pauses
 
     def list_pauses(reading: Reading, op: ListPauses) -> list[OpenPause]:
         return list_all(reading, op)[:1]
 
-    planter.replace(lists, list_pauses)
+    planter.replace(queries, list_pauses)
 
 
 @bug("I18")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import attrs
 
 from durable.backends.base import Batch
-from durable.backends.memory.schedules import MemorySchedules
+from durable.backends.memory.store import MemorySchedules
 from durable.engine.decide import schedules
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import PauseSchedule, ResumeSchedule, TickSchedule
-from durable.engine.state.timetable import Timetable
+from durable.engine.state.timers import Timetable
 from durable.model.records import WorkflowRecord
 from durable.model.schedule import CatchUp, ScheduleRecord, run_id
 from durable.model.timers import OF_SCHEDULE

@@ -10,7 +10,7 @@ from durable.engine.decide.events import accept, send
 from durable.engine.decide.sending import operation_of
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Follow, SendEvent
-from durable.engine.state.bodies import Loaded
+from durable.engine.state.workflows import Loaded
 from durable.model.records import EntryStatus
 from durable.runner.events import EventSend
 from durable.runner.fibers import WaitCondition

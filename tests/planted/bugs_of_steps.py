@@ -15,9 +15,8 @@ from durable.engine.coordinator.decisions import WAIT_KINDS
 from durable.engine.decide import activities, body
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Effect, RecordActivity, RunActivity, StopActivity
-from durable.engine.state.bodies import Loaded
 from durable.engine.state.timers import TimerWindow
-from durable.engine.state.workflows import Workflows
+from durable.engine.state.workflows import Loaded, Workflows
 from durable.model import retry
 from durable.model.clock import SECOND
 from durable.model.records import EntryKind, EntryStatus, HistoryEntry, WorkflowRecord
@@ -106,7 +105,7 @@ def retries_counted_in_memory(planter: Planter) -> None:
         wait.attempt += 1
         wait.retry_at = turn.now + delay
         loaded.session.waits.timed[wait.position] = wait
-        body.dispatch(turn, loaded, wait)
+        activities.dispatch(turn, loaded, wait)
         body.settle(turn, loaded)
 
     planter.replace(body, feed_retry)
@@ -115,7 +114,7 @@ def retries_counted_in_memory(planter: Planter) -> None:
 @bug("I11")
 def retried_before_its_time(planter: Planter) -> None:
     """The next attempt begins after its delay."""
-    run = body.dispatch
+    run = activities.dispatch
 
     def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         retry_at, wait.retry_at = wait.retry_at, None
@@ -151,7 +150,7 @@ def one_attempt_too_few(planter: Planter) -> None:
 @bug("I9", "I10", "I11", seed=2)
 def run_again_while_it_runs(planter: Planter) -> None:
     """An activity that is running is not started again."""
-    run = body.dispatch
+    run = activities.dispatch
 
     def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
         turn.state.in_flight.get(loaded.record.key, {}).pop(wait.position, None)

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from durable.engine.coordinator import decisions
-from durable.engine.decide import lists
+from durable.engine.decide import queries
 from durable.model.records import EntryKind
 from durable.runner.kinds import KINDS
 
@@ -49,7 +49,7 @@ class Planter:
         for module in modules:
             for name in [name for name, value in vars(module).items() if value is old]:
                 self._set(module, name, new)
-        tables: list[dict[Any, Any]] = [decisions._DECISIONS, decisions._HANDLERS, lists._LISTS]
+        tables: list[dict[Any, Any]] = [decisions._DECISIONS, decisions._HANDLERS, queries._LISTS]
         for table in tables:
             for name in [name for name, value in table.items() if value is old]:
                 self._undo.callback(table.__setitem__, name, old)

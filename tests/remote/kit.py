@@ -12,6 +12,7 @@ from typing import Any, Self
 import anyio
 
 from durable import Codec
+from durable.engine.host.threads import make_threads
 from durable.engine.operations import AwaitEnd, CountWorkflows, FindWorkflow, Operation, ReadProgress
 from durable.engine.remote import sockets
 from durable.engine.remote.address import Listener, listen, places
@@ -96,7 +97,13 @@ async def served(
 ) -> AsyncIterator[ControlServer]:
     """A server at a socket for the store in this folder, until the block is left."""
     server = ControlServer(
-        door(folder), answer, Registry(()), Codec(), max_payload_bytes=max_payload_bytes, limits=Limits(**limits)
+        door(folder),
+        answer,
+        Registry(()),
+        Codec(),
+        make_threads(),
+        max_payload_bytes=max_payload_bytes,
+        limits=Limits(**limits),
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.run)

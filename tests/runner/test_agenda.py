@@ -7,8 +7,7 @@ from collections.abc import Container
 
 import pytest
 
-from durable.runner.agenda import Agenda, arranged, due_by, earliest
-from durable.runner.fibers import Fiber, WaitCondition
+from durable.runner.fibers import Agenda, Fiber, WaitCondition, arranged, due_by, earliest
 from durable.runner.ops import Timer
 
 FEW, MANY = 5, 60

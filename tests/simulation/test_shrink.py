@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from durable.engine.state.archive import Archive
+from durable.engine.state.events import Archive
 from simulation import __main__ as command
 from simulation.scenario import Scenario, Verb, make_scenario, scenario_to_text
 from simulation.shrink import failure, shrink

@@ -172,6 +172,7 @@ class SharedStore(Backend, Protocol):
 class HeldStore(Protocol):
     """A store whose owner other processes of this machine can find."""
 
+    @property
     def held(self) -> Held | None:
         """The file, while the store is open."""
         ...

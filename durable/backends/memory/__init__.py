@@ -14,17 +14,15 @@ Follow one commit:
 4. If the store has several shards, the commit draws a mark from the `Letterbox` that all of them share, and its letters
    are in the inboxes of their receivers at once.
 
-Questions (`find`) are answered through one table, from the type of the query to a function (`_ANSWERS` in `store`). A
+Questions (`find`) are answered through one table, from the type of the query to a function (`_ANSWERS` in `backend`). A
 new query is one function and one row there.
 
 | you want to know | file |
 |---|---|
-| workflows, histories, waits, timers; commits and what they must not do | `store` |
+| the handle of an engine, and the answers to questions | `backend` |
+| workflows, histories, waits, timers, schedules; commits and what they must not do | `store` |
 | pending events, dead letters, sent ids, who took which broadcast | `mail` |
 | letters between the shards of one store | `letters` |
-| schedules | `schedules` |
-| which children end with their parent | `tied` |
-| what lists and descriptions show from other rows | `views` |
 
 What may be touched: rows are immutable records, replaced as a whole. No lock protects them, so an engine and the test
 that reads its store must not run at the same time.
@@ -32,7 +30,8 @@ that reads its store must not run at the same time.
 What stays unknown: why a row is written or read. Files, threads, clocks and the engine do not occur here.
 """
 
-from durable.backends.memory.store import MemoryBackend, MemoryStore
+from durable.backends.memory.backend import MemoryBackend
+from durable.backends.memory.store import MemoryStore
 
 __all__ = [
     "MemoryBackend",

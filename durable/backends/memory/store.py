@@ -1,56 +1,100 @@
-"""The rows of a store in memory, the handle on them, and the answers to queries.
+"""The rows of a store in memory.
 
-The rows outlive `close`, so that a test can restart an engine on them, and end with the process. A commit is checked as
-a whole before anything is changed, so it happens completely or not at all.
+The rows outlive their handles (`MemoryBackend`), so that a test can restart an engine on them, and end with the
+process. A commit is checked as a whole before anything is changed, so it happens completely or not at all.
+
+Two indexes have a class: children that end with their parent (`Tied`), and schedules, whose timers are in the one index
+of all timers (`MemorySchedules`). Both follow from the rows alone, like the index of a table.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import attrs
 from sortedcontainers import SortedDict, SortedSet
 
 from durable.backends.base import (
     MARK_CELLS,
-    AttachedTo,
-    Backgrounds,
     Batch,
-    ChildIds,
-    Children,
-    CreatedMark,
-    HistoryLength,
-    Inbox,
-    Opened,
-    OpenPauses,
-    PendingCount,
-    ProgressOf,
-    Query,
-    R,
     Schedules,
-    Suspects,
-    TheseWorkflows,
-    TiedShards,
-    Timers,
-    Undelivered,
-    WaitsFor,
-    WaitsOf,
-    Workflows,
 )
 from durable.backends.memory.letters import Letterbox
-from durable.backends.memory.mail import MAIL_ANSWERS, MemoryMail, discard, rows
-from durable.backends.memory.schedules import MemorySchedules
-from durable.backends.memory.tied import Tied
-from durable.backends.memory.views import attached_to, backgrounds_of, child_ids_of, these_workflows
-from durable.errors import InvariantViolated, StoreFenced
+from durable.backends.memory.mail import MemoryMail, discard, rows
+from durable.errors import InvariantViolated
 from durable.model.homes import ONLY, Shard, key_home, workflow_home
-from durable.model.records import EventWait, HistoryEntry, OpenPause, Progress, WorkflowRecord
-from durable.model.timers import OF_WORKFLOW, Timer
+from durable.model.records import EventWait, HistoryEntry, OnParentClose, Progress, WorkflowRecord
+from durable.model.schedule import ScheduleRecord
+from durable.model.timers import OF_SCHEDULE, OF_WORKFLOW, ScheduleKey, Timer
 
-_STORE = "memory://"
+
+@attrs.define(eq=False)
+class Tied:
+    """The keys of the children that end with their parent: those that have not ended and are not kept."""
+
+    _children: dict[int, set[int]] = attrs.field(factory=dict)
+
+    def put(self, record: WorkflowRecord) -> None:
+        """Enter a workflow that was stored or changed, or remove it if it has ended."""
+        if record.parent_key is None:
+            return
+        if record.finished_at is None and record.on_parent_close is not OnParentClose.KEEP:
+            self._children.setdefault(record.parent_key, set()).add(record.key)
+        else:
+            self.drop(record)
+
+    def drop(self, record: WorkflowRecord) -> None:
+        """Remove a workflow that has ended or was purged. It need not be in the index."""
+        children = self._children.get(record.parent_key or 0)
+        if children is not None:
+            children.discard(record.key)
+            if not children:
+                del self._children[record.parent_key or 0]
+
+    def of(self, parent: int) -> list[int]:
+        """The keys of one parent's children, in the order in which they were started."""
+        return sorted(self._children.get(parent, ()))
+
+    def __bool__(self) -> bool:
+        return bool(self._children)
+
+
+class MemorySchedules:
+    """Schedules by key. A name belongs to one schedule: storing another with the same name replaces the old row."""
+
+    def __init__(self, timers: SortedSet[Timer]) -> None:
+        self._timers = timers
+        self._rows: dict[ScheduleKey, ScheduleRecord] = {}
+
+    def apply(self, batch: Batch) -> None:
+        """Apply the part of a commit that is about schedules."""
+        for key in batch.schedules_dropped:
+            self._drop(key)
+        for key, schedule in batch.schedules_put.items():
+            for previous in [row.key for row in self._rows.values() if row.name == schedule.name]:
+                self._drop(previous)
+            self._rows[key] = schedule
+            if schedule.wake_at is not None:
+                self._timers.add((schedule.wake_at, OF_SCHEDULE, key))
+
+    def _drop(self, key: ScheduleKey) -> None:
+        """Remove a schedule and its timer; nothing if it is not stored."""
+        schedule = self._rows.pop(key, None)
+        if schedule is not None and schedule.wake_at is not None:
+            self._timers.discard((schedule.wake_at, OF_SCHEDULE, key))
+
+    def find(self, query: Schedules) -> list[ScheduleRecord]:
+        """The schedules that match a query, by name."""
+        matching = [
+            row
+            for row in self._rows.values()
+            if query.name in (None, row.name)
+            and query.key in (None, row.key)
+            and (query.after is None or row.name > query.after)
+        ]
+        return sorted(matching, key=lambda row: row.name)[: query.limit]
 
 
 def _counts() -> SortedDict[int, int]:
@@ -234,167 +278,3 @@ def _begun(record: WorkflowRecord) -> tuple[object, ...]:
     """The fields of a record that change only with a new round."""
     code = (record.name, record.version, record.input, record.start_digest)
     return (*code, record.start_at, record.depth, record.round, record.position_format)
-
-
-class MemoryBackend:
-    """A handle on a store in memory, for one engine at a time; without a store it makes a new one.
-
-    Of several handles on one store, the one that was opened last may write. The others raise `StoreFenced` in `commit`
-    and `last_batch`. Using a handle before `open` or after `close` is a bug, and raises `InvariantViolated`.
-    """
-
-    def __init__(self, shared: MemoryStore | None = None) -> None:
-        self._store = MemoryStore() if shared is None else shared
-        self._incarnation: str | None = None
-
-    def __repr__(self) -> str:
-        return "MemoryBackend()"
-
-    def open(self, incarnation: str) -> Opened:
-        """Take the store: from now on every other handle is fenced."""
-        store = self._store
-        opened = Opened(
-            serial=store.serial, clean=store.clean, marked=store.mark[0], mark=store.mark, shard=store.shard
-        )
-        store.incarnation = self._incarnation = incarnation
-        store.batch = 0
-        store.clean = False
-        return opened
-
-    def close(self) -> None:
-        """Give up the handle. The rows stay."""
-        self._incarnation = None
-
-    def commit(self, batch: Batch) -> None:
-        """Check and apply a batch. Raises `StoreFenced` if another handle was opened since, or a number is missing."""
-        store = self._opened()
-        if store.incarnation != self._incarnation or store.batch != batch.number - 1:
-            raise StoreFenced(_STORE)
-        store.check(batch)
-        store.apply(batch)
-
-    def last_batch(self) -> int:
-        """The number of the last batch of this handle, to find out whether a commit happened."""
-        store = self._opened()
-        if store.incarnation != self._incarnation:
-            raise StoreFenced(_STORE)
-        return store.batch
-
-    def workflow(self, id: str) -> WorkflowRecord | None:
-        """The workflow with this id, from whichever shard it lives in."""
-        store = self._opened().home_of_id(id)
-        return store.workflows.get(store.keys.get(id, -1))
-
-    def workflow_by_key(self, key: int) -> WorkflowRecord | None:
-        """The workflow with this key, from whichever shard it lives in."""
-        return self._opened().home_of_key(key).workflows.get(key)
-
-    def history(self, key: int) -> list[HistoryEntry]:
-        entries = self._opened().home_of_key(key).history.get(key, {})
-        return [entries[seq] for seq in sorted(entries)]
-
-    def find(self, query: Query[R]) -> Sequence[R]:
-        store = self._opened()
-        answer = _ANSWERS.get(type(query))
-        if answer is None:
-            raise InvariantViolated(f"the store in memory has no answer for the query {type(query).__name__}")
-        return answer(store, query)
-
-    def count(self, query: Workflows | PendingCount | HistoryLength) -> int:
-        store = self._opened()
-        if isinstance(query, HistoryLength):
-            return len(store.history.get(query.workflow_key, ()))
-        if isinstance(query, Workflows):
-            return sum(_matches(query, record) for record in store.workflows.values())
-        return store.count_pending(query)
-
-    def _opened(self) -> MemoryStore:
-        """The store, if this handle is open."""
-        if self._incarnation is None:
-            raise InvariantViolated(f"{self!r} is not open: call open() before using it")
-        return self._store
-
-
-# --- the answers --------------------------------------------------------------------------------------------------
-
-
-def _matches(query: Workflows, record: WorkflowRecord) -> bool:
-    """Whether a workflow matches a query; every condition that is set must hold."""
-    before, ended = query.finished_before, record.finished_at
-    return (
-        (not query.statuses or record.status in query.statuses)
-        and (query.name is None or record.name == query.name)
-        and (query.tag is None or query.tag in record.tags)
-        and (query.created_since is None or record.created_at >= query.created_since)
-        and (before is None or (ended is not None and ended < before))
-    )
-
-
-def _workflows(store: MemoryStore, query: Workflows) -> list[WorkflowRecord]:
-    """A page of workflows by key, which is the order of their creation."""
-    first, last = (None, query.after) if query.newest_first else (query.after, None)
-    records = map(store.workflows.__getitem__, store.workflows.irange(first, last, (False, False), query.newest_first))
-    return list(islice((record for record in records if _matches(query, record)), query.limit))
-
-
-def _timers(store: MemoryStore, query: Timers) -> list[Timer]:
-    """A page of timers by time, of workflows and schedules."""
-    first = 0 if query.after is None else store.timers.bisect_right(query.after)
-    return list(islice(store.timers.islice(first), query.limit))
-
-
-def _waits_of(store: MemoryStore, query: WaitsOf) -> list[EventWait]:
-    """The stored waits of one workflow, by position."""
-    waits = store.waits.get(query.workflow_key, {})
-    return [waits[position] for position in sorted(waits)]
-
-
-def _waits_for(store: MemoryStore, query: WaitsFor) -> list[EventWait]:
-    """The waits for one event name and key, the longest first."""
-    waiting = store.waiting.get((query.name, query.event_key))
-    if waiting is None:
-        return []
-    return [waiting[place] for place in islice(waiting.irange((query.after_serial + 1,)), query.limit)]
-
-
-def _open_pauses(store: MemoryStore, query: OpenPauses) -> list[OpenPause]:
-    """A page of open pauses by serial. They are waits with an empty name and key."""
-    waiting = store.waiting.get(("", ""), SortedDict())
-    rows = ((waiting[place], store.workflows.get(place[1])) for place in waiting.irange((query.after + 1,)))
-    pauses = (
-        OpenPause.of(row, id=owner.id, name=owner.name, round=owner.round, status=owner.status)
-        for row, owner in rows
-        if owner is not None and query.workflow_key in (None, owner.key) and query.name in (None, owner.name)
-    )
-    return list(islice(pauses, query.limit))
-
-
-def _progress_of(store: MemoryStore, query: ProgressOf) -> list[Progress]:
-    progress = store.progress.get(query.workflow_key)
-    return [] if progress is None else [progress]
-
-
-# The functions that answer queries. The key of each row is the type that its function takes; the cast says so once.
-_ANSWERS = cast(
-    dict[type[Query[Any]], Callable[[MemoryStore, Query[Any]], list[Any]]],
-    {
-        Workflows: _workflows,
-        TheseWorkflows: lambda store, query: these_workflows(store.workflows, store.keys, query),
-        AttachedTo: lambda store, query: attached_to(store.history, store.waits, store.boxes, query),
-        Timers: _timers,
-        WaitsOf: _waits_of,
-        WaitsFor: _waits_for,
-        OpenPauses: _open_pauses,
-        **MAIL_ANSWERS,
-        Children: lambda store, query: [store.workflows[key] for key in store.tied.of(query.parent_key)],
-        ProgressOf: _progress_of,
-        Schedules: lambda store, query: store.schedules.find(query),
-        Suspects: lambda store, _query: list(store.suspects.items()),
-        Inbox: lambda store, query: store.letterbox.read(store.shard.number, query),
-        Undelivered: lambda store, query: store.letterbox.undelivered(store.shard.number, query),
-        CreatedMark: lambda store, query: [store.created_marks[key] for key in [query.workflow_key]],
-        TiedShards: lambda store, query: sorted(store.tied_shards.get(query.workflow_key, ())),
-        Backgrounds: lambda store, query: backgrounds_of(store.everywhere(), store.progress, query),
-        ChildIds: lambda store, query: child_ids_of(store.newest_first(), query),
-    },
-)

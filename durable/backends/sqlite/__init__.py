@@ -32,7 +32,7 @@ Nothing here knows why rows are stored or read.
 | `store`      | `SqliteBackend`: the connection, the transaction, the meaning of errors     |
 | `opening`    | the settings of the connection, and how it is closed                        |
 | `storefile`  | which paths can hold a store                                                |
-| `owner`      | the locks, and the lock file                                                |
+| `owner`      | the locks, and the lock file, which names the owner and its socket          |
 | `generation` | the number in the header that ties a log to its file                        |
 | `filewatch`  | whether the files of the open store are still the same                      |
 | `wal`        | the log, lengthened in advance                                              |

@@ -24,7 +24,7 @@ from typing import Literal, TypeVar, cast
 
 import attrs
 
-from durable.backends.base import Batch, Held, Opened
+from durable.backends.base import Batch, Opened
 from durable.backends.sql import queries, rows, writing
 from durable.backends.sql.tables import Row
 from durable.backends.sqlite import generation, opening, owner, schema, storefile, vacuum
@@ -100,7 +100,7 @@ class SqliteBackend(Readings):
         self._incarnation = ""
         self._is_brief = False
         self._connection: sqlite3.Connection | None = None
-        self._owner: owner.Owner | None = None
+        self.held: owner.Owner | None = None
         self._mark: StepMark | None = None
         self._log = Log(self._path)
         self._watch: FileWatch | None = None
@@ -131,13 +131,13 @@ class SqliteBackend(Readings):
     def _open(self, incarnation: str) -> Opened:
         if self._connection is not None:
             raise StoreInUse(self._path, f"another engine in this process, {os.getpid()}")
-        real, self._owner = owner.patiently(self._claim)
+        real, self.held = owner.patiently(self._claim)
         try:
             self._connection = self._connect(real)
             self._log = Log(real)
             opened = self._take(self._connection, incarnation)
             self._mark = StepMark(real)
-            self._watch = FileWatch(self._path, real, self._owner, self._connection)
+            self._watch = FileWatch(self._path, real, self.held, self._connection)
             self._copies = Copies(real)
         except sqlite3.Error as error:
             self.close()
@@ -164,10 +164,10 @@ class SqliteBackend(Readings):
         # Check again, now that the lock is held: the first check was before it.
         schema.check(connection, self._path)
         opening.prepare(connection, self._path, self._synchronous)
-        assert self._owner is not None
+        assert self.held is not None
         if self._must_vacuum:
-            vacuum.convert(connection, self._owner)
-        number = generation.announce(connection, self._owner, incarnation)
+            vacuum.convert(connection, self.held)
+        number = generation.announce(connection, self.held, incarnation)
         connection.execute("BEGIN IMMEDIATE")
         if not schema.is_current(connection):
             schema.migrate(connection)
@@ -194,7 +194,7 @@ class SqliteBackend(Readings):
         if self._mark is not None:
             self._mark.close()
         # Last, so that this connection is closed before another engine can take the store.
-        held, self._owner = self._owner, None
+        held, self.held = self.held, None
         if held is not None:
             held.release()
 
@@ -242,9 +242,6 @@ class SqliteBackend(Readings):
 
     def is_taken(self) -> bool:
         return owner.is_taken(os.path.realpath(self._path))
-
-    def held(self) -> Held | None:
-        return self._owner
 
     def last_batch(self) -> int:
         """The number of the last commit. Raises `StoreFenced` if another incarnation has taken the store."""

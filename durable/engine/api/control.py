@@ -6,14 +6,15 @@ Knows the life of an engine and the server; how a client is served is the busine
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Any
 
 import anyio
 import anyio.abc
-import anyio.to_thread
 
 from durable.backends.base import Backend, Held, HeldStore
 from durable.engine.config import EngineConfig
+from durable.engine.host.threads import make_threads
 from durable.engine.remote.address import listen, places
 from durable.engine.remote.guest import Answer
 from durable.engine.remote.server import ControlServer
@@ -43,21 +44,27 @@ class Control:
         self._codec = codec
         self._config = config
         self._name = digest(incarnation)[:_NAME_LENGTH]
+        self._threads = make_threads()
         self._server: ControlServer | None = None
         self._stopped = anyio.Event()
 
     async def start(self, tasks: anyio.abc.TaskGroup, backend: Backend) -> None:
         """Listen, and announce where. A socket that cannot be opened is logged: the engine works without it."""
-        if not self._config.control or not isinstance(backend, HeldStore) or (held := backend.held()) is None:
+        if not self._config.control or not isinstance(backend, HeldStore) or (held := backend.held) is None:
             return
         try:
-            self._server = self._listen(held)
+            server = self._listen(held)
         except OSError as error:
             _log.warning("other processes cannot reach this engine, because it has no socket: %s", error)
             return
-        tasks.start_soon(self._run, self._server)
-        # It waits for the disk.
-        await anyio.to_thread.run_sync(held.announce, self._server.path)
+        try:
+            await tasks.start(self._run, server)
+        except BaseException:
+            server.close()
+            raise
+        self._server = server
+        # It waits for the disk, so not in the loop.
+        await self._threads.run(partial(held.announce, server.path), anyio.CancelScope())
 
     def _listen(self, held: Held) -> ControlServer:
         return ControlServer(
@@ -65,16 +72,19 @@ class Control:
             self._answer,
             self._registry,
             self._codec,
+            self._threads,
             max_payload_bytes=self._config.max_payload_bytes,
         )
 
-    async def _run(self, server: ControlServer) -> None:
+    async def _run(self, server: ControlServer, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        task_status.started()
         try:
             await server.run()
         except Exception:
             # A bug of ours must not end the engine.
             _log.exception("the socket of the engine failed; other processes cannot reach it any more")
         finally:
+            self._threads.close()
             self._stopped.set()
 
     def end(self) -> None:

@@ -10,7 +10,7 @@ One turn of its loop (`coordinator.py`):
 2. *Decide* each operation through the tables in `decisions`. What follows from a decision is handled before the next
    operation.
 3. *Commit* the batch in one transaction. A commit that fails is repeated, unreleased, for as long as `commit_patience`
-   allows (`patience`). The batch number tells whether an attempt with an unknown outcome happened after all.
+   allows (`upkeep`). The batch number tells whether an attempt with an unknown outcome happened after all.
 4. *Release*: replies and activities go into the loop of the service in one call. Callers that wait for an end or a
    change are answered once it is committed (`callers`).
 
@@ -40,6 +40,5 @@ What stays unknown: what an operation means. No feature adds a line to the loop;
 | which calls, timers and own operations come next, and in which order | `inbox` |
 | which function decides an operation, handles a message, checks a kind of wait | `decisions` |
 | how callers wait for an end or a change | `callers` |
-| how a commit that failed is repeated | `patience` |
-| what a store in a file needs besides commits: is the file still there, can it shrink | `upkeep` |
+| how a commit that failed is repeated; is the file of the store still there, can it shrink | `upkeep` |
 """

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
+from durable.engine.decide.queries import sight_of
 from durable.engine.decide.turn import Turn
-from durable.engine.decide.watch import sight_of
 from durable.engine.operations import AwaitChange, AwaitEnd, Operation
 from durable.engine.state.state import changed_workflows
 from durable.errors import DurableError, StorageError
@@ -87,11 +87,11 @@ class Observers(Watchers[W]):
         if not self._waiting:
             return []
         keys = self._fresh | changed_workflows(turn.state, self._waiting.keys())
+        self._fresh.clear()
         return [(key, each) for key in sorted(keys) for each in self._waiting[key] if _has_news(turn, each)]
 
     def take(self, answered: list[tuple[int, W]]) -> list[W]:
         """After the commit: remove the callers that `look` found, to be answered."""
-        self._fresh.clear()
         for key, watcher in answered:
             self._waiting[key].remove(watcher)
             if not self._waiting[key]:

@@ -25,26 +25,16 @@ import attrs
 from durable.backends.base import Backend
 from durable.engine.config import EngineConfig
 from durable.engine.coordinator.callers import Observers, Watchers
-from durable.engine.coordinator.decisions import decide_in, new_turn
+from durable.engine.coordinator.decisions import WAIT_KINDS, decide_in
 from durable.engine.coordinator.inbox import Envelope, Inbox
-from durable.engine.coordinator.patience import Patience
-from durable.engine.coordinator.upkeep import Upkeep
-from durable.engine.decide.lists import answer_list
-from durable.engine.decide.queries import Pending
+from durable.engine.coordinator.upkeep import Patience, Upkeep
+from durable.engine.decide.queries import Pending, Watched, answer_list
 from durable.engine.decide.recovery import begin_trials, hold_trials, trials_begun
 from durable.engine.decide.requests import keep_answer, repeated
 from durable.engine.decide.turn import Turn
-from durable.engine.decide.watch import Watched
-from durable.engine.operations import (
-    Effect,
-    Follow,
-    Operation,
-    RecoverNext,
-    RunActivity,
-    StopActivity,
-)
+from durable.engine.operations import Effect, Follow, Operation, RecoverNext, RunActivity, StopActivity
 from durable.engine.operations.log_lines import Tell
-from durable.engine.operations.recovery import ReadLetter
+from durable.engine.operations.own import ReadLetter
 from durable.engine.operations.requests import DecideKept
 from durable.engine.state.state import State
 from durable.errors import DurableError, EngineClosed, InvariantViolated, StorageError, StorageUnavailable
@@ -119,7 +109,7 @@ class WorkflowStateCoordinator:
         self._inbox.open()
         # Count the crash before any body runs: the next one may take this process down as well.
         try:
-            turn = new_turn(self.state, self._clock.now())
+            turn = Turn(self.state, self._clock.now(), WAIT_KINDS)
             begin_trials(turn, opened)
             self._commit()
         except BaseException:
@@ -189,7 +179,7 @@ class WorkflowStateCoordinator:
         Consumes the list. Raises only what ends the engine: a `StorageError`, or a bug.
         """
         self._callers = [item for item in items if isinstance(item, Envelope)]
-        turn = new_turn(self.state, self._clock.now())
+        turn = Turn(self.state, self._clock.now(), WAIT_KINDS)
         release = Release()
         if len(items) > 1:
             self.state.prefetch(item.operation if isinstance(item, Envelope) else item for item in items)
@@ -214,7 +204,8 @@ class WorkflowStateCoordinator:
         self._upkeep.check()
         for envelope in lists:
             self._answer(turn, envelope, release)
-        release.answered += self._observers.take(watchers)
+        if watchers:
+            release.answered += self._observers.take(watchers)
         self._apply(turn.effects, release)
         if release.answered or release.activities:
             self._release(release)

@@ -12,39 +12,27 @@ from typing import Any
 from durable.engine import operations as ops
 from durable.engine.decide import (
     activities,
+    body,
     cancel,
     children,
-    children_elsewhere,
-    description,
+    endings,
     events,
-    events_elsewhere,
     kept_events,
     letters,
-    loops,
     pauses,
-    published,
     queries,
     recovery,
     requests,
-    retention,
     schedules,
     sending,
     start,
     timers,
-    watch,
 )
-from durable.engine.decide.body import (
-    begin_attempt,
-    cancel_awaited,
-    dispatch,
-    load,
-    stop_activity,
-)
-from durable.engine.decide.elsewhere import forget_guest, hear
-from durable.engine.decide.long_decisions import decide_check_waits, put_off
-from durable.engine.decide.router import check_home
-from durable.engine.decide.turn import Turn, WaitKind
-from durable.engine.decide.wait_rows import forget_wait, register_event
+from durable.engine.decide.activities import begin_attempt, dispatch, stop_activity
+from durable.engine.decide.body import cancel_awaited
+from durable.engine.decide.timers import decide_check_waits, put_off
+from durable.engine.decide.turn import Turn, WaitKind, check_home
+from durable.engine.decide.waits import forget_guest, forget_wait, hear, register_event
 from durable.engine.operations import (
     CheckWaits,
     ForkWorkflow,
@@ -87,15 +75,14 @@ from durable.engine.operations.messages import (
 )
 from durable.engine.operations.requests import DecideKept
 from durable.engine.repair import fork, repair, retry
-from durable.engine.state.bodies import Loaded
-from durable.engine.state.state import State
+from durable.engine.state.workflows import Loaded
 from durable.model.records import EntryKind
 from durable.runner.fibers import WaitCondition
 
 _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.StartWorkflow: start.decide_start_workflow,
     ops.RecordActivity: activities.decide_record_activity,
-    ops.BeginAttempt: recovery.decide_begin_attempt,
+    ops.BeginAttempt: activities.decide_begin_attempt,
     ops.WakeWorkflow: timers.decide_wake_workflow,
     ops.ResumeWorkflow: timers.decide_resume_workflow,
     ops.CancelWorkflow: cancel.decide_cancel_workflow,
@@ -114,14 +101,14 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ops.FindWorkflow: queries.decide_find_workflow,
     ops.AwaitEnd: queries.decide_await_end,
     ops.ReadHistory: queries.decide_read_history,
-    ops.DescribeWorkflow: description.decide_describe_workflow,
-    ops.PurgeWorkflows: queries.decide_purge_workflows,
-    own.ExpireWorkflows: retention.decide_expire_workflows,
+    ops.DescribeWorkflow: queries.decide_describe_workflow,
+    ops.PurgeWorkflows: endings.decide_purge_workflows,
+    own.ExpireWorkflows: endings.decide_expire_workflows,
     RetryWorkflow: retry.decide_retry_workflow,
     ForkWorkflow: fork.decide_fork_workflow,
     RepairWorkflow: repair.decide_repair_workflow,
-    ops.ReadProgress: published.decide_read_progress,
-    ops.AwaitChange: watch.decide_await_change,
+    ops.ReadProgress: queries.decide_read_progress,
+    ops.AwaitChange: queries.decide_await_change,
     ops.CreateSchedule: schedules.decide_create_schedule,
     ops.TickSchedule: schedules.decide_tick_schedule,
     ops.PauseSchedule: schedules.decide_pause_schedule,
@@ -131,11 +118,6 @@ _DECISIONS: dict[type[ops.Operation[Any]], Callable[[Turn, Any], Any]] = {
     ReadLetter: letters.decide_read_letter,
     DecideKept: requests.decide_kept,
 }
-
-
-def new_turn(state: State, now: int) -> Turn:
-    """A turn in which operations of one batch are decided."""
-    return Turn(state, now, WAIT_KINDS)
 
 
 def decide_in(turn: Turn, op: ops.Operation[Any]) -> Any:
@@ -189,16 +171,15 @@ def _cancel_spawned(turn: Turn, message: CancelSpawned) -> None:
 
 def _wait_at(turn: Turn, message: AtWait) -> tuple[Loaded | None, WaitCondition | None]:
     """The live body that a message is about, and its wait; None for what has ended since."""
-    record = turn.state.get_active(message.key)
-    loaded = None if record is None else load(turn, record)
+    loaded = turn.state.touch(message.key) or timers.active_body(turn, message.key)
     return loaded, None if loaded is None else loaded.session.waits.get(message.position)
 
 
 def _cancel_child(turn: Turn, message: CancelChild) -> None:
     if message.wait is None:
-        children_elsewhere.cancel_unawaited(turn, message)
+        letters.cancel_unawaited(turn, message)
     else:
-        children_elsewhere.cancel_for(turn, message)
+        letters.cancel_for(turn, message)
 
 
 # The kinds of waits, one row each: what to do when a wait opens, is checked, is withdrawn, or is due. The runner has
@@ -206,14 +187,14 @@ def _cancel_child(turn: Turn, message: CancelChild) -> None:
 WAIT_KINDS: dict[EntryKind, WaitKind] = {
     EntryKind.ACTIVITY: WaitKind(opened=dispatch, withdrawn=stop_activity, due=begin_attempt),
     EntryKind.TIMER: WaitKind(due=timers.fire_timer),
-    EntryKind.EVENT: WaitKind(opened=register_event, look=events.check_events, withdrawn=forget_wait),
+    EntryKind.EVENT: WaitKind(opened=register_event, look=kept_events.check_events, withdrawn=forget_wait),
     EntryKind.PAUSE: WaitKind(look=pauses.check_pause, withdrawn=forget_wait, due=pauses.expire_pause),
     EntryKind.CHILD: WaitKind(look=children.check_child, withdrawn=cancel_awaited),
     EntryKind.SPAWN: WaitKind(look=children.check_spawn, withdrawn=children.give_up_spawn),
     EntryKind.RESULT: WaitKind(look=children.check_result, withdrawn=forget_wait),
     EntryKind.CANCEL_CHILD: WaitKind(look=children.check_cancel_child, withdrawn=forget_wait),
     EntryKind.SEND: WaitKind(look=sending.check_send, withdrawn=forget_wait),
-    EntryKind.LOOP: WaitKind(look=loops.check_state, is_passing=True),
+    EntryKind.LOOP: WaitKind(look=body.check_state, is_passing=True),
 }
 _HANDLERS: dict[type[Message], Callable[[Turn, Any], object]] = {
     WorkflowEnded: children.workflow_ended,
@@ -224,19 +205,19 @@ _HANDLERS: dict[type[Message], Callable[[Turn, Any], object]] = {
     CancelChild: _cancel_child,
     EventMoved: sending.reoffer,
     # Only from other shards.
-    StartChild: children_elsewhere.start_child,
-    AwaitChild: children_elsewhere.await_child,
+    StartChild: letters.start_child,
+    AwaitChild: letters.await_child,
     RetryChild: retry.retry_child,
-    ParentEnded: children_elsewhere.end_with_parent,
+    ParentEnded: letters.end_with_parent,
     ChildStarted: hear,
     ChildRefused: hear,
     ChildEnded: hear,
     CancelAnswered: hear,
     EventSubmitted: sending.send_for,
     SendAnswered: hear,
-    WaitRegistered: events_elsewhere.register_guest,
-    EventOffered: events_elsewhere.take_offer,
-    EventReturned: events_elsewhere.take_back,
+    WaitRegistered: letters.register_guest,
+    EventOffered: letters.take_offer,
+    EventReturned: letters.take_back,
     LetterReplayed: kept_events.replay_for,
     LetterRefused: kept_events.keep_refused,
     WaitWithdrawn: forget_guest,

@@ -13,22 +13,21 @@ Follow an event through this room:
 4. What follows for other waits and other workflows is sent as a message (`operations.messages`), and handled in the
    same decision by a loop. So a child's end and the wake-up of its parent are one commit.
 
-| file                                                       | noun                                                    |
-|------------------------------------------------------------|---------------------------------------------------------|
-| `start`, `differences`                                     | a workflow is started, or the same call found again     |
-| `body`                                                     | load, feed, advance, settle: every step of every body   |
-| `activities`, `timers`, `pauses`, `loops`, `children`      | what a body waits for                                   |
-| `wait_rows`                                                | waits that have a row in the store                      |
-| `events`, `sending`, `event_types`, `misspelt`             | events on their way to a waiter                         |
-| `kept_events`, `dead_letters`                              | events that are not taken yet, or never will be         |
-| `cancel`, `endings`                                        | how a workflow stops                                    |
-| `schedules`                                                | schedules and their ticks                               |
-| `recovery`, `retention`, `long_decisions`                  | what the engine does without being asked                |
-| `queries`, `description`, `lists`, `published`, `watch`    | questions; they change nothing                          |
-| `dry_run`                                                  | a body rebuilt only to look at it                       |
-| `router`, `letters`                                        | messages to other shards, and from them                 |
-| `elsewhere`, `children_elsewhere`, `events_elsewhere`      | what one shard asks of another, and its answers         |
-| `guests`                                                   | waits of other shards in the line for an event          |
+| file                                                   | noun                                                        |
+|--------------------------------------------------------|-------------------------------------------------------------|
+| `start`                                                | a workflow is started, or the same call found again         |
+| `body`                                                 | load, feed, advance, settle: every step of every body       |
+| `activities`, `timers`, `pauses`, `children`           | what a body waits for                                       |
+| `waits`                                                | rows of waits, and what other shards know of them           |
+| `events`, `sending`, `misspelt`                        | events on their way to a waiter                             |
+| `kept_events`                                          | events that are not taken yet: waits, operators, the sweep  |
+| `cancel`, `endings`                                    | how a workflow stops, and how events become dead letters    |
+| `schedules`                                            | schedules and their ticks                                   |
+| `recovery`                                             | what the engine does first after it was opened              |
+| `queries`                                              | questions; they change nothing                              |
+| `dry_run`                                              | a body rebuilt only to look at it                           |
+| `letters`                                              | messages from other shards                                  |
+| `turn`                                                 | what decisions share, and the way that their messages take  |
 
 Rules:
 
@@ -38,23 +37,23 @@ Rules:
 - A wait is never registered while an event that it may take is pending. Suspend-and-check is one decision.
 
 **Letters.** A store may have several shards, each with its own coordinator. A decision changes only its own shard. A
-message for a workflow of another shard becomes a letter, and `router.send` chooses: it sends the message to the loop of
+message for a workflow of another shard becomes a letter, and `Turn.send` chooses: it sends the message to the loop of
 step 4 if the addressee lives here, and posts a letter otherwise. The letter is written in the commit of the decision
 that sends it, and deleted in the commit of the decision that handles it, so its message takes effect exactly once.
 
 Follow a child whose id belongs to another shard:
 
-1. `children.check_child` finds that the child lives elsewhere. `elsewhere.note_question` stores a row for the wait: the
-   row is the memory that the question was asked. `router.send` posts `StartChild`.
-2. The child's shard reads the letter (`letters.decide_read_letter`). `children_elsewhere.start_child` stores the child
+1. `children.check_child` finds that the child lives elsewhere. `waits.note_question` stores a row for the wait: the
+   row is the memory that the question was asked. `Turn.send` posts `StartChild`.
+2. The child's shard reads the letter (`letters.decide_read_letter`). `letters.start_child` stores the child
    and a *guest* row for the parent's wait. The child's body runs after that commit.
 3. The child ends. `children.wake_parent` finds the guest row, drops it and posts `ChildEnded`.
-4. The parent's shard reads that letter. `elsewhere.hear` puts the answer into the row of the wait and has the wait
+4. The parent's shard reads that letter. `waits.hear` puts the answer into the row of the wait and has the wait
    looked at, and `body.is_answered` feeds it to the body. If the parent is parked, the answer stays in the row.
 
 An untargeted event belongs to the shard of its name and key, its *home*. A workflow of another shard registers its wait
-there as a guest (`guests`), and an event that fits is offered to it by letter. The wait may be over when the offer
-arrives, or the workflow may be parked: then the event goes back (`events_elsewhere`).
+there as a guest (`waits`), and an event that fits is offered to it by letter. The wait may be over when the offer
+arrives, or the workflow may be parked: then the event goes back (`letters`).
 
-With one shard, `router.send` only passes the message on, and no letter is ever written.
+With one shard, `Turn.send` only passes the message on, and no letter is ever written.
 """

@@ -7,6 +7,9 @@
 - `settle` brings the workflow's row in line with its waits: its status and its next timer.
 
 The engine marks each step before it runs (`State.mark`). If the process dies, the next engine knows the body and step.
+
+A value that a body publishes is stored in the commit of the step that published it. A rebuilt body publishes again what
+it published before; `forget_known` drops such repeats.
 """
 
 from __future__ import annotations
@@ -16,17 +19,15 @@ from functools import partial
 from typing import Any
 from zlib import crc32
 
-from durable.engine.decide import router
-from durable.engine.decide.endings import child_id_of, end_workflow, park
-from durable.engine.decide.published import forget_known, store_progress
+from durable.engine.decide.endings import check_payload, child_id_of, end_workflow, park
 from durable.engine.decide.turn import Turn
-from durable.engine.decide.wait_rows import forget
-from durable.engine.operations import RunActivity, StopActivity, log_lines
+from durable.engine.decide.waits import forget
+from durable.engine.operations import log_lines
 from durable.engine.operations.messages import CancelChild, LookAgain
-from durable.engine.state.beginnings import has_begun
-from durable.engine.state.bodies import FIRST_FLIGHT, Loaded
-from durable.engine.state.deaths import BEGINS, REBUILT, WHAT, WHERE, mark_step
-from durable.errors import CodecError, HistoryDiverged, InvariantViolated, StorageError
+from durable.engine.state.crashes import BEGINS, REBUILT, WHAT, WHERE, mark_step
+from durable.engine.state.state import has_begun
+from durable.engine.state.workflows import Loaded
+from durable.errors import CodecError, HistoryDiverged, InvariantViolated, PayloadTooLarge, StorageError
 from durable.model.codec import Arguments
 from durable.model.error_codec import pack_error
 from durable.model.position import place
@@ -36,10 +37,10 @@ from durable.model.records import (
     EntryStatus,
     HistoryEntry,
     ParkReason,
+    Progress,
     WorkflowRecord,
     WorkflowStatus,
 )
-from durable.runner.definitions import ActivityCall
 from durable.runner.fibers import WaitCondition
 from durable.runner.replaying import parking_of, session_of
 from durable.runner.results import Completed, ContinueAs, Failed, SessionResult, Suspended
@@ -151,18 +152,6 @@ def feed(
     return _feed(turn, loaded, entry, value)
 
 
-def feed_retry(turn: Turn, loaded: Loaded, wait: WaitCondition, outcome: str, delay: int) -> None:
-    """Record a failed attempt and when the next one is due. The body does not take a step."""
-    at = max(turn.now, loaded.session.now)
-    retry_at = turn.now + delay
-    entry = HistoryEntry(loaded.seq + 1, wait.position, wait.kind, wait.name, EntryStatus.RETRY, outcome, at, retry_at)
-    loaded.session.feed(entry)
-    loaded.seq = entry.seq
-    turn.state.chronicle.append(loaded.record.key, entry)
-    dispatch(turn, loaded, wait)
-    settle(turn, loaded)
-
-
 def feed_cancel(turn: Turn, loaded: Loaded) -> None:
     """Raise `Cancelled` in the body, with the reason in its record."""
     _feed(turn, loaded, _cancellation(turn, loaded), _UNREAD)
@@ -199,7 +188,7 @@ def advance(turn: Turn, loaded: Loaded, result: SessionResult) -> None:
         _look_after_history(turn, loaded)
     # A body that ends has withdrawn waits too: the children among them must be cancelled.
     kinds = turn.kinds
-    for wait in result.withdrawn if isinstance(result, Suspended) else session.withdrawn():
+    for wait in result.withdrawn if isinstance(result, Suspended) else session.waits.withdrawn or ():
         if (act := kinds[wait.kind].withdrawn) is not None:
             act(turn, loaded, wait)
     if session.published is not None:
@@ -257,45 +246,10 @@ def _end(turn: Turn, loaded: Loaded, result: Completed | Failed | ContinueAs) ->
         _end(turn, loaded, Failed(refused))
 
 
-def dispatch(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """Start an activity after the commit, unless it is in flight already or its next attempt is not due."""
-    if wait.retry_at is not None:
-        if wait.retry_at > turn.now:
-            return
-        # The attempt begins, so it needs no timer. Otherwise every step would search the timed waits of all activities
-        # in flight.
-        loaded.session.waits.timed.pop(wait.position, None)
-    record = loaded.record
-    flights = turn.state.in_flight.get(record.key)
-    if flights is None:
-        flights = turn.state.in_flight[record.key] = {}
-    elif wait.position in flights:
-        return
-    op = wait.op
-    assert isinstance(op, ActivityCall)
-    key, id, round, position, attempt = record.key, record.id, record.round, wait.position, wait.attempt
-    flights[position] = FIRST_FLIGHT if attempt == 1 and round == 0 else (round, attempt)
-    mends = loaded.session.past.mends
-    trials, on_trial = turn.state.trials, False
-    if trials.waiting or trials.on_trial:
-        if key in trials.waiting:
-            # Its activities begin now, whatever woke it before its turn. So its trial begins as well.
-            trials.admit(key)
-        on_trial = key in trials.on_trial
-    run = (key, id, round, position, attempt, op.definition, wait.args, wait.kwargs, mends, on_trial, record.name)
-    turn.effects.append(new_tuple(RunActivity, run))
-
-
-def begin_attempt(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """The next attempt of an activity is due."""
-    dispatch(turn, loaded, wait)
-    settle(turn, loaded)
-
-
 def settle(turn: Turn, loaded: Loaded, held_up: int | None = None) -> None:
     """Bring the workflow's row in line with its waits: the status and the next timer.
 
-    `held_up`: its timers must not fire before this instant, so wake it then instead (`guests.hold_up`).
+    `held_up`: its timers must not fire before this instant, so wake it then instead (`waits.hold_up`).
     """
     record, session = loaded.record, loaded.session
     waits = session.waits
@@ -354,23 +308,12 @@ def _survive(turn: Turn, loaded: Loaded) -> None:
         turn.state.workflows.count_crashes(record, left)
 
 
-# --- a wait that is over --------------------------------------------------------------------------------------------
-
-
-def stop_activity(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """The body no longer waits for an activity: cancel it where it runs."""
-    key = loaded.record.key
-    flight = turn.state.in_flight.get(key, {}).pop(wait.position, None)
-    if flight is not None:
-        turn.effects.append(StopActivity(key, flight[0], wait.position))
-
-
 def cancel_awaited(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     """The body no longer waits for a child: cancel the child."""
     record = loaded.record
     child_id = child_id_of(record, wait.op, wait.position)
     where = place(record.round, wait.position)
-    router.send(turn, CancelChild(child_id, record.key, record.id, where, CancelCause.NOT_AWAITED))
+    turn.send(CancelChild(child_id, record.key, record.id, where, CancelCause.NOT_AWAITED))
     forget(turn, loaded, wait.position)
 
 
@@ -385,3 +328,53 @@ def is_answered(turn: Turn, loaded: Loaded, wait: WaitCondition) -> bool:
     if row.answer is not None:
         feed(turn, loaded, wait, *row.answer)
     return True
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+def store_progress(turn: Turn, loaded: Loaded, result: SessionResult) -> SessionResult:
+    """Store the progress that the body has published in this step. Returns the result of the step.
+
+    A value that is too large fails the workflow, as a result would. It does not raise in the body: what a body sees
+    must not depend on a setting that may have changed when the body is rebuilt.
+    """
+    record, session = loaded.record, loaded.session
+    assert session.published is not None
+    (seq, text), session.published = session.published, None
+    try:
+        check_payload(turn, f"workflow {record.name}: progress", text)
+    except PayloadTooLarge as error:
+        return Failed(error)
+    turn.state.chronicle.put_progress(
+        Progress(workflow_key=record.key, round=record.round, seq=seq, value=text, at=turn.now)
+    )
+    return result
+
+
+def forget_known(turn: Turn, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
+    """A body was rebuilt and has published as it was replayed. Drop the progress if it is stored already.
+
+    It is new if the body has got further than the stored progress, because it begins now: in a new round or after its
+    delay. It is also new if it differs after an operator has repaired or retried the workflow.
+    """
+    if session.published is None:
+        return
+    seq, value = session.published
+    stored = turn.state.chronicle.progress_of(record.key)
+    is_stored = stored is not None and (stored.round, stored.seq) >= (record.round, seq)
+    if stored is not None and is_stored and (stored.value == value or not session.past.mends):
+        session.published = None
+
+
+# --- rounds of loops --------------------------------------------------------------------------------------------------
+
+
+def check_state(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """Record a state and continue, in the commit that ends the round. If it is too large, the body gets an error."""
+    try:
+        check_payload(turn, "loop: state", wait.input)
+    except PayloadTooLarge as error:
+        feed(turn, loaded, wait, EntryStatus.ERROR, pack_error(error))
+    else:
+        feed(turn, loaded, wait, EntryStatus.OK, wait.input)

@@ -10,19 +10,9 @@ from durable.engine.decide.body import feed_cancel, load
 from durable.engine.decide.dry_run import Misfit, examined
 from durable.engine.decide.endings import mark_finished
 from durable.engine.decide.turn import Turn
-from durable.engine.operations import (
-    CancelWorkflow,
-    Ended,
-    TerminateWorkflow,
-    log_lines,
-)
-from durable.engine.state.beginnings import has_begun
-from durable.engine.state.state import shown
-from durable.errors import (
-    Cancelled,
-    CodecError,
-    WorkflowParked,
-)
+from durable.engine.operations import CancelWorkflow, Ended, TerminateWorkflow, log_lines
+from durable.engine.state.state import has_begun, shown
+from durable.errors import Cancelled, CodecError, WorkflowParked
 from durable.model.error_codec import pack_error, report_undos
 from durable.model.records import (
     CancelCause,

@@ -1,7 +1,7 @@
 """A workflow starts a child, waits for its end, or cancels it; and a workflow ends, which wakes its parent.
 
 If the child belongs to this shard, all of that happens in the decision of the parent. If it belongs to another shard,
-the parent's shard asks for it by letter (`children_elsewhere` is the other side): the child's row is stored there, its
+the parent's shard asks for it by letter (`letters` is the other side): the child's row is stored there, its
 body runs after that commit, and its end comes back as a letter.
 
 A child is found by its id and its *place*, which is the round and the position of the call. So a replay finds the child
@@ -13,15 +13,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from durable.engine.decide import router
 from durable.engine.decide.body import advance, cancel_awaited, feed, is_answered, load
 from durable.engine.decide.cancel import cancel_workflow
-from durable.engine.decide.elsewhere import note_question
 from durable.engine.decide.endings import check_payload, child_id_of, park
-from durable.engine.decide.long_decisions import put_off_one
 from durable.engine.decide.start import register_workflow
+from durable.engine.decide.timers import put_off_one
 from durable.engine.decide.turn import Turn
-from durable.engine.decide.wait_rows import register
+from durable.engine.decide.waits import note_question, register
 from durable.engine.operations.messages import (
     AwaitChild,
     CancelSpawned,
@@ -34,9 +32,9 @@ from durable.engine.operations.messages import (
     WorkflowEnded,
 )
 from durable.engine.operations.messages import CancelChild as CancelMessage
-from durable.engine.state.bodies import Loaded
-from durable.engine.state.family import living_children
-from durable.engine.state.waits import END
+from durable.engine.state.events import END
+from durable.engine.state.state import living_children
+from durable.engine.state.workflows import Loaded
 from durable.errors import (
     ChildDepthExceeded,
     ChildWorkflowCancelled,
@@ -149,7 +147,7 @@ def check_result(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     if not turn.state.shard.owns_workflow(wait.name):
         if not is_answered(turn, loaded, wait):
             question = note_question(turn, loaded, wait, wait.name)
-            router.send(turn, AwaitChild(question, wait.name, _fork_sources(loaded)))
+            turn.send(AwaitChild(question, wait.name, _fork_sources(loaded)))
         return
     child = _spawned(turn, loaded, wait, shared=True)
     if child is None:
@@ -244,7 +242,7 @@ def _call_elsewhere(turn: Turn, loaded: Loaded, wait: WaitCondition, on_parent_c
     )
     if on_parent_close is not OnParentClose.KEEP:
         state.outbox.tie(parent.key, workflow_home(id, state.shard.count))
-    router.send(turn, message)
+    turn.send(message)
     return True
 
 
@@ -253,7 +251,7 @@ def _cancel_elsewhere(turn: Turn, loaded: Loaded, wait: WaitCondition, reason: s
     if not is_answered(turn, loaded, wait):
         parent, id = loaded.record, wait.name
         question = note_question(turn, loaded, wait, id)
-        router.send(turn, CancelMessage(id, parent.key, parent.id, None, CancelCause.REQUESTED, reason, question))
+        turn.send(CancelMessage(id, parent.key, parent.id, None, CancelCause.REQUESTED, reason, question))
 
 
 # --- a workflow ends ------------------------------------------------------------------------------------------------
@@ -324,7 +322,7 @@ def close_children(turn: Turn, message: WorkflowEnded) -> None:
     parent = ParentEnded(message.record.key, message.record.id)
     if turn.state.shard.count > 1:
         for shard in turn.state.outbox.tied(parent.parent_key):
-            router.send_to(turn, shard, parent)
+            turn.send_to(shard, parent)
     if message.may_have_children:
         close_children_here(turn, parent)
 
@@ -375,9 +373,9 @@ def tell_or_note(turn: Turn, wait: WaitId, child: WorkflowRecord) -> None:
 def tell_end(turn: Turn, wait: WaitId, child: WorkflowRecord) -> None:
     """Send the end of a child to a workflow of another shard."""
     try:
-        router.send(turn, ChildEnded(wait, *outcome_of(child)))
+        turn.send(ChildEnded(wait, *outcome_of(child)))
     except CodecError as problem:
-        router.send(turn, ChildRefused(wait, pack_error(problem)))
+        turn.send(ChildRefused(wait, pack_error(problem)))
 
 
 def is_child_of(turn: Turn, child: WorkflowRecord, parents: tuple[str, ...]) -> bool:

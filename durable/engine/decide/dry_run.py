@@ -12,10 +12,7 @@ from typing import NamedTuple
 
 from durable.engine.decide.body import rebuild
 from durable.engine.decide.turn import Turn
-from durable.errors import (
-    InvariantViolated,
-    StorageError,
-)
+from durable.errors import InvariantViolated, StorageError
 from durable.model.records import HistoryEntry, ParkReason, WorkflowRecord
 from durable.runner.fibers import WaitCondition
 from durable.runner.past import NOTES

@@ -1,28 +1,56 @@
-"""How a workflow stops running: it ends, is parked, or continues as another round.
+"""How a workflow stops running: it ends, is parked, or continues as another round. And how events and rows end.
 
 Whatever the workflow held is released in the same decision: activities, awaited children, waits, mail and timers. So an
 event that is sent while a workflow ends is either taken by it or found in its mailbox here, and never lost.
+
+An event that no workflow will take becomes a *dead letter*, with a line in the log. There is one function for each
+reason: its workflow has ended, its waiter cannot read it, its retention is over, or the engine refuses it. The id of a
+dead letter is the serial of its event.
+
+Ended workflows are removed when an operator purges them, or when they are older than `EngineConfig.retention`. The
+latter happens in small steps between other work. The store has no index by end time, so a pass goes through the
+workflows in the order in which they were created, one page per batch. It ends at the first page with only workflows
+younger than the retention, which cannot have ended before it. Old workflows that have not ended are skipped. After
+`_PATIENCE` pages without a removal the pass stops, and the next sweep continues there.
 """
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from durable.engine.decide import router
-from durable.engine.decide.dead_letters import bury_mail
-from durable.engine.decide.elsewhere import withdraw
+import attrs
+
+from durable.backends.base import Workflows
 from durable.engine.decide.turn import Turn
-from durable.engine.operations import Ended, Follow, Parked, ResumeWorkflow, StopActivity, log_lines
-from durable.engine.operations.messages import CancelChild, EventMoved, WorkflowEnded
-from durable.errors import Cancelled, CodecError, PayloadTooLarge
+from durable.engine.decide.waits import withdraw
+from durable.engine.operations import (
+    Ended,
+    ExpireWorkflows,
+    Follow,
+    Parked,
+    PurgeWorkflows,
+    ResumeWorkflow,
+    SendEvent,
+    StopActivity,
+    log_lines,
+)
+from durable.engine.operations.log_lines import Tell, about
+from durable.engine.operations.messages import CancelChild, EventMoved, Misfit, WorkflowEnded
+from durable.engine.state.state import State
+from durable.errors import Cancelled, CodecError, DurableError, PayloadTooLarge
+from durable.model.clock import from_duration
 from durable.model.codec import payload_size
+from durable.model.dead_letters import DeadLetter, DeadLetterReason
 from durable.model.error_codec import failed_undos, pack_error
-from durable.model.position import child_id, place
+from durable.model.position import Place, child_id, place
 from durable.model.records import (
     CancelCause,
     DeadLetterPolicy,
     EntryKind,
+    EventWait,
     ParkReason,
     PendingEvent,
     WorkflowRecord,
@@ -30,6 +58,12 @@ from durable.model.records import (
 )
 from durable.runner.definitions import WorkflowCall
 from durable.runner.results import Completed, ContinueAs, Failed
+
+_DETAIL_MAX = 2_000
+# How many names of events one line of the log shows.
+_SHOWN = 5
+# How many pages in a row may have nothing to remove before the pass waits for the next sweep.
+_PATIENCE = 50
 
 
 def check_payload(turn: Turn, where: str, text: str) -> None:
@@ -114,7 +148,7 @@ def leave_work(turn: Turn, record: WorkflowRecord) -> None:
         if wait.kind is EntryKind.CHILD:
             child = child_id_of(record, wait.op, wait.position)
             where = place(record.round, wait.position)
-            router.send(turn, CancelChild(child, record.key, record.id, where, CancelCause.PARENT_ENDED))
+            turn.send(CancelChild(child, record.key, record.id, where, CancelCause.PARENT_ENDED))
 
 
 def stop_activities(turn: Turn, record: WorkflowRecord) -> None:
@@ -166,6 +200,158 @@ def give_up_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, eve
     policy = turn.state.config.dead_letter_policy
     if policy is DeadLetterPolicy.MOVE_TO_BROADCAST:
         for event in events:
-            router.send(turn, EventMoved(event))
+            turn.send(EventMoved(event))
     elif policy is DeadLetterPolicy.MOVE_TO_DEAD_LETTER:
         bury_mail(turn, record, status, events)
+
+
+# --- dead letters -----------------------------------------------------------------------------------------------------
+
+
+def bury_mail(turn: Turn, record: WorkflowRecord, status: WorkflowStatus, events: Sequence[PendingEvent]) -> None:
+    """A workflow has ended without taking these events. The caller has removed them from its mailbox."""
+    for event in events:
+        _bury(turn, event, DeadLetterReason.WORKFLOW_ENDED, record.id, status=status)
+    if events:
+        text = f"workflow {record.id} ({record.name}) ended ({status.value}) and left {len(events)} events"
+        line = Tell(logging.WARNING, f"{text}, which are dead letters now: {_names(events)}", about(record))
+        turn.effects.append(line)
+
+
+def bury_unreadable(turn: Turn, record: WorkflowRecord, row: EventWait, event: PendingEvent, problem: str) -> None:
+    """A workflow waits for this event and cannot read it. The workflow keeps waiting.
+
+    A broadcast stays pending for other waiters. It gets one dead letter, however many waiters cannot read it.
+    """
+    bury_for_guest(turn, event, Misfit(record.id, record.name, row.position, problem))
+
+
+def bury_for_guest(turn: Turn, event: PendingEvent, misfit: Misfit) -> None:
+    """The same for a workflow that may belong to another shard. The dead letter belongs to the home of the event."""
+    if not event.consume and turn.state.archive.letter(event.serial) is not None:
+        return
+    id, name, position, problem = misfit
+    _bury(turn, event, DeadLetterReason.UNREADABLE, id, detail=problem[:_DETAIL_MAX])
+    text = (
+        f"event {event.name} ({event.serial}) is a dead letter now: workflow {id} ({name}) waits for "
+        f"it at {position} and cannot read it: {problem}"
+    )
+    fields = {"workflow_id": id, "workflow_name": name, "position": position}
+    turn.effects.append(Tell(logging.WARNING, text, fields))
+
+
+def bury_forgotten(turn: Turn, events: Sequence[PendingEvent]) -> None:
+    """These events were not taken within their retention, or the workflows that they were sent to never started."""
+    for event in events:
+        _bury(turn, event, DeadLetterReason.RETENTION_OVER, event.unstarted)
+    if events:
+        text = f"{len(events)} events were not taken within event_retention and are dead letters now: {_names(events)}"
+        turn.effects.append(Tell(logging.WARNING, text, {}))
+
+
+def bury_refused(turn: Turn, operation: SendEvent, at: int, refusal: DurableError) -> None:
+    """This event was kept for the engine by a client, and the engine refuses it."""
+    event = PendingEvent(
+        serial=turn.state.next_serial(),
+        name=operation.name,
+        event_key=operation.event_key,
+        payload=operation.payload,
+        sent_at=at,
+        consume=operation.consume or operation.to is not None,
+    )
+    _bury(turn, event, DeadLetterReason.REFUSED, operation.to, detail=str(refusal)[:_DETAIL_MAX])
+
+
+def _names(events: Sequence[PendingEvent]) -> str:
+    counts = Counter(event.name for event in events).most_common()
+    shown = ", ".join(f"{name} ({count})" for name, count in counts[:_SHOWN])
+    return shown if len(counts) <= _SHOWN else f"{shown} and {len(counts) - _SHOWN} other names"
+
+
+def _bury(
+    turn: Turn,
+    event: PendingEvent,
+    reason: DeadLetterReason,
+    workflow_id: str | None,
+    *,
+    detail: str | None = None,
+    status: WorkflowStatus | None = None,
+) -> None:
+    turn.state.archive.put_letter(
+        DeadLetter(
+            id=event.serial,
+            name=event.name,
+            event_key=event.event_key,
+            workflow_id=workflow_id,
+            payload_json=event.payload,
+            sent_at_us=event.sent_at,
+            died_at_us=turn.now,
+            reason=reason,
+            detail=detail,
+            status=status,
+            is_broadcast=not event.consume,
+        )
+    )
+
+
+# --- ended workflows are removed --------------------------------------------------------------------------------------
+
+
+def decide_purge_workflows(turn: Turn, op: PurgeWorkflows) -> int:
+    """Remove a page of workflows that ended before an instant. Returns how many; 0 means that there are no more.
+
+    A child stays while its parent may still ask for its result.
+    """
+    state = turn.state
+    ends = (WorkflowStatus.SUCCEEDED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED)
+    query = Workflows(statuses=ends, finished_before=op.finished_before, limit=op.limit)
+    purged = 0
+    # A page may contain only children that must stay; then try the next page.
+    while not purged and (page := state.backend.find(query)):
+        for record in page:
+            purged += purge(state, record)
+        query = attrs.evolve(query, after=page[-1].key)
+    return purged
+
+
+def purge(state: State, record: WorkflowRecord) -> bool:
+    """Remove a workflow that has ended, unless its parent may still ask for its result. Returns whether it goes."""
+    is_known = not record.is_damaged or record.mended is not None
+    return is_known and _may_go(state, record) and state.workflows.purge_workflow(record)
+
+
+def _may_go(state: State, record: WorkflowRecord) -> bool:
+    """Whether no parent can ask for the result any more. Without a parent that is always so."""
+    if record.parent_key is None:
+        return True
+    try:
+        parent = state.by_key(record.parent_key)
+    except CodecError:
+        # A parent whose row is damaged may be mended one day, and may ask for the result then.
+        return False
+    if parent is None or parent.status.is_terminal:
+        return True
+    # A parent in a later round can no longer ask: the position of the call belongs to the old round.
+    where = Place.parse(record.parent_place or "")
+    return where is None or where.round != parent.round
+
+
+def decide_expire_workflows(turn: Turn, op: ExpireWorkflows) -> int:
+    """Remove the expired workflows of one page. Returns how many.
+
+    A child stays while its parent may still ask for its result.
+    """
+    state = turn.state
+    if state.config.retention is None:
+        return 0
+    before = turn.now - from_duration("retention", state.config.retention)
+    page = state.backend.find(Workflows(after=state.expired_until, limit=op.limit))
+    old = [record for record in page if record.created_at < before]
+    purged = sum(purge(state, record) for record in old if ((record.mended or record).finished_at or before) < before)
+    # None of them is old, or there are no more pages: the next sweep begins at the start.
+    is_last = not old or len(page) < op.limit
+    state.expired_until = 0 if is_last else page[-1].key
+    barren = 0 if purged else op.barren + 1
+    if not is_last and barren < _PATIENCE:
+        turn.effects.append(Follow(ExpireWorkflows(barren, op.limit)))
+    return purged

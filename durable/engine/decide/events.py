@@ -1,13 +1,14 @@
-"""Events meet waits: an event that is sent goes to a wait, and a wait that begins takes a pending event.
+"""An event is sent: it goes to a wait, or is kept for one that begins later.
 
 Two rules hold after every decision:
 
 - No wait is open while an event that it may take is pending.
 - No event is pending while a wait that may take it is open.
 
-So `send` looks for waits before it keeps an event, and `check_events` looks for events as soon as a wait is open. Waits
-that were put off, and waits for events of other shards, catch up in a later decision (`long_decisions`, `guests`). An
-event that its waiter cannot read becomes a dead letter, and the waiter keeps waiting.
+So `send` looks for waits before it keeps an event, and `check_events` looks for kept events as soon as a wait is open
+(`kept_events`). Waits that were put off, and waits for events of other shards, catch up in a later decision (`timers`,
+`waits`). An event that its waiter cannot read becomes a dead letter, and the waiter keeps waiting. As far as that can
+be seen when the event is sent, the sender gets an error at once instead (`check_type`).
 
 A targeted event goes to its workflow only, an untargeted one to the longest wait, a broadcast to every wait.
 `DeliveryMode` may exclude events that were sent before the workflow was created or before the wait began.
@@ -17,24 +18,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
 
 import attrs
 
 from durable.engine.decide.body import feed, load
-from durable.engine.decide.dead_letters import bury_unreadable
-from durable.engine.decide.endings import check_payload, park
-from durable.engine.decide.event_types import TRIES, check_type, matching
-from durable.engine.decide.guests import guest_fits, hand_out, offer_guest, register_wait
-from durable.engine.decide.long_decisions import is_behind, is_put_off, put_off_one
+from durable.engine.decide.endings import bury_unreadable, check_payload, park
 from durable.engine.decide.misspelt import look
+from durable.engine.decide.timers import is_put_off
 from durable.engine.decide.turn import Turn
+from durable.engine.decide.waits import guest_fits, hand_out, offer_guest
 from durable.engine.operations import Delivered, Queued, SendEvent
-from durable.engine.operations.messages import LookAgain
-from durable.engine.state.bodies import Loaded
-from durable.engine.state.deaths import mark_reading
+from durable.engine.state.crashes import mark_reading
+from durable.engine.state.workflows import Loaded
 from durable.errors import (
     CodecError,
     EventConflict,
+    EventTypeMismatch,
     PendingEventsFull,
     WorkflowNotFound,
     WorkflowTerminated,
@@ -51,7 +52,11 @@ from durable.model.records import (
     WorkflowRecord,
     WorkflowStatus,
 )
+from durable.runner.events import EventOp
 from durable.runner.fibers import WaitCondition
+
+# How many waiters may fail to read an untargeted event before it becomes a dead letter.
+TRIES = 100
 
 
 def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
@@ -209,10 +214,9 @@ def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> tupl
     """Give a targeted event to the longest wait of its workflow that can read it."""
     loaded = turn.state.touch(target.key)
     rows = loaded.rows if loaded is not None else turn.state.waits.of(target.key)
+    record: WorkflowRecord | None = target
     misfit: tuple[WorkflowRecord, EventWait, str] | None = None
     for row in matching(rows.values(), event.name, event.event_key):
-        # Read again for each row: the last hand-over may have parked or ended the workflow.
-        record = turn.state.by_key(target.key)
         if record is None or not _fits(record, row, event):
             continue
         answer = _hand_over(turn, record, row, event)
@@ -220,6 +224,8 @@ def _deliver_to(turn: Turn, target: WorkflowRecord, event: PendingEvent) -> tupl
             misfit = misfit or (record, row, str(answer))
         elif answer:
             return (target.id,)
+        # This hand-over may have parked or ended the workflow.
+        record = turn.state.by_key(target.key)
     if misfit is not None:
         _bury(turn, event, misfit)
     return ()
@@ -240,9 +246,9 @@ def _hand_over(turn: Turn, record: WorkflowRecord, row: EventWait, event: Pendin
 
 def take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
     """Decode an event and feed it to a wait. Returns what `_hand_over` returns; nothing changes before decoding."""
+    assert isinstance(wait.op, EventOp), "its row says that it waits for an event"
     try:
-        coder = loaded.session.coder_of(wait.op)
-        assert coder is not None, "an event has a payload"
+        coder = wait.op.event.coder(turn.state.codec)
     except CodecError as error:
         # The payload type itself cannot be stored, so this is a bug in the code and not in the event.
         park(turn, loaded.record, ParkReason.UNREADABLE, str(error), wait.position)
@@ -255,13 +261,18 @@ def take(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -
         value = coder.unpack(event.payload)
     except CodecError as error:
         return error
-    # Another workflow may have taken the broadcast in this batch.
+    if not event.consume and turn.state.shard.owns_key(event.serial):
+        mark_taken(turn, event)
+    return feed(turn, loaded, wait, EntryStatus.OK, event.payload, value=value)
+
+
+def mark_taken(turn: Turn, event: PendingEvent) -> None:
+    """A workflow takes a broadcast, which from now on no longer counts as pending."""
+    # Another workflow may have taken it in this batch.
     current = turn.state.post.current(event)
-    if not event.consume and not current.taken and turn.state.shard.owns_key(event.serial):
-        # From now on it no longer counts as pending.
+    if not current.taken:
         turn.state.post.drop_event(current)
         turn.state.post.put_event(attrs.evolve(current, taken=True))
-    return feed(turn, loaded, wait, EntryStatus.OK, event.payload, value=value)
 
 
 def _pass_by(turn: Turn, record: WorkflowRecord, event: PendingEvent) -> None:
@@ -275,57 +286,6 @@ def _pass_by(turn: Turn, record: WorkflowRecord, event: PendingEvent) -> None:
     archive.put_taken(
         TakenBroadcast(workflow_key=record.key, name=event.name, event_key=event.event_key, serial=event.serial)
     )
-
-
-def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
-    """A wait has begun: give it the first pending event that it may take, from the mailbox before the queue.
-
-    If the queue is in another shard, the wait is registered there instead (`guests`).
-    """
-    row = loaded.rows.get(wait.position)
-    if row is None:
-        return
-    post, key = turn.state.post, loaded.record.key
-    # Events that it may not take are not even read: there may be thousands.
-    after = _after(loaded.record, row)
-    if loaded.mail is None:
-        loaded.mail = post.pending_count(target=key)
-    if loaded.mail and _take_first(turn, loaded, wait, post.events_for(row.name, row.event_key, key, after=after)):
-        return
-    if row.unregistered is not None:
-        register_wait(turn, loaded.record, row)
-    elif turn.state.put_off and is_behind(turn, row):
-        put_off_one(turn, LookAgain(key, wait.position))
-    elif post.has_untargeted(row.name):
-        seen = turn.state.archive.seen(loaded.record, row.name, row.event_key)
-        _take_first(turn, loaded, wait, post.events_for(row.name, row.event_key, None, after=after, seen=seen))
-
-
-def _take_first(turn: Turn, loaded: Loaded, wait: WaitCondition, events: Iterable[PendingEvent]) -> bool:
-    """Give a wait the first of these events that it can read. True if the wait is over or its workflow is parked."""
-    row = loaded.rows[wait.position]
-    for event in events:
-        if is_expired(turn, event):
-            drop(turn, [event])
-            continue
-        answer = _take_pending(turn, loaded, wait, event)
-        if not isinstance(answer, CodecError):
-            return True
-        bury_unreadable(turn, loaded.record, row, event, str(answer))
-    return False
-
-
-def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
-    """Take an event out of the mailbox or the queue, and feed it. If that parks the workflow, the event goes back."""
-    if not event.consume:
-        return take(turn, loaded, wait, event)
-    post = turn.state.post
-    # Before the body is stepped: if this event ends the workflow, it must not become a dead letter with the mail.
-    post.drop_event(event)
-    answer = take(turn, loaded, wait, event)
-    if answer is False:
-        post.put_event(event)
-    return answer
 
 
 def drop(turn: Turn, events: Sequence[PendingEvent]) -> None:
@@ -347,19 +307,69 @@ def _fits(record: WorkflowRecord, row: EventWait, event: PendingEvent) -> bool:
     """Whether this wait may take this event."""
     if record.status is WorkflowStatus.PARKED or record.status.is_terminal:
         return False
-    return event.serial > _after(record, row)
+    return event.serial > takes_after(record, row)
 
 
-def _after(record: WorkflowRecord, row: EventWait) -> int:
+def takes_after(record: WorkflowRecord, row: EventWait) -> int:
     """The serial after which a wait may take events."""
     return {DeliveryMode.AFTER_CREATE: record.key, DeliveryMode.AFTER_WAIT: row.serial}.get(row.mode, 0)
 
 
-def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
-    """A workflow is new: events that were sent to its id before become its mailbox. Returns how many."""
-    state = turn.state
-    kept = state.post.mailbox(unstarted=record.id) if state.post.pending_count() else []
-    for event in kept:
-        state.post.drop_event(event)
-        state.post.put_event(attrs.evolve(event, target=record.key, unstarted=None))
-    return len(kept)
+# --- can its waiters read it? -----------------------------------------------------------------------------------------
+
+
+def check_type(turn: Turn, op: SendEvent, target: WorkflowRecord | None) -> None:
+    """Raise `EventTypeMismatch` if every waiter that would get the event is in memory and cannot read it.
+
+    The payload decides, not the names of the types: two types may look different and have the same JSON. If a waiter is
+    not in memory, it may be able to read the event, so the event is accepted.
+    """
+    waits = turn.state.waits
+    types = waits.awaited.get(op.name)
+    if op.payload_type is None or types is None or op.payload_type in types:
+        return
+    rows: Iterable[EventWait] = waits.find_waiting_for_event(op.name, op.event_key)
+    if op.to is not None:
+        loaded = None if target is None else turn.state.loaded.get(target.key)
+        rows = () if loaded is None else matching(loaded.rows.values(), op.name, op.event_key)
+    problem: EventTypeMismatch | None = None
+    for row in islice(rows, TRIES):
+        owner = turn.state.loaded.get(row.workflow_key)
+        wait = None if owner is None else owner.session.waits.get(row.position)
+        misfit = None if owner is None or wait is None else _misfit(turn, op, owner, wait)
+        if misfit is None:
+            return
+        problem = problem or misfit
+    if problem is not None:
+        raise problem
+
+
+def _misfit(turn: Turn, op: SendEvent, owner: Loaded, wait: WaitCondition) -> EventTypeMismatch | None:
+    """Why a wait cannot read an event; None if it can, or if its own type is the problem."""
+    assert isinstance(wait.op, EventOp), "its row says that it waits for an event"
+    event = wait.op.event
+    try:
+        coder = event.coder(turn.state.codec)
+    except CodecError:
+        return None
+    mark_reading(turn.state.mark, owner.record.key, wait.position, op.payload)
+    try:
+        coder.unpack(op.payload)
+    except CodecError as error:
+        types = (_type_name(op.payload_type), _type_name(event.payload_type))
+        return EventTypeMismatch(op.name, *types, owner.record.id, error.problem)
+    return None
+
+
+def _type_name(kind: Any) -> str:
+    if not isinstance(kind, type):
+        return repr(kind)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def matching(rows: Iterable[EventWait], name: str, event_key: str) -> list[EventWait]:
+    """The waits that are for an event of this name and key, the longest first."""
+    matches = [row for row in rows if row.name == name and row.event_key == event_key]
+    if len(matches) > 1:
+        matches.sort(key=lambda row: row.serial)
+    return matches

@@ -1,16 +1,21 @@
-"""What operators do to pending events and dead letters, and the sweep that removes what is too old."""
+"""Events that are kept: a wait that begins takes one, an operator removes it, or the sweep does when it is too old.
+
+And what operators do to dead letters, which are the events that no workflow will take (`endings`).
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from durable.backends.base import Letters, Sent, StaleEvents
-from durable.engine.decide import router
-from durable.engine.decide.dead_letters import bury_forgotten
-from durable.engine.decide.events import decide_send_event, drop, is_expired
+from durable.engine.decide.endings import bury_forgotten, bury_unreadable
+from durable.engine.decide.events import decide_send_event, drop, is_expired, take, takes_after
 from durable.engine.decide.requests import sweep_answers
 from durable.engine.decide.sending import REFUSALS
+from durable.engine.decide.timers import is_behind, put_off_one
 from durable.engine.decide.turn import Turn
+from durable.engine.decide.waits import register_wait
 from durable.engine.operations import (
     Delivered,
     Follow,
@@ -22,11 +27,67 @@ from durable.engine.operations import (
     SweepEvents,
 )
 from durable.engine.operations.log_lines import Tell
-from durable.engine.operations.messages import LetterRefused, LetterReplayed
-from durable.errors import DeadLetterNotFound, EventNotFound
+from durable.engine.operations.messages import LetterRefused, LetterReplayed, LookAgain
+from durable.engine.state.workflows import Loaded
+from durable.errors import CodecError, DeadLetterNotFound, EventNotFound
 from durable.model.clock import from_duration
 from durable.model.dead_letters import DeadLetter
 from durable.model.records import PendingEvent
+from durable.runner.fibers import WaitCondition
+
+# --- a wait begins ----------------------------------------------------------------------------------------------------
+
+
+def check_events(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
+    """A wait has begun: give it the first pending event that it may take, from the mailbox before the queue.
+
+    If the queue is in another shard, the wait is registered there instead (`waits`).
+    """
+    row = loaded.rows.get(wait.position)
+    if row is None:
+        return
+    post, key = turn.state.post, loaded.record.key
+    # Events that it may not take are not even read: there may be thousands.
+    after = takes_after(loaded.record, row)
+    if loaded.mail is None:
+        loaded.mail = post.pending_count(target=key)
+    if loaded.mail and _take_first(turn, loaded, wait, post.events_for(row.name, row.event_key, key, after=after)):
+        return
+    if row.unregistered is not None:
+        register_wait(turn, loaded.record, row)
+    elif turn.state.put_off and is_behind(turn, row):
+        put_off_one(turn, LookAgain(key, wait.position))
+    elif post.has_untargeted(row.name):
+        seen = turn.state.archive.seen(loaded.record, row.name, row.event_key)
+        _take_first(turn, loaded, wait, post.events_for(row.name, row.event_key, None, after=after, seen=seen))
+
+
+def _take_first(turn: Turn, loaded: Loaded, wait: WaitCondition, events: Iterable[PendingEvent]) -> bool:
+    """Give a wait the first of these events that it can read. True if the wait is over or its workflow is parked."""
+    row = loaded.rows[wait.position]
+    for event in events:
+        if is_expired(turn, event):
+            drop(turn, [event])
+            continue
+        answer = _take_pending(turn, loaded, wait, event)
+        if not isinstance(answer, CodecError):
+            return True
+        bury_unreadable(turn, loaded.record, row, event, str(answer))
+    return False
+
+
+def _take_pending(turn: Turn, loaded: Loaded, wait: WaitCondition, event: PendingEvent) -> bool | CodecError:
+    """Take an event out of the mailbox or the queue, and feed it. If that parks the workflow, the event goes back."""
+    if not event.consume:
+        return take(turn, loaded, wait, event)
+    post = turn.state.post
+    # Before the body is stepped: if this event ends the workflow, it must not become a dead letter with the mail.
+    post.drop_event(event)
+    answer = take(turn, loaded, wait, event)
+    if answer is False:
+        post.put_event(event)
+    return answer
+
 
 # --- pending events -----------------------------------------------------------------------------------------------
 
@@ -55,7 +116,7 @@ def decide_replay_letter(turn: Turn, op: ReplayLetter) -> Delivered | Queued:
     shard = turn.state.shard
     if shard.count > 1 and again.home(shard.count) != shard.number:
         turn.state.archive.drop_letter(letter.id)
-        router.send(turn, LetterReplayed(letter, again))
+        turn.send(LetterReplayed(letter, again))
         return Queued()
     reply = decide_send_event(turn, again)
     turn.state.archive.drop_letter(letter.id)
@@ -67,7 +128,7 @@ def replay_for(turn: Turn, message: LetterReplayed) -> None:
     try:
         decide_send_event(turn, message.operation)
     except REFUSALS:
-        router.send(turn, LetterRefused(message.letter))
+        turn.send(LetterRefused(message.letter))
 
 
 def keep_refused(turn: Turn, message: LetterRefused) -> None:

@@ -11,8 +11,8 @@ from durable.engine.decide.dry_run import Misfit, examined
 from durable.engine.decide.endings import check_payload
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import CancelPause, ResumePause
-from durable.engine.state.bodies import Loaded
-from durable.engine.state.deaths import mark_reading
+from durable.engine.state.crashes import mark_reading
+from durable.engine.state.workflows import Loaded
 from durable.errors import (
     CodecError,
     DurableError,

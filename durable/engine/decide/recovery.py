@@ -6,11 +6,11 @@ events are not touched: their timers are in the store's index, and no event that
 After an unclean stop, `begin_trials` first decides which workflow may have caused it:
 
 1. The mark shows that a body was running: the crash counts against its workflow and no other. The count is cleared when
-   the body survives the step in which it died (`deaths`), or by an orderly stop.
+   the body survives the step in which it died (`Deaths`), or by an orderly stop.
    If that body's workflow was not stored yet, no workflow can be blamed. From then on, until an orderly stop, workflows
    are stored before they run, so that the mark leads to a stored workflow if it happens again.
 2. Otherwise, workflows were on trial: they are the accused. If there is only one, the crash counts against it. If there
-   are more, one half is admitted and the other half waits (`trials`).
+   are more, one half is admitted and the other half waits (`Trials`).
 3. Otherwise, every workflow that has an activity now is a suspect, and all are tried together.
 
 A workflow that took the process down `max_crashes` times is parked. New workflows are not delayed by any of this.
@@ -25,12 +25,11 @@ from durable.backends.base import Opened, Suspects
 from durable.engine.decide.body import load
 from durable.engine.decide.endings import park
 from durable.engine.decide.turn import Turn
-from durable.engine.operations import BeginAttempt, Follow, ReadRecovery, RecoverNext, RecoverWorkflows, ResumeWorkflow
+from durable.engine.operations import Follow, ReadRecovery, RecoverNext, RecoverWorkflows, ResumeWorkflow
 from durable.engine.operations.log_lines import Tell, about
 from durable.engine.operations.views import RecoveryReport
-from durable.engine.state.deaths import WHAT, WHERE
+from durable.engine.state.crashes import WHAT, WHERE, is_over
 from durable.engine.state.state import State
-from durable.engine.state.trials import is_over
 from durable.model.clock import LATEST
 from durable.model.records import ParkReason, WorkflowRecord, WorkflowStatus
 
@@ -205,14 +204,6 @@ def _recover(turn: Turn, record: WorkflowRecord) -> RecoveryReport:
     if current is not None and current.status is WorkflowStatus.PARKED:
         return RecoveryReport(parked=1)
     return RecoveryReport(unparked=1) if record.status is WorkflowStatus.PARKED else RecoveryReport(resumed=1)
-
-
-# --- while suspects run -------------------------------------------------------------------------------------------
-
-
-def decide_begin_attempt(turn: Turn, op: BeginAttempt) -> None:
-    """An activity of a suspect has begun: its trial ends a moment from now."""
-    turn.state.trials.begin(op.key, turn.now)
 
 
 def hold_trials(turn: Turn) -> None:

@@ -12,10 +12,9 @@ from typing import Any
 import attrs
 
 from durable.backends.base import Answers
-from durable.engine.decide.dead_letters import bury_refused
-from durable.engine.decide.endings import mark_finished
-from durable.engine.decide.events import adopt_mail, decide_send_event
-from durable.engine.decide.start import decide_start_workflow
+from durable.engine.decide.endings import bury_refused, mark_finished
+from durable.engine.decide.events import decide_send_event
+from durable.engine.decide.start import adopt_mail, decide_start_workflow
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import Operation, SendEvent, StartWorkflow
 from durable.engine.operations.log_lines import Tell

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import attrs
 
-from durable.engine.decide import router
 from durable.engine.decide.body import feed, is_answered
-from durable.engine.decide.elsewhere import note_question
 from durable.engine.decide.endings import park
 from durable.engine.decide.events import accept, is_expired, offer, send
-from durable.engine.decide.long_decisions import put_off_one, waits_put_off
+from durable.engine.decide.timers import put_off_one, waits_put_off
 from durable.engine.decide.turn import Turn
+from durable.engine.decide.waits import note_question
 from durable.engine.operations import SendEvent
 from durable.engine.operations.messages import EventMoved, EventSent, EventSubmitted, SendAnswered
-from durable.engine.state.bodies import Loaded
+from durable.engine.state.workflows import Loaded
 from durable.errors import (
     CodecError,
     EventTypeMismatch,
@@ -51,7 +50,7 @@ def send_from_body(turn: Turn, loaded: Loaded, wait: WaitCondition) -> None:
     shard = turn.state.shard
     if shard.count > 1 and operation.home(shard.count) != shard.number:
         if not is_answered(turn, loaded, wait):
-            router.send(turn, EventSubmitted(note_question(turn, loaded, wait, ""), operation))
+            turn.send(EventSubmitted(note_question(turn, loaded, wait, ""), operation))
         return
     if (problem := _own_problem(loaded, op)) is not None:
         park(turn, loaded.record, ParkReason.UNREADABLE, problem, wait.position)
@@ -76,7 +75,7 @@ def send_for(turn: Turn, message: EventSubmitted) -> None:
         send(turn, *accept(turn, message.operation))
     except REFUSALS as refusal:
         error = pack_error(refusal)
-    router.send(turn, SendAnswered(message.wait, error))
+    turn.send(SendAnswered(message.wait, error))
 
 
 def operation_of(op: EventSend, payload: str) -> SendEvent:

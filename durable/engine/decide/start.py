@@ -1,37 +1,32 @@
 """A workflow is started: by a caller, by a parent in this shard or another, or by a schedule.
 
-Starting is idempotent by id. `register_workflow` runs the body at once, in the decision that stores the workflow.
-`store_workflow` only stores it, and the body begins after the commit. Both make the events that were sent to the id
-before into the workflow's mailbox.
+Starting is idempotent by id: the same call under the same id finds the first workflow. A different call is refused, and
+the error tells the caller which argument, tag or delay is different (`difference`).
+
+`register_workflow` runs the body at once, in the decision that stores the workflow. `store_workflow` only stores it,
+and the body begins after the commit. Both make the events that were sent to the id before into the workflow's mailbox.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import attrs
+
 from durable.engine.decide.body import begin
-from durable.engine.decide.differences import difference
 from durable.engine.decide.endings import check_payload
-from durable.engine.decide.events import adopt_mail
 from durable.engine.decide.turn import Turn
-from durable.engine.operations import (
-    Follow,
-    ResumeWorkflow,
-    StartWorkflow,
-)
-from durable.errors import (
-    InvalidValue,
-    WorkflowAlreadyExists,
-)
-from durable.model.clock import later
+from durable.engine.operations import Follow, ResumeWorkflow, StartWorkflow
+from durable.errors import InvalidValue, WorkflowAlreadyExists
+from durable.model.clock import SECOND, later
 from durable.model.codec import Arguments
 from durable.model.ids import digest
-from durable.model.records import (
-    BY_KEY,
-    WorkflowRecord,
-    WorkflowStatus,
-)
+from durable.model.records import BY_KEY, WorkflowRecord, WorkflowStatus
 from durable.runner.definitions import WorkflowDef
+
+# The longest value that is shown in full.
+_WIDTH = 60
 
 
 def decide_start_workflow(turn: Turn, op: StartWorkflow, *, at: int | None = None) -> WorkflowRecord:
@@ -130,3 +125,66 @@ def store_workflow(turn: Turn, id: str, *, name: str, version: int, input: str, 
     adopt_mail(turn, record)
     turn.effects.append(Follow(ResumeWorkflow(record.key)))
     return record
+
+
+def adopt_mail(turn: Turn, record: WorkflowRecord) -> int:
+    """A workflow is new: events that were sent to its id before become its mailbox. Returns how many."""
+    state = turn.state
+    kept = state.post.mailbox(unstarted=record.id) if state.post.pending_count() else []
+    for event in kept:
+        state.post.drop_event(event)
+        state.post.put_event(attrs.evolve(event, target=record.key, unstarted=None))
+    return len(kept)
+
+
+# --- is it the same call? ---------------------------------------------------------------------------------------------
+
+
+def difference(stored: WorkflowRecord, op: StartWorkflow) -> str | None:
+    """How a start differs from the one that created a workflow; None if it is the same call.
+
+    A different version of the code is not a difference: a workflow keeps the version that it started with.
+    """
+    if stored.start_digest != digest(op.name, op.input):
+        return _other_call(stored, op)
+    # Order does not count: the tags may come from a set, whose order changes from process to process.
+    if set(stored.tags) != set(op.tags):
+        return f"tags={_brief(list(op.tags))}, but it was started with tags={_brief(list(stored.tags))}"
+    # A later round, or a child that was started again with its parent, no longer knows its first delay.
+    delay = max(0, stored.start_at - stored.created_at)
+    if stored.round == 0 and delay != op.delay:
+        return f"delay={op.delay / SECOND:g} s, but it was started with delay={delay / SECOND:g} s"
+    return None
+
+
+def _other_call(stored: WorkflowRecord, op: StartWorkflow) -> str:
+    if stored.name != op.name:
+        return f"this call is for {op.name!r} version {op.version}, it runs version {stored.version}"
+    if stored.round:
+        return "other arguments than those it was started with (it has continued with others since)"
+    first, second = _arguments(stored.input), _arguments(op.input)
+    parts = [
+        f"{name}={_value(second, name)}, but it was started with {name}={_value(first, name)}"
+        for name in dict.fromkeys((*second, *first))
+        if name not in second or name not in first or second[name] != first[name]
+    ]
+    versions = "" if stored.version == op.version else f" (version {op.version} against {stored.version})"
+    return ("; ".join(parts) or "other arguments") + versions
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """The arguments by name; empty if the stored text is damaged."""
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        return {}
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _value(arguments: dict[str, Any], name: str) -> str:
+    return _brief(arguments[name]) if name in arguments else "nothing"
+
+
+def _brief(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."

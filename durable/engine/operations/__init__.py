@@ -23,7 +23,7 @@ through one queue, and reach their decision through one table (`coordinator.deci
 | you want to know | file |
 |---|---|
 | what callers ask for, one file per noun | `workflows`, `events`, `pauses`, `schedules`, `repairs` |
-| what the engine asks of itself, and what a start asks | `own`, `recovery` |
+| what the engine asks of itself, and what a start asks | `own` |
 | what leaves the coordinator after a commit | `effects`; the lines for the log are in `log_lines` |
 | what follows from a decision for another workflow, and in which order | `messages` |
 | how messages travel between shards | `letters`; how any value becomes JSON and comes back, `forms` |
@@ -54,16 +54,20 @@ from durable.engine.operations.events import (
     SendEvent,
 )
 from durable.engine.operations.own import (
+    BeginAttempt,
     CheckWaits,
     ExpireWorkflows,
+    ReadLetter,
+    ReadRecovery,
     RecordActivity,
+    RecoverNext,
+    RecoverWorkflows,
     ResumeWorkflow,
     SweepEvents,
     WakeWorkflow,
     when_due,
 )
 from durable.engine.operations.pauses import CancelPause, ListPauses, ResumePause
-from durable.engine.operations.recovery import BeginAttempt, ReadLetter, ReadRecovery, RecoverNext, RecoverWorkflows
 from durable.engine.operations.repairs import ForkWorkflow, RepairWorkflow, RetryWorkflow
 from durable.engine.operations.schedules import (
     CreateSchedule,

@@ -17,7 +17,7 @@ The order is fixed, and part of what the engine promises:
 
 Messages of one kind are handled in the order in which they were sent. This file knows nothing about how.
 
-If the addressee lives in another shard, the message goes there as a letter (`router`) and is handled as the only
+If the addressee lives in another shard, the message goes there as a letter (`Turn.send`) and is handled as the only
 message of a decision. Some messages exist only for that: within one shard the same is done at once. Every question
 names the wait that asks, and every answer repeats that name, so an answer to a wait that is over is recognized and
 dropped.
@@ -25,8 +25,7 @@ dropped.
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from durable.engine.operations.events import SendEvent
 from durable.model.dead_letters import DeadLetter
@@ -263,54 +262,26 @@ class WaitWithdrawn(NamedTuple):
 
 # Messages about a wait of a workflow. A long decision may leave them to the next batch.
 AtWait: TypeAlias = LookAgain | EventSent | CancelSpawned
+
+
 # Messages that answer a wait.
 Answer: TypeAlias = ChildStarted | ChildRefused | ChildEnded | CancelAnswered | SendAnswered
+
+
 # Messages that only arrive as letters. Each is the only one of its decision, so its place in the order is arbitrary.
 Arriving: TypeAlias = (
     StartChild | AwaitChild | RetryChild | ParentEnded | EventSubmitted | WaitRegistered | EventOffered | EventReturned
     | LetterReplayed | LetterRefused | WaitWithdrawn | Answer
 )  # fmt: skip
+
+
 Message: TypeAlias = WorkflowEnded | AtWait | FireTimers | CancelChild | EventMoved | Arriving
 M = TypeVar("M", WorkflowEnded, LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved)
+
+
 ORDER: tuple[type[Message], ...] = (
     WorkflowEnded, LookAgain, EventSent, CancelSpawned, FireTimers, CancelChild, EventMoved,
     StartChild, AwaitChild, RetryChild, ParentEnded, ChildStarted, ChildRefused, ChildEnded, CancelAnswered,
     EventSubmitted, SendAnswered, WaitRegistered, EventOffered, EventReturned, LetterReplayed, LetterRefused,
     WaitWithdrawn,
 )  # fmt: skip
-
-
-class Messages:
-    """The messages of one decision that are still to be handled, by kind."""
-
-    __slots__ = ("waiting",)
-
-    def __init__(self) -> None:
-        # A kind without messages has no queue, so this is empty if nothing waits. Most decisions send no message.
-        self.waiting: dict[type[Message], deque[Any]] = {}
-
-    def send(self, message: Message) -> None:
-        """Add a message behind those of its kind."""
-        queue = self.waiting.get(type(message))
-        if queue is None:
-            self.waiting[type(message)] = deque((message,))
-        else:
-            queue.append(message)
-
-    def next(self) -> Message:
-        """Take the message that is handled next. There must be one: callers check `waiting`."""
-        for kind in ORDER:
-            if (queue := self.waiting.get(kind)) is not None:
-                message: Message = queue.popleft()
-                if not queue:
-                    del self.waiting[kind]
-                return message
-        raise LookupError("no message is waiting")
-
-    def take(self, kind: type[M]) -> list[M]:
-        """Take all messages of a kind, in their order."""
-        return list(self.waiting.pop(kind, ()))
-
-    def has(self, kind: type[Message]) -> bool:
-        """Whether a message of a kind waits."""
-        return kind in self.waiting

@@ -1,7 +1,8 @@
-"""Operations that the engine submits to itself: an attempt has ended, a timer is due, old rows are to be removed.
+"""Operations that the engine submits to itself, and the questions about its start.
 
-No caller waits for them. They arrive from the activity pool, from the timers, or as a `Follow` of an earlier decision;
-a refusal is only logged.
+An attempt has begun or ended, a timer is due, old rows are to be removed, the next page of workflows is to be
+recovered, a letter from another shard is to be handled. No caller waits for these. They arrive from the activity pool,
+from the timers, from the coordinator, or as a `Follow` of an earlier decision; a refusal is only logged.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from typing import Any
 
 import attrs
 
+from durable.backends.base import StoredLetter
 from durable.engine.operations.base import OfBody, Operation
 from durable.engine.operations.schedules import TickSchedule
+from durable.engine.operations.views import RecoveryReport
 from durable.model.timers import OF_WORKFLOW, Timer
 
 
@@ -75,3 +78,39 @@ class ExpireWorkflows(Operation[int]):
     # How many pages in a row before this one had nothing to remove.
     barren: int = 0
     limit: int = 50
+
+
+# --- the start of an engine, and letters ------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class BeginAttempt(Operation[None]):
+    """An activity of a workflow on trial has begun. If the process dies soon after, the workflow is to blame."""
+
+    key: int
+
+
+@attrs.frozen
+class RecoverWorkflows(Operation[RecoveryReport]):
+    """Recover one page of running and parked workflows; the answer says where the next page begins."""
+
+    after: int = 0
+    # The last key to recover. Workflows that start meanwhile run already, and must not make the recovery endless.
+    until: int | None = None
+
+
+@attrs.frozen
+class RecoverNext(Operation[None]):
+    """Recover the next page, in the recovery with which this engine started."""
+
+
+@attrs.frozen
+class ReadRecovery(Operation[RecoveryReport]):
+    """The result of the recovery with which this engine started. No call is decided before that is over."""
+
+
+@attrs.frozen
+class ReadLetter(Operation[None]):
+    """Handle one letter of the inbox."""
+
+    letter: StoredLetter

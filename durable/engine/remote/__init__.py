@@ -1,8 +1,8 @@
-"""Operations on a wire: the JSON form of every operation that a caller can make, of its reply, and of an error.
+"""Asking an engine from another process: operations and replies as lines of JSON, over a socket of this machine.
 
 An operation is a value, so it need not come from this process. The same `SendEvent` may be built by the façade, by a
 client on the other side of a socket, or by another shard that writes a letter; one decision serves all three. This
-folder knows only the form. It has no socket and no thread, and it decides nothing.
+folder knows the form and the way. It decides nothing, and knows neither stores nor the life of an engine.
 
 Follow one operation:
 
@@ -28,6 +28,20 @@ What travels, and as what:
 - *Replies* have the type that the operation promises: `Operation[A]` replies with an `A`.
 - *Errors* travel under their stored names (`stored_names`). A name that the reader does not know becomes `RemoteError`.
 
+How a line travels over the socket:
+
+1. `address.listen` opens the socket of an engine, in a private directory. The engine announces its path in the lock
+   file of the store. `connection.Connection.open` connects; each side checks that the other belongs to the same user.
+2. Both say hello (`frames.Hello`), with the version of their protocol and of durable.
+3. `Connection.ask` writes an ask with a number. `guest.Guest` reads it and starts a task, so answers come in any order.
+4. The task receives the operation, has it answered by the engine, and writes one line with the same number.
+5. When the engine stops, `server.ControlServer` says so in the last line of every connection. Every open ask raises
+   `ConnectionLost`; the caller looks for the next owner of the store, and may repeat its call with the same request id.
+
+The server runs in the engine's event loop. So everything that a client can cause is bounded: the length of a line,
+before it has arrived; asks and connections; the time for taking an answer. Encoding a long list and decoding a big
+request leave the loop to others. A client that breaks a rule loses its connection, and no other client notices.
+
 Two rules hold for everything that is read:
 
 - The two sides may run different versions. Fields are matched by name, unknown ones are ignored, and new ones need a
@@ -40,4 +54,10 @@ Two rules hold for everything that is read:
 | which operations travel, and how a form is written and read | `wire` |
 | how a received operation is checked and completed | `receiving` |
 | how an error crosses the wire | `errors` |
+| what a line may hold, and how long it may be | `frames` |
+| who is on the other side of a socket, and how bytes come and go | `sockets` |
+| where the socket of an engine is | `address` |
+| which clients are let in, and how a server stops | `server` |
+| how one client is served, and what it cannot do | `guest` |
+| how a client asks many things at once | `connection` |
 """

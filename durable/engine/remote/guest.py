@@ -17,13 +17,14 @@ import contextlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 import attrs
 
+from durable.engine.host.threads import Threads
 from durable.engine.operations import AwaitChange, AwaitEnd, Operation
 from durable.engine.operations.forms import Form
 from durable.engine.remote import frames, sockets
@@ -68,6 +69,7 @@ class Service:
     answer: Answer
     registry: Registry[WorkflowDef[Any, Any]]
     codec: Codec
+    threads: Threads
     max_payload_bytes: int
     limits: Limits
     big: anyio.Semaphore = attrs.field(factory=lambda: anyio.Semaphore(_BIG_AT_ONCE))
@@ -75,6 +77,13 @@ class Service:
     def read(self, form: Form) -> Operation[Any]:
         """The operation of a form. Raises what `receive` raises; it runs code of the user."""
         return receive(form, self.registry, self.codec)
+
+    async def decode(self, decode: Callable[[Any], T], data: Any, is_big: bool) -> T:
+        """Decode something here, or in a thread so that the loop does not stand still."""
+        if not is_big:
+            return decode(data)
+        decoded: T = await self.threads.run(partial(decode, data), anyio.CancelScope())
+        return decoded
 
 
 class Guest:
@@ -156,15 +165,15 @@ class Guest:
 
     async def _read(self, tasks: anyio.abc.TaskGroup) -> None:
         """Take requests until the client has gone. Raises `Broken`."""
-        taken = 0
+        service, taken = self._service, 0
         while (line := await self._next_line()) is not None:
             if (taken := taken + 1) % _SHARE == 0:
                 await anyio.lowlevel.checkpoint()
             with contextlib.ExitStack() as places:
                 if is_big := len(line) >= BIG:
-                    await self._service.big.acquire()
-                    places.callback(self._service.big.release)
-                request = await _decode(frames.read_request, line, is_big)
+                    await service.big.acquire()
+                    places.callback(service.big.release)
+                request = await service.decode(frames.read_request, line, is_big)
                 if isinstance(request, Abandon):
                     self._abandon(request.number)
                     continue
@@ -192,7 +201,7 @@ class Guest:
         service = self._service
         with places, scope:
             try:
-                operation = await _decode(service.read, ask.form, is_big)
+                operation = await service.decode(service.read, ask.form, is_big)
                 if isinstance(operation, LONG):
                     places.close()
                 reply = await service.answer(operation, ask.request_id)
@@ -231,10 +240,3 @@ def _refusal(number: int, error: BaseException) -> bytes:
     if not isinstance(error, DurableError):
         _log.error("an operation from another process failed: %r", error, exc_info=error)
     return frames.write_error(number, error)
-
-
-async def _decode(decode: Callable[[Any], T], data: Any, is_big: bool) -> T:
-    """Decode something here, or in a worker thread so that the loop does not stand still."""
-    if is_big:
-        return await anyio.to_thread.run_sync(decode, data, abandon_on_cancel=True)
-    return decode(data)

@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 import anyio.abc
 
+from durable.engine.host.threads import Threads
 from durable.engine.remote import frames, sockets
 from durable.engine.remote.address import Listener
 from durable.engine.remote.guest import Answer, Guest, Limits, Service
@@ -35,7 +36,7 @@ STOPPING = "the engine is shutting down"
 class ControlServer:
     """Serves the operations of an engine at a socket. `listener` is closed, and its file removed, when `run` ends.
 
-    `answer` decides an operation, and raises its error. All of this runs in one event loop.
+    `answer` decides an operation, and raises its error. Big requests are decoded in `threads`. Used in one event loop.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class ControlServer:
         answer: Answer,
         registry: Registry[WorkflowDef[Any, Any]],
         codec: Codec,
+        threads: Threads,
         *,
         max_payload_bytes: int,
         limits: Limits | None = None,
@@ -54,6 +56,7 @@ class ControlServer:
             answer=answer,
             registry=registry,
             codec=codec,
+            threads=threads,
             max_payload_bytes=max_payload_bytes,
             limits=limits or Limits(),
         )
@@ -70,7 +73,11 @@ class ControlServer:
                         await anyio.wait_readable(self._listener.socket)
                         await self._accept(tasks)
         finally:
-            self._listener.close()
+            self.close()
+
+    def close(self) -> None:
+        """Close the socket. `run` does this at its end."""
+        self._listener.close()
 
     def stop(self) -> None:
         """Accept nothing more, and end every connection after the line that is being sent. `run` then returns soon."""

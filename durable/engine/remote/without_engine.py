@@ -13,14 +13,12 @@ import attrs
 
 from durable.backends.base import Answers, Batch, Reads, SharedStore
 from durable.engine.config import EngineConfig
-from durable.engine.coordinator.decisions import decide_in, new_turn
-from durable.engine.decide.differences import difference
+from durable.engine.coordinator.decisions import WAIT_KINDS, decide_in
 from durable.engine.decide.endings import check_payload
 from durable.engine.decide.events import accept, earlier_answer, fingerprint
-from durable.engine.decide.lists import answer_list
-from durable.engine.decide.queries import Pending
+from durable.engine.decide.queries import Pending, Watched, answer_list, sight_of
+from durable.engine.decide.start import difference
 from durable.engine.decide.turn import Turn
-from durable.engine.decide.watch import Watched, sight_of
 from durable.engine.operations import AwaitChange, Delivered, Operation, Queued, SendEvent, StartWorkflow
 from durable.engine.operations.forms import read_text, write_text
 from durable.engine.operations.views import Description
@@ -79,7 +77,7 @@ def _turn(overlay: Overlay, store: Reads, now: int) -> Turn:
     _, backend = over(store)
     state = State(backend, Registry(), Codec(), EngineConfig())
     state.workflows.not_begun.update(record.key for record in overlay.starts.values())
-    return new_turn(state, now)
+    return Turn(state, now, WAIT_KINDS)
 
 
 def first_answer(store: SharedStore, change: Change) -> Any:

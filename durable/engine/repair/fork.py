@@ -13,7 +13,7 @@ import attrs
 
 from durable.engine.decide.body import last_seq, load
 from durable.engine.decide.dry_run import Misfit, Tried, nothing_there, try_out
-from durable.engine.decide.events import adopt_mail
+from durable.engine.decide.start import adopt_mail
 from durable.engine.decide.turn import Turn
 from durable.engine.operations import ForkWorkflow
 from durable.errors import (

@@ -13,14 +13,13 @@ from typing import Any
 
 import attrs
 
-from durable.engine.decide import router
 from durable.engine.decide.body import last_seq, load
 from durable.engine.decide.children import is_kept, tell_or_note
 from durable.engine.decide.dry_run import Misfit, try_out
-from durable.engine.decide.elsewhere import note_question
 from durable.engine.decide.endings import child_id_of
-from durable.engine.decide.long_decisions import put_off_one
+from durable.engine.decide.timers import put_off_one
 from durable.engine.decide.turn import Turn
+from durable.engine.decide.waits import note_question
 from durable.engine.operations import Follow, ResumeWorkflow, RetryWorkflow
 from durable.engine.operations.messages import ChildRefused, LookAgain, RetryChild
 from durable.errors import (
@@ -240,7 +239,7 @@ def _carry_out(turn: Turn, plan: _Plan) -> None:
         wait = next((wait for wait in loaded.session.waits.values() if _awaited_id(again, wait) == child.id), None)
         question = None if wait is None else note_question(turn, loaded, wait, child.id)
         code = (call["name"], call["version"], call["input"]) if call else None
-        router.send(turn, RetryChild(question, child.id, record.key, code))
+        turn.send(RetryChild(question, child.id, record.key, code))
 
 
 def _awaited_id(parent: WorkflowRecord, wait: WaitCondition) -> str | None:
@@ -259,7 +258,7 @@ def retry_child(turn: Turn, message: RetryChild) -> None:
         child = None
     if child is None or child.parent_key != message.parent_key:
         if wait is not None:
-            router.send(turn, ChildRefused(wait, pack_error(WorkflowNotFound(message.child_id))))
+            turn.send(ChildRefused(wait, pack_error(WorkflowNotFound(message.child_id))))
         return
     if child.status is WorkflowStatus.FAILED:
         plan = _plan(turn, child)

@@ -31,20 +31,26 @@ the transition table (`WorkflowRecord.with_status`), writes the row and moves th
 
 The other names of the blueprint:
 
-| name                     | file      | what it does                                                                  |
-|--------------------------|-----------|-------------------------------------------------------------------------------|
-| `register_timer`         | `timers`  | wakes a workflow or schedule at an instant                                    |
-| `cancel_timer`           | `timers`  | removes one timer                                                             |
-| `cancel_all_timers`      | `timers`  | removes all timers from memory when the engine stops; the rows keep deadlines |
-| `take_due_timers`        | `state`   | takes the timers whose deadline has passed out of the window                  |
-| `find_waiting_for_event` | `waits`   | the waits for an event, the longest first                                     |
-| `get_active`             | `state`   | a workflow whose body may be stepped: not ended, not parked                   |
-| `recover_workflows`      | `state`   | a page of the workflows that were running or parked at the last commit        |
+| name                     | file     | what it does                                                                  |
+|--------------------------|----------|-------------------------------------------------------------------------------|
+| `register_timer`         | `timers` | wakes a workflow or schedule at an instant                                    |
+| `cancel_timer`           | `timers` | removes one timer                                                             |
+| `cancel_all_timers`      | `timers` | removes all timers from memory when the engine stops; the rows keep deadlines |
+| `take_due_timers`        | `state`  | takes the timers whose deadline has passed out of the window                  |
+| `find_waiting_for_event` | `events` | the waits for an event, the longest first                                     |
+| `get_active`             | `state`  | a workflow whose body may be stepped: not ended, not parked                   |
+| `recover_workflows`      | `state`  | a page of the workflows that were running or parked at the last commit        |
 
-The other files: `chronicle` (histories and progress), `postbox` (pending events), `archive` (dead letters, senders'
-ids, broadcasts that were taken), `timetable` (schedules), `trials` and `deaths` (which workflow may have caused a
-crash), `beginnings` (whether a body has run), `family` (children), `bodies` (live sessions), `prefetched` (rows read
-ahead for the batch), `outbox` (letters to and from other shards), `requests` (answers to callers of other processes).
+| you want to know                                                              | file         |
+|-------------------------------------------------------------------------------|--------------|
+| how the three layers are read as one, when bodies are evicted, the next batch | `state`      |
+| rows of workflows, their histories, what is in memory of a live body          | `workflows`  |
+| waits, pending events, dead letters, senders' ids, broadcasts that were taken | `events`     |
+| the next timers, and schedules                                                | `timers`     |
+| which workflow may have caused a crash                                        | `crashes`    |
+| rows that were read ahead for a batch                                         | `prefetched` |
+| letters to and from other shards                                              | `outbox`     |
+| answers to callers of other processes, and requests that were kept for later | `requests`   |
 
 A store may have several shards. A state belongs to one of them and never changes data of another. It may read there:
 `by_key`, `find` and `Chronicle.of` return what the other shard committed last; queries such as `living_children` see

@@ -1,7 +1,7 @@
 """`State`: the store, the open batch and the live bodies behind one interface.
 
 Here are the reads that span all three layers, loading and evicting bodies, and opening the next batch. Changes are in
-the parts (`workflows`, `waits`, `post`, `archive`, `chronicle`, `timetable`, `timers`, `outbox`). All parts share the
+the parts (`workflows`, `chronicle`, `waits`, `post`, `archive`, `timetable`, `timers`, `outbox`). All parts share the
 open batch; `_open` hands the next one to each of them.
 """
 
@@ -13,30 +13,25 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any
 
-from durable.backends.base import MARK_CELLS, Backend, Batch, Mark, Timers
+from durable.backends.base import MARK_CELLS, Backend, Batch, ChildIds, Children, Mark, Timers
 from durable.backends.base import Workflows as WorkflowsPage
 from durable.engine.config import EngineConfig
 from durable.engine.operations import Operation, RecordActivity
 from durable.engine.operations.base import OfBody
 from durable.engine.operations.messages import AtWait
 from durable.engine.operations.views import RecoveryReport
-from durable.engine.state.archive import Archive
-from durable.engine.state.bodies import Flight, Loaded, Unwatched, Watch
-from durable.engine.state.chronicle import Chronicle
-from durable.engine.state.deaths import CLOSED, WHAT, WHERE, Deaths
+from durable.engine.state.crashes import CLOSED, WHAT, WHERE, Deaths, Trials
+from durable.engine.state.events import Archive, Postbox, Waits
 from durable.engine.state.outbox import Outbox
-from durable.engine.state.postbox import Postbox
 from durable.engine.state.prefetched import Prefetched
 from durable.engine.state.requests import Requests
-from durable.engine.state.timers import TimerWindow
-from durable.engine.state.timetable import Timetable
-from durable.engine.state.trials import Trials
-from durable.engine.state.waits import Waits
-from durable.engine.state.workflows import Workflows
+from durable.engine.state.timers import TimerWindow, Timetable
+from durable.engine.state.workflows import Chronicle, Flight, Loaded, Unwatched, Watch, Workflows
 from durable.errors import CodecError, WorkflowNotFound
+from durable.model.begun import Begun, begun
 from durable.model.codec import Codec
 from durable.model.homes import Shard
-from durable.model.records import WorkflowRecord, WorkflowStatus
+from durable.model.records import HistoryEntry, WorkflowRecord, WorkflowStatus
 from durable.model.registry import Registry
 from durable.model.timers import Timer
 from durable.runner.definitions import WorkflowDef
@@ -79,7 +74,7 @@ class State:
         self.recovery = RecoveryReport()
         # The key of the workflow whose body runs, and its step. If the process dies, the next engine reads it.
         self.mark: Mark = [0] * MARK_CELLS
-        # The key up to which the current pass of `retention` has looked at workflows.
+        # The key up to which the current pass of `endings.decide_expire_workflows` has looked at workflows.
         self.expired_until = 0
         # By workflow: waits that a later batch looks at, because their answer may be pending already. Until then
         # nothing else may answer them, or it would overtake the pending answer.
@@ -224,7 +219,6 @@ class State:
     def next_batch(self) -> None:
         """The batch is committed: open the next one, and evict the bodies that were unused for the longest time."""
         batch, self._spare = self._spare or Batch(), None
-        self.prefetched.forget()
         self._open(batch)
         self._evict()
         self._let_go.clear()
@@ -246,10 +240,11 @@ class State:
     def _open(self, batch: Batch) -> None:
         """Hand the new batch to every part. A part that is missing here would write into a batch already committed."""
         self.batch = batch
+        self.prefetched.forget()
         self.workflows.next_batch(batch, min(_ENDED_MAX, self.config.max_loaded_workflows))
+        self.chronicle.next_batch(batch)
         self.waits.next_batch(batch)
         self.post.next_batch(batch)
-        self.chronicle.next_batch(batch)
         self.timetable.batch = self.trials.batch = self.archive.batch = batch
         self.outbox.batch = self.requests.batch = batch
 
@@ -269,3 +264,49 @@ def shown(state: State, id: str) -> WorkflowRecord:
         damaged = state.prefetched.workflow(id)
         assert damaged is not None, "it could not be read a moment ago"
         return damaged
+
+
+# --- whether a body has run, and children -----------------------------------------------------------------------------
+
+
+def has_begun(state: State, record: WorkflowRecord, history: Sequence[HistoryEntry] | None = None) -> bool:
+    """Whether the body of a workflow has run in its round. In doubt, it has.
+
+    Without `history`, the number of its entries is read if the row alone does not tell. A suspended workflow that has
+    not begun is always a delayed start. A fork that has not begun has a history.
+    """
+    if record.key in state.loaded:
+        return True
+    if record.key in state.workflows.not_begun:
+        return False
+    if begun(record, has_entries=False) is not Begun.NO:
+        return True
+    # If the clock was set back, a body may have a wait that is due at exactly the instant of its delayed start.
+    return bool(state.chronicle.length(record.key) if history is None else history)
+
+
+# A child knows its parent's key; a parent has no list of its children. So these functions search, and are called only
+# when a workflow ends or is described. They see the children in this shard only.
+
+
+def living_children(state: State, parent_key: int) -> list[WorkflowRecord]:
+    """The children of a workflow that have not ended.
+
+    Children that the store holds are included only if they end with their parent; new ones always are.
+    """
+    children = {child.key: child for child in state.backend.find(Children(parent_key))}
+    children |= {child.key: child for child in _new_children(state, parent_key)}
+    current = [state.batch.workflows_changed.get(key, child) for key, child in children.items()]
+    return [child for child in current if not child.status.is_terminal]
+
+
+def newest_child_ids(state: State, parent_key: int, limit: int) -> tuple[str, ...]:
+    """The ids of the newest children, those of the open batch first."""
+    ids = [child.id for child in reversed(_new_children(state, parent_key))]
+    if len(ids) < limit:
+        ids += state.backend.find(ChildIds(parent_key, limit - len(ids)))
+    return tuple(ids[:limit])
+
+
+def _new_children(state: State, parent_key: int) -> list[WorkflowRecord]:
+    return [child for child in state.batch.workflows_new.values() if child.parent_key == parent_key]

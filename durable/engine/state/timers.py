@@ -1,18 +1,26 @@
-"""The next timers: a sorted window in memory over the store's index.
+"""The next timers, and the schedules, whose timers are among them. Part of the coordinator's state.
 
-The window holds every timer up to its horizon, except those that came due and were taken out. Timers beyond the horizon
-are in the store only; when the window runs empty the coordinator refills it from there. A million sleeping workflows
-therefore cost rows, not memory.
+`TimerWindow` is a sorted window in memory over the store's index. It holds every timer up to its horizon, except those
+that came due and were taken out. Timers beyond the horizon are in the store only; when the window runs empty the
+coordinator refills it from there. A million sleeping workflows therefore cost rows, not memory.
+
+`Timetable` finds, stores and drops schedules, keeps their timers, and wakes a schedule whose queued tick waits for a
+run to end. It knows nothing about ticks: `decide.schedules` decides what they do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
 from sortedcontainers import SortedList
 
+from durable.backends.base import Backend, Batch, Schedules
+from durable.errors import ScheduleNotFound
 from durable.model.clock import EARLIEST
-from durable.model.timers import OF_WORKFLOW, Timer
+from durable.model.records import WorkflowRecord
+from durable.model.schedule import ScheduleRecord, schedule_of
+from durable.model.timers import OF_SCHEDULE, OF_WORKFLOW, ScheduleKey, Timer
 
 # Above every key.
 _LAST = 1 << 62
@@ -86,3 +94,58 @@ class TimerWindow:
 def _is_later(timer: tuple[int, str, int], other: tuple[int, str, int]) -> bool:
     """Whether a timer comes after another. With the wider type: type checkers do not compare unions of tuples."""
     return timer > other
+
+
+class Timetable:
+    """Schedules by name and by key. Their timers are in one window with those of workflows."""
+
+    def __init__(self, backend: Backend, timers: TimerWindow) -> None:
+        # The open batch; the state replaces it after each commit.
+        self.batch = Batch()
+        self._backend = backend
+        self._timers = timers
+
+    def find(self, name: str) -> ScheduleRecord | None:
+        """The schedule of this name, if there is one."""
+        fresh = next((schedule for schedule in self.batch.schedules_put.values() if schedule.name == name), None)
+        return fresh or self._stored(Schedules(name=name))
+
+    def get(self, name: str) -> ScheduleRecord:
+        """The schedule of this name. Raises `ScheduleNotFound`."""
+        schedule = self.find(name)
+        if schedule is None:
+            raise ScheduleNotFound(name)
+        return schedule
+
+    def by_key(self, key: ScheduleKey) -> ScheduleRecord | None:
+        """The schedule with this key, if it is still there."""
+        return self.batch.schedules_put.get(key) or self._stored(Schedules(key=key))
+
+    def _stored(self, query: Schedules) -> ScheduleRecord | None:
+        stored = self._backend.find(query)
+        return stored[0] if stored and stored[0].key not in self.batch.schedules_dropped else None
+
+    def put(self, schedule: ScheduleRecord, before: ScheduleRecord | None = None) -> None:
+        """Store a new or changed schedule and register its timer. `before` is the schedule as it was.
+
+        The timer is registered even if the instant is the same: a timer that came due was taken out of the window.
+        """
+        self.batch.schedules_put[schedule.key] = schedule
+        if before is not None and before.wake_at is not None:
+            self._timers.cancel_timer((before.wake_at, OF_SCHEDULE, schedule.key))
+        if schedule.wake_at is not None:
+            self._timers.register_timer((schedule.wake_at, OF_SCHEDULE, schedule.key))
+
+    def drop(self, schedule: ScheduleRecord) -> None:
+        """Delete a schedule and its timer."""
+        self.batch.schedules_put.pop(schedule.key, None)
+        self.batch.schedules_dropped.add(schedule.key)
+        if schedule.wake_at is not None:
+            self._timers.cancel_timer((schedule.wake_at, OF_SCHEDULE, schedule.key))
+
+    def run_ended(self, record: WorkflowRecord, now: int) -> None:
+        """A workflow has ended. If a tick is queued behind this run, wake its schedule in the same commit."""
+        name = schedule_of(record.tags)
+        schedule = None if name is None else self.find(name)
+        if schedule is not None and schedule.queued is not None and schedule.last_key == record.key:
+            self.put(attrs.evolve(schedule, wake_at=now), schedule)

@@ -1,26 +1,152 @@
-"""The verbs that change a workflow's row. No other code writes one.
+"""A workflow in the state: its row, its history, and its live body.
 
-Each verb takes the current record and returns the new one. `with_status` refuses a transition that is not in
-`model.records.TRANSITIONS`, so a decision with such a bug raises before anything is committed.
+`Workflows` has the verbs that change a workflow's row. No other code writes one. Each verb takes the current record and
+returns the new one. `with_status` refuses a transition that is not in `model.records.TRANSITIONS`, so a decision with
+such a bug raises before anything is committed.
+
+`Chronicle` has the histories and the published progress. The open batch holds the new entries of all workflows in one
+list. Finding those of one workflow means going through that list, so it is done only for workflows that can appear in
+it: those in memory, and those evicted or changed since the batch was opened.
+
+`Loaded` is a live body with its record and the rows of its waits. It is a cache: it can be thrown away between two
+decisions and rebuilt from the history. `Watch` is how the watchdog sees each step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, Protocol
 
-from durable.backends.base import Batch
-from durable.engine.state.bodies import Loaded
-from durable.engine.state.chronicle import Chronicle
+import attrs
+
+from durable.backends.base import Backend, Batch, HistoryLength, ProgressOf
+from durable.engine.state.prefetched import Prefetched
 from durable.engine.state.timers import TimerWindow
 from durable.errors import InvariantViolated
-from durable.model.records import BY_KEY, CancelCause, ParkReason, WorkflowRecord, WorkflowStatus
+from durable.model.records import (
+    BY_KEY,
+    CancelCause,
+    EventWait,
+    HistoryEntry,
+    ParkReason,
+    Progress,
+    WorkflowRecord,
+    WorkflowStatus,
+)
 from durable.model.timers import OF_WORKFLOW
+from durable.runner.session import WorkflowSessionRunner
 
+# An activity that was handed to the loop: the round and the attempt it was decided for. There is one for every running
+# activity, so it is a plain pair of numbers, which the garbage collector stops tracking. Nearly all are FIRST_FLIGHT.
+Flight = tuple[int, int]
+FIRST_FLIGHT: Flight = (0, 1)
 # Bound once: on Python 3.11 an attribute of an enum costs as much as a call, and every step needs these.
 _RUNNING, _SUSPENDED = WorkflowStatus.RUNNING, WorkflowStatus.SUSPENDED
 # An ended workflow whose arguments and result are at most this long is kept in memory for a while.
 _SMALL = 4000
+
+
+@attrs.define(eq=False)
+class Loaded:
+    """A workflow in memory: its record, its live body, and the rows of its waits."""
+
+    record: WorkflowRecord
+    session: WorkflowSessionRunner
+    # The number of the last entry in its history.
+    seq: int
+    # Its registered waits for events and answers, by position.
+    rows: dict[str, EventWait] = attrs.field(factory=dict)
+    # How many events are in its mailbox; None until they are counted for the first time.
+    mail: int | None = None
+
+
+class Watch(Protocol):
+    """Is called before and after every step of a body. The watchdog uses this to name a slow or stuck body."""
+
+    def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
+        """A body begins a step."""
+        ...
+
+    def leave(self) -> None:
+        """The step has ended, normally or with an exception."""
+        ...
+
+
+class Unwatched:
+    """The watch of a state without a watchdog."""
+
+    def enter(self, record: WorkflowRecord, session: WorkflowSessionRunner) -> None:
+        """Do nothing."""
+
+    def leave(self) -> None:
+        """Do nothing."""
+
+
+class Chronicle:
+    """The history of each workflow, and the progress that it has published."""
+
+    def __init__(self, backend: Backend, prefetched: Prefetched, loaded: Container[int], let_go: set[int]) -> None:
+        self.next_batch(Batch())
+        self._backend = backend
+        self._prefetched = prefetched
+        self._loaded = loaded
+        # Workflows evicted since the batch was opened. Only they and loaded workflows can have entries in it; scanning
+        # a large batch for each of many other workflows would be quadratic.
+        self._let_go = let_go
+
+    def of(self, key: int) -> list[HistoryEntry]:
+        """The history of a workflow's current round, in order. Raises `CodecError` for a damaged entry."""
+        batch = self.batch
+        is_new = key in batch.restarted or key in self._prefetched.without_history
+        stored = [] if is_new else self._backend.history(key)
+        if key in self._let_go or key in self._loaded:
+            stored += [entry for owner, entry in batch.history if owner == key]
+        if batch.history_trimmed:
+            stored = [entry for entry in stored if (key, entry.seq) not in batch.history_trimmed]
+        return stored
+
+    def length(self, key: int) -> int:
+        """How many entries are recorded of a workflow, without reading them."""
+        batch = self.batch
+        length = 0 if key in batch.restarted else self._backend.count(HistoryLength(key))
+        if key in self._let_go or key in self._loaded:
+            length += sum(owner == key for owner, _ in batch.history)
+        return length - sum(owner == key for owner, _ in batch.history_trimmed)
+
+    def next_batch(self, batch: Batch) -> None:
+        """Write into this batch from now on. The state calls it after each commit."""
+        self.batch = batch
+        # Record one more entry of a workflow in memory. The method of the batch itself, because every step calls it.
+        self.append = batch.history.add
+
+    def add(self, key: int, entries: Iterable[HistoryEntry]) -> None:
+        """Append entries to the history of a workflow that is not in memory."""
+        self._let_go.add(key)
+        for entry in entries:
+            self.append(key, entry)
+
+    def trim(self, key: int, entries: Iterable[int]) -> None:
+        """Delete entries by number: finished rounds of loops, which no replay reads again."""
+        self.batch.history_trimmed.update((key, entry) for entry in entries)
+
+    def clear(self, key: int) -> None:
+        """Delete a workflow's history; the next round starts with an empty one."""
+        self.batch.history = self.batch.history.without(key)
+        self.append = self.batch.history.add
+        # The next round counts from 1 again, perhaps in this batch. A trim of the old round must not hit its entries.
+        self.batch.history_trimmed = {(owner, entry) for owner, entry in self.batch.history_trimmed if owner != key}
+        self.batch.restarted.add(key)
+
+    def put_progress(self, progress: Progress) -> None:
+        """Store what a workflow has published, in place of what it published before."""
+        self.batch.progress_put[progress.workflow_key] = progress
+
+    def progress_of(self, key: int) -> Progress | None:
+        """The progress that a workflow has published last, if any."""
+        if (fresh := self.batch.progress_put.get(key)) is not None:
+            return fresh
+        stored = self._backend.find(ProgressOf(key))
+        return stored[0] if stored else None
 
 
 class Workflows:
@@ -41,7 +167,7 @@ class Workflows:
         # Workflows that have just ended: callers often ask for the result right away.
         self.ended: dict[int, WorkflowRecord] = {}
         # Keys of the workflows that this engine has stored and whose body it has not run in their round. In memory
-        # only: ask `beginnings.has_begun`, which knows what the rows tell.
+        # only: ask `has_begun`, which knows what the rows tell.
         self.not_begun: set[int] = set()
 
     # --- a life -----------------------------------------------------------------------------------------------------
