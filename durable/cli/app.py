@@ -129,10 +129,10 @@ def cli(store: str | None, *, debug: bool) -> None:
 
     \b
     export DURABLE_STORE=orders.db
-    durable ps status:failed since:2h              what failed in the last two hours?
-    durable show order-42                          where is it, and what does it wait for?
+    durable ps status:failed since:2h    what failed in the last two hours?
+    durable show order-42                where is it, what does it wait for?
     durable ps status:parked -o ids | durable retry --yes -
-    durable doctor                                 is anything wrong?
+    durable doctor                       is anything wrong?
     """
 
 

@@ -34,8 +34,8 @@ STATUS_COLOURS = {
     WorkflowStatus.FAILED: "red",
     WorkflowStatus.CANCELLED: "magenta",
 }
-# The last column of a table keeps at least this width; a narrower terminal wraps.
-_LAST_LEAST = 16
+# With less width than this, the last column of a table moves below the others, after this indentation.
+_LAST_LEAST, _BELOW = 16, "    "
 
 
 @attrs.frozen(kw_only=True)
@@ -133,16 +133,22 @@ def table(columns: Sequence[Column[T]], items: Sequence[T], screen: Screen) -> I
     widths = {place: max(width_of(columns[place].title), *(width_of(row[place]) for row in cells)) for place in shown}
     *body, last = shown
     left = sum(widths[place] + 2 for place in body)
-    room = widths[last] if screen.width is None else max(_LAST_LEAST, screen.width - left)
+    room = widths[last] if screen.width is None else screen.width - left
+    # On a narrow screen the last column gets lines of its own.
+    is_narrow = room < min(_LAST_LEAST, widths[last])
 
-    def line(texts: list[str], colours: list[str | None], *, dim: bool = False) -> str:
+    def lines(texts: list[str], colours: list[str | None], *, dim: bool = False) -> Iterator[str]:
         parts = [screen.style(padded(texts[place], widths[place]), colours[place], dim=dim) for place in body]
-        parts.append(screen.style(cut(texts[last], room, screen), colours[last], dim=dim))
-        return "  ".join(parts).rstrip()
+        if not is_narrow:
+            parts.append(screen.style(cut(texts[last], room, screen), colours[last], dim=dim))
+        yield "  ".join(parts).rstrip()
+        if is_narrow and texts[last]:
+            below = cut(texts[last], max(_LAST_LEAST, (screen.width or 0) - len(_BELOW)), screen)
+            yield _BELOW + screen.style(below, colours[last], dim=dim)
 
-    yield line([column.title for column in columns], [None] * len(columns), dim=True)
+    yield from lines([column.title for column in columns], [None] * len(columns), dim=True)
     for item, texts in zip(items, cells, strict=True):
-        yield line(texts, [None if column.colour is None else column.colour(item) for column in columns])
+        yield from lines(texts, [None if column.colour is None else column.colour(item) for column in columns])
 
 
 def status_colour(status: WorkflowStatus) -> str:

@@ -55,9 +55,8 @@ class Terminal:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, self.width, 0, 0))
         process = subprocess.Popen(
-            [sys.executable, "-m", "durable", *words],
-            stdin=theirs, stdout=theirs, stderr=theirs, env=self._environment(), cwd=ROOT, user=self.user,
-            start_new_session=True,
+            self._command(words),
+            stdin=theirs, stdout=theirs, stderr=theirs, env=self._environment(), cwd=ROOT, start_new_session=True,
         )  # fmt: skip
         os.close(theirs)
         os.write(ours, keys.encode())
@@ -81,6 +80,13 @@ class Terminal:
             input=stdin, capture_output=True, text=True, env=self._environment(), cwd=ROOT, timeout=_PATIENCE,
             check=False,
         )  # fmt: skip
+
+    def _command(self, words: tuple[str, ...]) -> list[str]:
+        """The command line. Another user may be unable to read this Python, so the process changes its user itself."""
+        if self.user is None:
+            return [sys.executable, "-m", "durable", *words]
+        code = "import os, sys; import durable.cli.app as app, durable.cli.ps; os.setuid({}); sys.exit(app.main())"
+        return [sys.executable, "-c", code.format(self.user), *words]
 
     def _environment(self) -> dict[str, str]:
         keep = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}

@@ -36,6 +36,10 @@ def test_table_is_cut_in_its_last_column_only() -> None:
     narrow = list(table(columns, ["0123456789" * 2], Screen(width=40)))
     assert narrow[1] == "01234567890123456789  01234567890123456…"
     assert width_of(narrow[1]) == 40
+    assert list(table(columns, ["0123456789" * 2], Screen(width=30)))[2:] == [
+        "01234567890123456789",
+        "    0123456789012345678901234…",
+    ]
     assert list(table(columns, ["0123456789" * 2], PIPE))[1].endswith("789" * 1)
 
 
@@ -70,7 +74,7 @@ def test_values_become_json() -> None:
         "run": {
             "id": "order-42", "name": "checkout", "version": 1, "status": "failed",
             "created_at": START.isoformat(), "finished_at": None, "wake_at": None, "tags": ["eu"], "parked": None,
-            "cancel_requested": False, "error": None, "parent": None, "progress": None,
+            "cancel_requested": False, "error": None, "parent": None, "progress": None, "kept": False,
         },
         "took": 1.5,
     }  # fmt: skip
