@@ -16,11 +16,11 @@ import click
 from durable.cli.client import Client, open_client
 from durable.cli.completion import complete_ids
 from durable.cli.exits import FAILED, NO_ENGINE, code_of
-from durable.cli.inputs import MISSING, expand_ids, input_options, read_input
+from durable.cli.inputs import MISSING, duration_option, expand_ids, input_options, read_input
 from durable.cli.output import dump, output_option, say, visible
 from durable.cli.runs import filters_of, matching, now, run_row
 from durable.cli.store import store_option
-from durable.cli.words import ago, parse_duration, plural
+from durable.cli.words import ago, plural
 from durable.errors import DurableError
 
 # So many ids are shown in a question.
@@ -157,10 +157,7 @@ def purge(*, older_than: str, yes: bool, store: str) -> None:
     \b
     durable purge --older-than 30d
     """
-    try:
-        age = parse_duration(older_than)
-    except ValueError as error:
-        raise click.UsageError(f"--older-than: {error}") from None
+    age = duration_option("--older-than", older_than)
     with open_client(store) as client:
         moment = now()
         _ask(f"Remove every run that ended before {ago(moment - age, moment)}?", is_sure=yes)

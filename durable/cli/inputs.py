@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import click
+
+from durable.cli.words import parse_duration
 
 # Says that nothing was passed, which differs from `null`.
 MISSING = object()
@@ -44,6 +47,24 @@ def read_input(params: Sequence[str], input_text: str | None, input_file: str | 
     if input_text is not None:
         return parse_json("--input", input_text)
     return MISSING if input_file is None else parse_json(f"--input-file {input_file}", _read(input_file))
+
+
+def read_arguments(params: Sequence[str], input_text: str | None, input_file: str | None) -> dict[str, Any]:
+    """The arguments of a workflow that these options say; none if no option was used. Raises `click.UsageError`."""
+    value = read_input(params, input_text, input_file)
+    if value is MISSING:
+        return {}
+    if not isinstance(value, dict):
+        raise click.UsageError("the arguments of a workflow are passed by name: write a JSON object, or use -P")
+    return value
+
+
+def duration_option(name: str, text: str) -> timedelta:
+    """The duration in an option. Raises `click.UsageError`."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise click.UsageError(f"{name}: {error}") from None
 
 
 def parse_params(params: Sequence[str]) -> dict[str, Any]:

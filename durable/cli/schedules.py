@@ -9,12 +9,15 @@ from typing import Any
 import click
 
 from durable.cli.client import Client, open_client
-from durable.cli.inputs import expand_ids
+from durable.cli.completion import complete_names
+from durable.cli.inputs import duration_option, expand_ids, input_options, read_arguments
 from durable.cli.output import Column, Listing, Screen, output_option, plain, say, screen, visible
 from durable.cli.runs import now
 from durable.cli.store import store_option
-from durable.cli.words import age, clock_time, duration
+from durable.cli.words import age, ago, clock_time, duration
+from durable.engine.api.refs import WorkflowRef
 from durable.engine.operations.views import ScheduleSummary
+from durable.model.schedule import CatchUp, Overlap
 
 _PAGE = 1_000
 
@@ -75,10 +78,11 @@ def _colour(schedule: ScheduleSummary) -> str:
 @store_option
 @click.pass_context
 def schedules(context: click.Context, *, form: str, store: str) -> None:
-    """List schedules with their next runs. The service creates them; here they are paused, triggered or deleted.
+    """List schedules with their next runs, and create, pause, resume, trigger or delete them.
 
     \b
     durable schedules
+    durable schedules create nightly-report report --cron "0 3 * * *" --timezone Europe/Berlin
     durable schedules pause nightly-report
     durable schedules trigger nightly-report
     """
@@ -86,6 +90,44 @@ def schedules(context: click.Context, *, form: str, store: str) -> None:
         shown = screen()
         with open_client(store) as client:
             _listing(now(), shown).write(every_schedule(client), form, shown, nothing="there are no schedules")
+
+
+@schedules.command()
+@click.argument("name")
+@click.argument("workflow", shell_complete=complete_names)
+@click.option("--cron", help="When, as a cron expression: minute, hour, day, month, weekday.")
+@click.option("--timezone", help="The time zone of --cron; UTC by default.")
+@click.option("--every", metavar="DURATION", help="Instead: at this distance, such as 15m.")
+@click.option("--overlap", type=click.Choice([each.value for each in Overlap]), default="skip", show_default=True)
+@click.option("--catch-up", type=click.Choice([each.value for each in CatchUp]), default="skip", show_default=True)
+@click.option("--replace", is_flag=True, help="Replace a schedule with this name.")
+@input_options
+@store_option
+def create(
+    name: str,
+    workflow: str,
+    *,
+    cron: str | None,
+    timezone: str | None,
+    every: str | None,
+    overlap: str,
+    catch_up: str,
+    replace: bool,
+    params: tuple[str, ...],
+    input_text: str | None,
+    input_file: str | None,
+    store: str,
+) -> None:
+    """Start WORKFLOW again and again, by a cron expression or at a fixed distance. Its arguments are passed by name."""
+    call = WorkflowRef(workflow)(**read_arguments(params, input_text, input_file))
+    times: dict[str, Any] = {"cron": cron, "timezone": timezone}
+    times["every"] = None if every is None else duration_option("--every", every)
+    policies: dict[str, Any] = {"overlap": Overlap(overlap), "catch_up": CatchUp(catch_up), "replace": replace}
+    with open_client(store) as client:
+        schedule = client.schedules.create(name, call, **times, **policies)
+    moment = now()
+    next_run = f"; next {ago(schedule.next_runs[0], moment)}" if schedule.next_runs else ""
+    say(f"{visible(name)} runs {visible(workflow)} {when(schedule)}{next_run}")
 
 
 @schedules.command()

@@ -6,11 +6,10 @@ import click
 
 from durable.cli.client import open_client
 from durable.cli.completion import complete_names
-from durable.cli.inputs import MISSING, input_options, read_input
+from durable.cli.inputs import duration_option, input_options, read_arguments
 from durable.cli.output import dump, output_option, say, visible
 from durable.cli.runs import run_row
 from durable.cli.store import store_option
-from durable.cli.words import parse_duration
 from durable.engine.api.refs import WorkflowRef
 
 
@@ -42,15 +41,8 @@ def start(
     durable start checkout --id order-42 -P sku=x1 -P quantity:=3
     durable start checkout --input '{"order": {"sku": "x1"}}' --tag eu
     """
-    arguments = read_input(params, input_text, input_file)
-    if arguments is MISSING:
-        arguments = {}
-    if not isinstance(arguments, dict):
-        raise click.UsageError("the arguments of a workflow are passed by name: write a JSON object, or use -P")
-    try:
-        seconds = None if delay is None else parse_duration(delay)
-    except ValueError as error:
-        raise click.UsageError(f"--delay: {error}") from None
+    arguments = read_arguments(params, input_text, input_file)
+    seconds = None if delay is None else duration_option("--delay", delay)
     call = WorkflowRef(name, version=version)(**arguments)
     with open_client(store) as client:
         handle = client.start(call, id=id, delay=seconds, tags=tags or None)

@@ -139,6 +139,26 @@ def test_events_and_dead_letters_are_listed(shell: Shell) -> None:
     assert shell("send", "price", "--to", "mailbox", "--input", "1").code == 1
 
 
+def test_schedule_lives_its_life(shell: Shell) -> None:
+    """A schedule is created by name, listed, paused, triggered, continued and deleted."""
+    words = ["schedules", "create", "nightly", "cli-nap", "--cron", "0 3 * * *", "-P", "seconds:=0"]
+    assert shell(*words).code == 0
+    assert shell(*words, "--timezone", "Europe/Berlin").code == 1
+    assert shell(*words, "--timezone", "Europe/Berlin", "--replace").code == 0
+    (schedule,) = objects(shell("schedules", "-o", "jsonl"))
+    assert (schedule["id"], schedule["name"], schedule["status"]) == ("nightly", "nightly", "active")
+    assert "0 3 * * * Europe/Berlin" in shell("schedules").out
+    assert shell("schedules", "pause", "nightly").code == 0
+    assert objects(shell("schedules", "-o", "jsonl"))[0]["status"] == "paused"
+    assert shell("schedules", "resume", "nightly").code == 0
+    assert shell("schedules", "trigger", "nightly", "--id", "by-hand").out == "by-hand\n"
+    assert shell("result", "by-hand").out == '"rested"\n'
+    assert shell("schedules", "delete", "nightly", "--yes").code == 0
+    assert shell("schedules", "delete", "nightly", "--yes").code == 4
+    assert shell("schedules", "create", "often", "cli-nap", "--every", "15m", "-o", "x").code == 2
+    assert shell("schedules", "create", "often", "cli-nap", "--every", "15m", "--cron", "* * * * *").code == 2
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
