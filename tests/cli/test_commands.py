@@ -191,6 +191,7 @@ def test_tail_follows_a_run_to_its_end(shell: Shell) -> None:
     assert {line["id"] for line in lines} == {"short"}
     assert [line["status"] for line in lines if line["status"]][-1] == "succeeded"
     assert any("timer" in line["what"] for line in lines)
+    shell("start", "cli-nap", "--id", "long")
     assert "suspended" in shell("tail", "--once", "--where", "name:cli-nap").out
 
 
