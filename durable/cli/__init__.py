@@ -2,8 +2,8 @@
 
 Follow `durable ps status:failed`. `app` finds the command in its table of contents and imports only its module. `store`
 says which store is meant and refuses one that does not exist or may not be read; `client` opens it. `filters` turns
-words into filters, `runs` reads the pages, and `output` writes a table, JSON or ids, as the other end can show them.
-Whatever is raised on the way becomes one sentence and an exit code, by the table in `exits`.
+words into filters, `runs` (or `quick`, from the file itself) reads the pages, and `output` writes a table, JSON or ids,
+as the other end can show them. Whatever is raised on the way becomes one sentence and an exit code, by the table in `exits`.
 
 What must hold:
 
@@ -26,6 +26,7 @@ tested with values.
 | `inputs`, `filters`              | what people pass: payloads, ids, filters                                  |
 | `output`, `words`, `live`        | tables, JSON, durations; screens that are drawn again                     |
 | `runs`, `ps`, `top`, `tail`      | runs as lists                                                             |
+| `quick`                          | `ps` from the file, without a client                                      |
 | `show`, `card`, `timeline`       | one run: the facts, and the picture of its steps                          |
 | `start`, `result`, `changes`     | one run: its begin, its end, and what an operator does in between         |
 | `events`, `dead_letters`         | events on their way, and those that nobody takes                          |
