@@ -3,7 +3,8 @@
 Follow `durable ps status:failed`. `app` finds the command in its table of contents and imports only its module. `store`
 says which store is meant and refuses one that does not exist or may not be read; `client` opens it. `filters` turns
 words into filters, `runs` (or `quick`, from the file itself) reads the pages, and `output` writes a table, JSON or ids,
-as the other end can show them. Whatever is raised on the way becomes one sentence and an exit code, by the table in `exits`.
+as the other end can show them. Whatever is raised on the way becomes one sentence and an exit code, by the table in
+`exits`.
 
 What must hold:
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,22 @@ def test_list_from_the_file_is_the_list_of_the_engine(running: tuple[Path, Worke
             assert quick.count(reader, filters) == count(client, filters)
             assert list(quick.matching(reader, filters, 2)) == list(matching(client, filters, 2))
     assert shell("ps", "--count", "id:same-").out == "1\n"
+
+
+def test_stuck_service_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While an engine does not answer, lists still work, a change ends with 5, and the doctor says so."""
+    monkeypatch.setattr("durable.cli.client._TIMEOUT", 1)
+    store = tmp_path / "stuck.db"
+    with service(store) as worker:
+        run(capsys, "--store", store, "start", "cli-nap", "--id", "nap")
+        worker.process.send_signal(signal.SIGSTOP)
+        assert run(capsys, "--store", store, "ps", "-o", "ids").out == "nap\n"
+        ran = run(capsys, "--store", store, "cancel", "nap")
+        assert (ran.code, "did not answer within" in ran.err) == (5, True)
+        ran = run(capsys, "--store", store, "doctor")
+        assert (ran.code, "has not answered within 3 s" in ran.out) == (1, True)
 
 
 def test_stopped_service_is_reported_and_starts_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,6 +52,7 @@ def test_well_store_has_no_findings() -> None:
         (facts({"disk_free": GB - 1}), "no-space"),
         (facts({"size": 1000, "disk_free": 400 << 20}), "no-space"),
         (facts({"holder": None}), "no-engine"),
+        (attrs.evolve(WELL, silence=3.0), "stuck-engine"),
         (facts(latest=NOW + AHEAD_MAX + 1), "clock"),
         (facts(overdue=GROUP), "overdue"),
         (facts(parked=(GROUP,)), "parked"),

@@ -34,10 +34,15 @@ class Finding:
 
 @attrs.frozen
 class Facts:
-    """What the checks look at. `contents` is None if the rows cannot be read with this version."""
+    """What the checks look at. `contents` is None if the rows cannot be read with this version.
+
+    `silence` is how many seconds the engine was given for an answer and did not use; None if it answered, or if there
+    is nobody to ask.
+    """
 
     files: Files
     contents: Contents | None
+    silence: float | None = None
 
 
 def diagnose(facts: Facts) -> list[Finding]:
@@ -91,6 +96,16 @@ def nobody_runs_it(facts: Facts) -> Iterator[Finding]:
             what=f"no engine runs on this store{crashed}: {plural(waiting, 'unfinished run')} cannot continue",
             do="start the service; if it does not stay up, its log says why",
             count=waiting,
+        )
+
+
+def engine_does_not_answer(facts: Facts) -> Iterator[Finding]:
+    """There is an engine, and it is stuck."""
+    if facts.silence is not None:
+        yield Finding(
+            code="stuck-engine",
+            what=f"the engine ({facts.files.holder}) has not answered within {facts.silence:g} s",
+            do="its log names a body that does not return; if it says nothing, restart the service: nothing is lost",
         )
 
 
@@ -221,6 +236,6 @@ def _bytes(count: int) -> str:
 Check = Callable[[Facts], Iterator[Finding]]
 # What loses data or stops everything comes first.
 CHECKS: tuple[Check, ...] = (
-    damage, no_space, old_schema, nobody_runs_it, clock_behind, overdue, parked, suspects, silent, old_log,
-    dead_letters, ignored_events,
+    damage, no_space, old_schema, nobody_runs_it, engine_does_not_answer, clock_behind, overdue, parked, suspects,
+    silent, old_log, dead_letters, ignored_events,
 )  # fmt: skip

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import attrs
 import click
 
-from durable.backends.sqlite import survey
+from durable.backends.sqlite import owner, survey
 from durable.cli.doctor.checks import Facts, Finding, diagnose
 from durable.cli.exits import REFUSED, Refusal
 from durable.cli.output import Screen, dump, output_option, screen, visible
 from durable.cli.store import checked_file, redacted, store_option
 from durable.cli.words import plural
+from durable.engine.api.sync import SyncWorkflowClient
+from durable.errors import DurableError, EngineUnreachable
 from durable.model.clock import SystemClock
 
 # The exit code if something was found.
 FOUND = 1
+# Seconds in which an engine answers, however busy it is.
+_PATIENCE = 3.0
 
 
 @click.command()
@@ -38,7 +43,7 @@ def doctor(*, deep: bool, form: str, store: str) -> int:
     path = checked_file(store)
     if path is None:
         raise Refusal(f"{redacted(store)}: doctor examines SQLite files only", REFUSED)
-    facts = examine(path, SystemClock().now(), is_deep=deep)
+    facts = attrs.evolve(examine(path, SystemClock().now(), is_deep=deep), silence=_silence(path))
     findings = diagnose(facts)
     shown = screen()
     match form:
@@ -58,6 +63,21 @@ def examine(path: str, now: int, *, is_deep: bool) -> Facts:
     files = survey.files(path)
     is_current = files.schema_version == files.known_version
     return Facts(files, survey.contents(path, now, is_deep=is_deep) if is_current else None)
+
+
+def _silence(path: str) -> float | None:
+    """How many seconds the engine was given for an answer and did not use; None if it answered, or cannot be asked."""
+    if owner.control_path(path) is None:
+        return None
+    try:
+        with SyncWorkflowClient(path, timeout=_PATIENCE) as client:
+            client.query_status("a run that need not exist")
+    except EngineUnreachable:
+        return _PATIENCE
+    except DurableError:
+        # It has stopped meanwhile, or speaks another version: it is not stuck.
+        return None
+    return None
 
 
 def _row(finding: Finding) -> dict[str, Any]:
