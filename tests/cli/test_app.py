@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import durable
+from durable import SyncWorkflowEngine
 from durable.cli import app, exits
 from tests.cli.kit import run
 
@@ -88,3 +89,27 @@ def test_importing_durable_does_not_import_the_command_line() -> None:
     """A service that imports durable imports neither the command line nor click."""
     done = python("-c", "import durable, sys; print({'click', 'rich', 'durable.cli'} & set(sys.modules))")
     assert done.stdout == "set()\n"
+
+
+HEAVY = (
+    "asyncio",
+    "anyio",
+    "cattrs",
+    "durable.engine",
+    "durable.runner",
+    "importlib.resources",
+    "rich",
+    "sqlite_utils",
+)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["ps"], ["completion", "bash"]])
+def test_frequent_command_loads_little(words: list[str], tmp_path: Path) -> None:
+    """What is typed a hundred times a day starts at once: it loads no engine, no event loop and nothing for screens."""
+    with SyncWorkflowEngine(tmp_path / "empty.db", workflows=[]):
+        pass
+    loaded = f"print(sorted(set({HEAVY}) & set(sys.modules)), file=sys.stderr)"
+    code = f"import sys; from durable.cli.app import main; main({words}); {loaded}"
+    environment = ENVIRONMENT | {"DURABLE_STORE": str(tmp_path / "empty.db")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
