@@ -87,7 +87,7 @@ def test_missing_click_is_reported() -> None:
 
 def test_importing_durable_does_not_import_the_command_line() -> None:
     """A service that imports durable imports neither the command line nor click."""
-    done = python("-c", "import durable, sys; print({'click', 'rich', 'durable.cli'} & set(sys.modules))")
+    done = python("-c", "import durable.public, sys; print({'click', 'rich', 'durable.cli'} & set(sys.modules))")
     assert done.stdout == "set()\n"
 
 
