@@ -208,6 +208,7 @@ def test_top_and_watch_draw_in_a_pipe(shell: Shell) -> None:
 def test_list_from_the_file_is_the_list_of_the_engine(running: tuple[Path, Worker], shell: Shell) -> None:
     """`ps` reads the file beside the engine, and shows what the engine would answer, whatever the filter is."""
     shell("start", "cli-nap", "--id", "same-1", "--tag", "eu")
+    shell("start", "cli-question", "--id", "same-2", "-P", "order=o1")
     store = str(running[0])
     with StoreReader(store) as reader, open_client(store) as client:
         for words in ([], ["status:suspended"], ["name:cli-nap"], ["tag:eu"], ["since:1h"], ["id:many-"], ["until:1h"]):
