@@ -216,7 +216,7 @@ def test_list_from_the_file_is_the_list_of_the_engine(running: tuple[Path, Worke
             assert list(quick.matching(reader, filters, None)) == list(matching(client, filters))
             assert quick.count(reader, filters) == count(client, filters)
             assert list(quick.matching(reader, filters, 2)) == list(matching(client, filters, 2))
-    assert shell("ps", "--count", "id:same-").out == "1\n"
+    assert shell("ps", "--count", "id:same-").out == "2\n"
 
 
 def test_stuck_service_is_reported(
