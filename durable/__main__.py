@@ -1,4 +1,4 @@
-"""`python -m durable`: the command line, which needs the optional dependency click."""
+"""`durable` and `python -m durable`: the command line, which needs the optional dependency click."""
 
 from __future__ import annotations
 

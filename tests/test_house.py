@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": ("durable.errors", "durable.model.statuses"),
     "model": _MODEL,
     "runner": (*_MODEL, "durable.runner"),
-    "front": (*_MODEL, "durable.runner", "durable.engine"),
+    "front": (*_MODEL, "durable.runner", "durable.engine", "durable.public"),
     # The door to the stores: it imports a backend when a URL asks for it, and reads histories from files.
     "backends": (*_MODEL, "durable.backends"),
 }
@@ -54,7 +54,6 @@ MAY_IMPORT |= {edge: (*_ENGINE, "durable.backends", f"durable.{edge}") for edge 
 MAY_IMPORT_TOO = {
     "durable/engine/api/client.py": ("durable.backends.url",),
     "durable/engine/api/engine.py": ("durable.backends.url",),
-    "durable/cli/app.py": ("durable.__version__",),
 }
 MUST_NOT_IMPORT = {
     "errors": ("anyio", "asyncio", "sqlite3", "threading", "trio"),
@@ -79,6 +78,9 @@ ONLY_HERE = {
 SEEDED = {"durable/runner/determinism.py": "random.Random"}
 CONFIG = "durable/engine/config.py"
 POSITIONS = "durable/model/position.py"
+# The file with the public names, and the only star import: `durable` shows them to type checkers.
+PUBLIC = "durable/public.py"
+HANDS_OUT = ("durable/__init__.py", "durable.public.*")
 
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 
@@ -103,7 +105,7 @@ def room_of(path: str) -> str:
     """The row of the tables to which a file of the package belongs."""
     parts = path.removesuffix(".py").split("/")[1:]
     if len(parts) == 1:
-        return {"__init__": "front", "__main__": "cli"}.get(parts[0], "no room")
+        return {"__init__": "front", "__main__": "cli", "public": "front"}.get(parts[0], "no room")
     is_divided = parts[0] in ("engine", "backends") and f"{parts[0]}.{parts[1]}" in MAY_IMPORT
     return f"{parts[0]}.{parts[1]}" if is_divided else parts[0]
 
@@ -136,7 +138,7 @@ def import_form(source: Source) -> Offences:
     for node, target in imports(source.tree):
         if target.startswith("."):
             yield node, f"relative import of {target}"
-        if target.endswith(".*"):
+        if target.endswith(".*") and (source.path, target) != HANDS_OUT:
             yield node, f"star import of {target}"
         if node in lazy and not within(target, LAZY.get(source.path, ())):
             yield node, f"{target} is imported inside a function"
@@ -258,11 +260,12 @@ def options_are_read(sources: Sequence[Source]) -> Iterator[str]:
 
 def public_names(sources: Sequence[Source]) -> Iterator[str]:
     """`durable` exports exactly the decided names."""
-    front = [node for source in sources if source.path == "durable/__init__.py" for node in source.tree.body]
+    front = [node for source in sources if source.path == PUBLIC for node in source.tree.body]
     lists = [node.value for node in front if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
     shown = ast.literal_eval(lists[0]) if lists else ()
-    yield from (f"durable/__init__.py:1 {name} is missing in __all__" for name in PUBLIC_NAMES if name not in shown)
-    yield from (f"durable/__init__.py:1 {name} is unexpected in __all__" for name in shown if name not in PUBLIC_NAMES)
+    names = [name for name in PUBLIC_NAMES if name != "__version__"]
+    yield from (f"{PUBLIC}:1 {name} is missing in __all__" for name in names if name not in shown)
+    yield from (f"{PUBLIC}:1 {name} is unexpected in __all__" for name in shown if name not in names)
 
 
 @each
@@ -365,7 +368,7 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
     (state_alone_writes, _A, "turn.state.batch.events_put[1] = event", "belongs to durable/engine/state"),
     (options_are_read, CONFIG, "class EngineConfig:\n batch: int\n def f(self): self.batch", "reads batch"),
     (options_are_read, "durable/config.py", "class EngineConfig: 1", "not defined"),
-    (public_names, "durable/__init__.py", "__all__ = ['helper']", "helper is unexpected"),
+    (public_names, "durable/public.py", "__all__ = ['helper']", "helper is unexpected"),
     (docstrings, _A, "def f(): 1", "module has no"),
     (docstrings, _A, "'Doc.'\nclass C: 1", "C has no"),
     (leftovers, _A, "1  # TODO later", "TODO later"),

@@ -1,28 +1,39 @@
-"""The command line, `python -m durable`. It is an edge: nothing imports it, and it needs click (`durable-engine[cli]`).
+"""The command line, `durable`. It is an edge: nothing imports it, and it needs click and rich (`durable-engine[cli]`).
 
-All commands are checks. None of them opens a store for writing, and none starts an engine, so they are safe to run
-beside a service.
+Follow `durable ps status:failed`. `app` finds the command in its table of contents and imports only its module. `store`
+says which store is meant and refuses one that does not exist or may not be read; `client` opens it. `filters` turns
+words into filters, `runs` (or `quick`, from the file itself) reads the pages, and `output` writes a table, JSON or ids,
+as the other end can show them. Whatever is raised on the way becomes one sentence and an exit code, by the table in
+`exits`.
 
-- `lint` reads source files and finds mistakes in workflow functions. It never imports what it reads.
-- `check-replay` imports workflows and replays every unfinished run of a store against them. Its answer: which runs
-  would be parked if this code were deployed?
-- `export-histories` writes unfinished runs as JSON files, for a repository whose tests replay them.
+What must hold:
 
-Follow a `check-replay`. `app` parses the command. `loading` imports the modules that `--workflows` names; this is the
-only place in the command line that imports code of the user. `replay` reads one workflow at a time, through
-`StoreReader` or from JSON files, and hands it to `durable.runner.replaying.replay`, which is pure. Each workflow that
-does not fit is written at once, so a store of any size needs little memory. The tally comes last.
+- A store that does not exist is never created, and looking changes nothing.
+- Results go to stdout, everything else to stderr. JSON is never cut; a table is cut only on a terminal.
+- Texts from a store are data: `visible` takes the control characters out before they reach a terminal.
+- What destroys something on more than one run asks, or needs `--yes`.
+- A mistake of the user is one sentence that says what to write, and never a traceback. Passwords in URLs are hidden.
+- A command starts at once. So a module imports at its top only what its command needs, and nothing imports rich but
+  `live`, which is for screens that are drawn again and again.
 
-Rules:
+The layers, from the outside in: commands (one file per noun) know click and the client. What they show is made by pure
+functions of values, a screen and the present time (`card`, `timeline`, `words`, `output`, `doctor.checks`), which are
+tested with values.
 
-- Exit codes: 0 for nothing found, 1 for something found, 2 for input that cannot be used, 130 for an interrupt.
-- Results go to stdout, everything else to stderr, including what imported modules print.
-- A mistake of the user is one sentence (`click.UsageError`) and never a traceback.
-
-| file      | holds                                                                |
-|-----------|----------------------------------------------------------------------|
-| `app`     | the group of commands, and the exit codes                            |
-| `loading` | the values of `--workflows` and `--codec`, imported                  |
-| `replay`  | `check-replay` and `export-histories`                                |
-| `lint/`   | `lint`                                                               |
+| file                             | holds                                                                     |
+|----------------------------------|---------------------------------------------------------------------------|
+| `app`, `exits`                   | the table of contents; exit codes, and the table from errors to them      |
+| `store`, `client`                | which store, and the way to it                                            |
+| `inputs`, `filters`              | what people pass: payloads, ids, filters                                  |
+| `output`, `words`, `live`        | tables, JSON, durations; screens that are drawn again                     |
+| `runs`, `ps`, `top`, `tail`      | runs as lists                                                             |
+| `quick`                          | `ps` from the file, without a client                                      |
+| `show`, `card`, `timeline`       | one run: the facts, and the picture of its steps                          |
+| `start`, `result`, `changes`     | one run: its begin, its end, and what an operator does in between         |
+| `events`, `dead_letters`         | events on their way, and those that nobody takes                          |
+| `pauses`, `schedules`            | questions to people; workflows that start again and again                 |
+| `files`, `doctor/`               | the store as a file; what is wrong with it                                |
+| `worker`, `notify`               | an engine as a process, and what its supervisor is told                   |
+| `lint/`, `replay`, `loading`     | checks before a deploy, and importing code of the user                    |
+| `completion`                     | what Tab offers                                                           |
 """

@@ -1,4 +1,4 @@
-"""The workflows and the codec that `module` or `module:attribute` names on the command line.
+"""The workflows, the codec or the engine that `module` or `module:attribute` names on the command line.
 
 This is the only part of the command line that imports the user's code. Every failure is a `click.UsageError` with one
 sentence.
@@ -7,6 +7,8 @@ sentence.
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -51,8 +53,24 @@ def load_codec(spec: str | None) -> Codec:
     return codec
 
 
+def load_attribute(spec: str) -> Any:
+    """The attribute that `module:attribute` names. Raises `click.UsageError`."""
+    module, colon, attribute = spec.partition(":")
+    if not colon or not module or not attribute:
+        raise click.UsageError(f"{spec}: write module:attribute, such as shop.service:engine")
+    return _attribute(spec, _import(module), attribute)
+
+
+def look_in(folder: str) -> None:
+    """Let modules in this folder be imported, as `python -m` does with the current one. A console script does not."""
+    path = os.path.abspath(folder)
+    if path not in map(os.path.abspath, sys.path):
+        sys.path.insert(0, path)
+
+
 def _import(module: str) -> Any:
     """Import a module. Raises `click.UsageError` for any error in it, with a hint if the module itself is missing."""
+    look_in(os.curdir)
     try:
         return importlib.import_module(module)
     except Exception as error:

@@ -131,8 +131,8 @@ def check_replay(
     written by `export-histories`.
 
     \b
-    python -m durable check-replay orders.db --workflows shop.flows
-    python -m durable check-replay tests/histories --workflows shop.flows --json
+    durable check-replay orders.db --workflows shop.flows
+    durable check-replay tests/histories --workflows shop.flows --json
 
     Exit codes: 0 all fit, 1 some would be parked or would fail, 2 the input cannot be used.
     """
@@ -165,7 +165,7 @@ def export_histories(store: Path, folder: Path, *, name: str | None, limit: int 
     The files contain arguments and results as they are stored. Review them before you publish them.
 
     \b
-    python -m durable export-histories orders.db tests/histories --name checkout --limit 20
+    durable export-histories orders.db tests/histories --name checkout --limit 20
     """
     with _refusing():
         written = save_histories(read_store(store, name=name, limit=limit), folder)

@@ -35,6 +35,7 @@ Where to look:
 | `begun`        | whether a body has run: the definition of "not begun yet"                  |
 | `records`      | workflows, history entries, waits, pending events, pauses                  |
 | `dead_letters` | pending events and dead letters, as people see them                        |
+| `summaries`    | one line about a workflow, for lists                                       |
 | `schedule`     | when a schedule ticks, and its record                                      |
 | `timers`       | timers of workflows and of schedules                                       |
 | `retry`        | the retry policy, and the delay before the next attempt                    |

@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import importlib
 import os
 import re
 import zoneinfo
 from collections.abc import Iterator
 from datetime import timezone, tzinfo
-from importlib import resources
 
 import attrs
 from cronsim import CronSim
@@ -155,6 +155,8 @@ def zone_of(name: str) -> tzinfo:
 @functools.cache
 def _packaged_zones() -> frozenset[str]:
     """The zones of the package tzdata, for machines without a time zone database."""
+    # Imported on use: it loads a dozen modules, and few machines need this package.
+    resources = importlib.import_module("importlib.resources")
     try:
         return frozenset(resources.files("tzdata").joinpath("zones").read_text().split())
     except (ModuleNotFoundError, FileNotFoundError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import durable
-from durable.cli import app as front
+from durable import SyncWorkflowEngine
+from durable.cli import app, exits
 from tests.cli.kit import run
 
 ROOT = Path(__file__).parents[2]
@@ -29,13 +31,13 @@ def test_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "--version").out == f"durable {durable.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["lint", "check-replay", "export-histories"])
+@pytest.mark.parametrize("command", [name for entries in app.COMMANDS.values() for name in entries])
 def test_help_has_examples(capsys: pytest.CaptureFixture[str], command: str) -> None:
     """Every command is listed, and its help shows how it is called."""
     assert command in run(capsys, "--help").out
     ran = run(capsys, command, "-h")
     assert ran.code == 0
-    assert f"python -m durable {command} " in ran.out
+    assert re.search(rf"^  durable .*\b{command}\b", ran.out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("words", [["fly"], ["lint"], ["lint", "--fast", "."], ["check-replay", "orders.db"]])
@@ -54,7 +56,7 @@ def test_interruption_is_130(capsys: pytest.CaptureFixture[str], monkeypatch: py
 
     monkeypatch.setattr("durable.cli.lint.command.lint_files", interrupted)
     ran = run(capsys, "lint", ".")
-    assert (ran.code, ran.err.strip()) == (front.INTERRUPTED, "interrupted")
+    assert (ran.code, ran.err.strip()) == (exits.INTERRUPTED, "interrupted")
 
 
 def test_module_is_the_command() -> None:
@@ -71,7 +73,7 @@ def test_closed_pipe_is_not_an_error() -> None:
         running.stdout.close()
         assert running.stderr is not None
         assert running.stderr.read() == b""
-    assert running.returncode == front.FOUND
+    assert running.returncode == exits.FAILED
 
 
 def test_missing_click_is_reported() -> None:
@@ -80,13 +82,34 @@ def test_missing_click_is_reported() -> None:
     done = python("-c", code.format("click"))
     assert done.returncode == 1
     assert done.stderr == "the command line of durable needs click: pip install 'durable-engine[cli]'\n"
-    assert "Traceback" in python("-c", code.format("durable.cli.lint.codes")).stderr
+    assert "Traceback" in python("-c", code.format("durable.cli.exits")).stderr
 
 
 def test_importing_durable_does_not_import_the_command_line() -> None:
     """A service that imports durable imports neither the command line nor click."""
-    done = python(
-        "-c",
-        "import durable, sys; print([one for one in sys.modules if 'click' in one or one.startswith('durable.cli')])",
-    )
-    assert done.stdout == "[]\n"
+    done = python("-c", "import durable.public, sys; print({'click', 'rich', 'durable.cli'} & set(sys.modules))")
+    assert done.stdout == "set()\n"
+
+
+HEAVY = (
+    "asyncio",
+    "anyio",
+    "cattrs",
+    "durable.engine",
+    "durable.runner",
+    "importlib.resources",
+    "rich",
+    "sqlite_utils",
+)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["ps"], ["completion", "bash"]])
+def test_frequent_command_loads_little(words: list[str], tmp_path: Path) -> None:
+    """What is typed a hundred times a day starts at once: it loads no engine, no event loop and nothing for screens."""
+    with SyncWorkflowEngine(tmp_path / "empty.db", workflows=[]):
+        pass
+    loaded = f"print(sorted(set({HEAVY}) & set(sys.modules)), file=sys.stderr)"
+    code = f"import sys; from durable.cli.app import main; main({words}); {loaded}"
+    environment = ENVIRONMENT | {"DURABLE_STORE": str(tmp_path / "empty.db")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"

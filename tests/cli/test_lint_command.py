@@ -40,7 +40,7 @@ def test_findings_are_lines_that_an_editor_can_jump_to(here: Path, capsys: pytes
     assert first.startswith("shop/flows.py:")
     assert ": DUR001 time.time() reads the clock in workflow body; use now()" in first
     assert ": DUR008 " in second
-    assert last == "2 found in 2 functions of workflows in 1 files; why: python -m durable lint --explain DUR001"
+    assert last == "2 found in 2 functions of workflows in 1 files; why: durable lint --explain DUR001"
 
 
 def test_nothing_found_is_zero(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,6 +46,8 @@ Nothing here knows why rows are stored or read.
 | `copying`    | backups during operation                                                    |
 | `readings`   | the questions of the engine, for the store that writes and for readers      |
 | `reader`     | reading a store file beside a running engine                                |
+| `maintenance`| backup, restore and migration by hand, under the owner's lock                |
+| `survey`     | the facts from which a diagnosis is made                                    |
 """
 
 from durable.backends.sqlite.store import SqliteBackend

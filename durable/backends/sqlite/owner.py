@@ -213,19 +213,25 @@ def take(path: str, *, is_brief: bool = False) -> Owner:
 
 def is_taken(path: str) -> bool:
     """Whether a process owns the store at this real path, for longer than a moment. In doubt, one does."""
+    return holder(path) is not None
+
+
+def holder(path: str) -> str | None:
+    """A description of the process that owns the store at this real path for longer than a moment. Takes no lock."""
     try:
         with unowned(path):
             descriptor = os.open(f"{path}-owner", os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
             try:
-                return _is_locked(descriptor) and not _read(descriptor).get("brief")
+                is_held = _is_locked(descriptor) and not _read(descriptor).get("brief")
+                return _holder(descriptor) if is_held else None
             finally:
                 os.close(descriptor)
-    except FileNotFoundError:
-        return False
-    except _HeldBriefly:
-        return False
-    except (OSError, StoreInUse):
-        return True
+    except (FileNotFoundError, _HeldBriefly):
+        return None
+    except StoreInUse as error:
+        return error.holder
+    except OSError:
+        return "a process of another user, perhaps"
 
 
 def remembered(path: str) -> Note:

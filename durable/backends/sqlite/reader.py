@@ -43,12 +43,15 @@ _HISTORY = f"SELECT {rows.HISTORY.select()} FROM history WHERE workflow = ? ORDE
 class StoreReader:
     """The unfinished workflows of a SQLite store. Use it as `with StoreReader("orders.db") as reader`.
 
+    With `any_schema=True` it also opens stores of earlier versions, for questions that do not depend on the schema.
+
     Raises `StoreUnusable` or `StoreTooNew` for a file that is not a store of this version, `StorageUnavailable` for a
     file that cannot be read now. Not thread-safe.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, any_schema: bool = False) -> None:
         self._path = os.fsdecode(path)
+        self._any_schema = any_schema
         self._real = os.path.realpath(self._path)
         if not os.path.isfile(self._real):
             raise StoreUnusable(self._path, "there is no such file")
@@ -58,7 +61,7 @@ class StoreReader:
 
     def __enter__(self) -> Self:
         # The first question opens and checks the file.
-        self._look(id)
+        self.look(id)
         return self
 
     def __exit__(
@@ -79,7 +82,7 @@ class StoreReader:
         page: list[tuple[int]] = [(0,)]
         while page:
             params = {"after": page[-1][0], "name": name}
-            page = self._look(functools.partial(_rows, sql=sql, params=params))
+            page = self.look(functools.partial(_rows, sql=sql, params=params))
             yield from (key for (key,) in page)
 
     def read(self, key: int) -> WorkflowHistory | None:
@@ -87,7 +90,7 @@ class StoreReader:
 
         Raises `CodecError` if the row of the workflow is damaged. If an entry is damaged, the result says so instead.
         """
-        rows_read = self._look(functools.partial(_read, key=key))
+        rows_read = self.look(functools.partial(_read, key=key))
         if rows_read is None:
             return None
         row, entries = rows_read
@@ -110,14 +113,14 @@ class StoreReader:
             finally:
                 connection.execute("COMMIT")
 
-        answer = self._look(asked)
+        answer = self.look(asked)
         if isinstance(answer, _Raised):
             raise answer.error
         return answer
 
     # --- the connection -------------------------------------------------------------------------------------------
 
-    def _look(self, question: Callable[[sqlite3.Connection], T]) -> T:
+    def look(self, question: Callable[[sqlite3.Connection], T]) -> T:
         """Ask the store a question, at one moment.
 
         A file that was closed in order has no log, and must be opened as immutable: otherwise SQLite would create a
@@ -182,7 +185,7 @@ class StoreReader:
     def _check(self, connection: sqlite3.Connection) -> None:
         """Raise `StoreUnusable` or `StoreTooNew` unless the schema is exactly the one that this durable reads."""
         schema.check(connection, self._path)
-        if not schema.is_current(connection):
+        if not self._any_schema and not schema.is_current(connection):
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             problem = f"it has schema version {version}, this durable reads {schema.SCHEMA_VERSION}"
             fix = "read it with the durable that wrote it, or read a migrated copy"

@@ -377,6 +377,19 @@ def check(connection: sqlite3.Connection, store: str) -> None:
         raise StoreTooNew(store, version, SCHEMA_VERSION)
 
 
+def version(connection: sqlite3.Connection) -> int:
+    """The schema version of a store; 0 for an empty file."""
+    return _marks(connection)[1]
+
+
+def pending(connection: sqlite3.Connection) -> list[str]:
+    """The names of the migrations that this file has not run. Only reads."""
+    from sqlite_utils import Database
+
+    database = Database(connection, recursive_triggers=False, execute_plugins=False)
+    return [migration.name for migration in _migrations().pending(database)]
+
+
 def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
     """The application id and the schema version in the header."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]

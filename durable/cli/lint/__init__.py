@@ -1,4 +1,4 @@
-"""Finds mistakes in workflow functions by reading them: `python -m durable lint`. Never imports what it reads.
+"""Finds mistakes in workflow functions by reading them: `durable lint`. Never imports what it reads.
 
 Follow one mistake, `late = datetime.now()` in a helper of a workflow. `files` turns the words on the command line into
 files, and `findings` parses each into an `ast.Module`. `scopes` records which function binds which names, for example

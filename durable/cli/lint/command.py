@@ -57,9 +57,9 @@ def lint(paths: tuple[str, ...], *, select: tuple[str, ...], ignore: tuple[str, 
     checked with them. Activities are not checked. The code is read and never imported.
 
     \b
-    python -m durable lint src/shop
-    python -m durable lint shop --ignore DUR008
-    python -m durable lint --explain DUR103
+    durable lint src/shop
+    durable lint shop --ignore DUR008
+    durable lint --explain DUR103
 
     A comment on the line, `# durable: ignore[DUR003]`, leaves a finding out.
 
@@ -106,5 +106,5 @@ def _as_text(findings: list[Finding], linted: Linted) -> str:
     if not findings:
         return f"{scope}: nothing found"
     first = findings[0].code
-    lines = [*map(str, findings), f"{len(findings):,} found in {scope}; why: python -m durable lint --explain {first}"]
+    lines = [*map(str, findings), f"{len(findings):,} found in {scope}; why: durable lint --explain {first}"]
     return "\n".join(lines)

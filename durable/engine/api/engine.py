@@ -147,11 +147,14 @@ class WorkflowEngine(WorkflowClient):
         """Accept no more calls, let activities finish for `drain`, then close. Nothing acknowledged is lost.
 
         For a service that must stop before it leaves the block, on SIGTERM for example. An activity that is cut off
-        runs again after the next start. Harmless when repeated.
+        runs again after the next start. Harmless when repeated; `shutdown(drain=0)` ends the drain of another
+        call.
         """
         seconds = self._core.drain_seconds(drain)
         with contextlib.suppress(EngineClosed):
             self._core.check_open()
+        if seconds == 0:
+            self._core.hurry()
         await self._core.close(seconds)
 
 

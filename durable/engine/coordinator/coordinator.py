@@ -116,10 +116,9 @@ class WorkflowStateCoordinator:
         # Whether the recovery is still under way. Until it is over no timer fires and no call is taken.
         self.is_recovering = True
         self._inbox = inbox = Inbox(self.state, clock, config, self._forget_abandoned, self._upkeep.longest_nap)
-        # From any thread: queue an operation, end after everything queued, refuse what is queued after the end.
-        self.submit, self.stop, self.refuse_rest = inbox.submit, inbox.stop, inbox.refuse_rest
-        # How many seconds pass until there is something to do.
-        self.nap = inbox.nap
+        # From any thread: queue an operation, end after everything queued, refuse what is queued after the end. `nap`
+        # says how many seconds pass until there is something to do.
+        self.submit, self.stop, self.refuse_rest, self.nap = inbox.submit, inbox.stop, inbox.refuse_rest, inbox.nap
 
     # --- the thread -----------------------------------------------------------------------------------------------
 
@@ -180,7 +179,8 @@ class WorkflowStateCoordinator:
         taken = self._inbox.take(wait=wait and not (self._upkeep.has_more or self.state.requests.has_kept))
         # Letters are read after the calls were taken. So if a caller saw something happen in another shard, the letter
         # about that is handled before its call.
-        while len(letters := self._letters(limit := min(_LETTERS, self._config.max_batch))) == limit:
+        limit = min(_LETTERS, self._config.max_batch)
+        while len(letters := self._letters(limit)) == limit:
             self.process(letters)
         # In place: a second list would keep every answer alive until the end of the batch.
         taken[:0] = letters
