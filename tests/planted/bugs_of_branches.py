@@ -11,7 +11,7 @@ from durable.runner.ops import Outcome, Raised, Returned
 from tests.planted.planting import Planter, bug
 
 
-@bug("I5")
+@bug("I5", seed=3)
 def settle_ends_with_a_failure(planter: Planter) -> None:
     """`settle` waits for all its branches, even if one has failed."""
 
@@ -25,7 +25,7 @@ def settle_ends_with_a_failure(planter: Planter) -> None:
     planter.replace(_All, finished)
 
 
-@bug("I5", "I25", "engine")
+@bug("I5", "I25", "engine", seed=3)
 def results_in_the_order_of_their_ends(planter: Planter) -> None:
     """Results are in the order of the branches, not in the order in which they arrived."""
     finish = _All.finished
@@ -36,7 +36,7 @@ def results_in_the_order_of_their_ends(planter: Planter) -> None:
     planter.replace(_All, finished)
 
 
-@bug("I5")
+@bug("I5", seed=6)
 def first_success_is_the_first_end(planter: Planter) -> None:
     """`first_success` ignores failures while another branch may still succeed."""
 
@@ -46,7 +46,7 @@ def first_success_is_the_first_end(planter: Planter) -> None:
     planter.replace(_Failures, finished)
 
 
-@bug("I5", "I25", seed=1)
+@bug("I5", "I25", seed=3)
 def winner_under_a_wrong_key(planter: Planter) -> None:
     """The winner is returned under the key of its own branch."""
     finish = _Failures.finished

@@ -41,7 +41,7 @@ def spawner_not_woken(planter: Planter) -> None:
     planter.replace(children, wake_parent)
 
 
-@bug("I20", "I29", seed=1)
+@bug("I20", "I29", seed=3)
 def absent_spawner_not_woken(planter: Planter) -> None:
     """The end of a spawned child wakes a waiting parent that is not in memory."""
     wake = children.wake_parent
@@ -79,7 +79,7 @@ def wait_for_a_child_not_noted(planter: Planter) -> None:
     planter.replace(wait_rows, register)
 
 
-@bug("I6", "I7", "I18", "I20", seed=1)
+@bug("I6", "I7", "I18", "I20", seed=17)
 def wait_for_a_child_outlives_its_branch(planter: Planter) -> None:
     """A wait for a child is forgotten when its branch is withdrawn."""
     planter.change_row(WAIT_KINDS, EntryKind.RESULT, withdrawn=None)
@@ -98,7 +98,7 @@ def result_told_before_the_end(planter: Planter) -> None:
 # --- the end of a parent --------------------------------------------------------------------------------------------
 
 
-@bug("I20", seed=1)
+@bug("I20", seed=4)
 def tied_child_goes_on(planter: Planter) -> None:
     """A tied child is cancelled when its parent ends."""
 
@@ -108,7 +108,7 @@ def tied_child_goes_on(planter: Planter) -> None:
     planter.replace(children, close_children)
 
 
-@bug("I20", seed=1)
+@bug("I20", seed=4)
 def tied_child_of_an_earlier_round_goes_on(planter: Planter) -> None:
     """A tied child that was spawned in an earlier round is cancelled when its parent ends."""
     close = children.close_children
@@ -120,7 +120,7 @@ def tied_child_of_an_earlier_round_goes_on(planter: Planter) -> None:
     planter.replace(children, close_children)
 
 
-@bug("I20", seed=20)
+@bug("I20", seed=34)
 def child_of_this_batch_goes_on(planter: Planter) -> None:
     """A tied child is cancelled when its parent ends in the commit that spawned it."""
 
@@ -130,7 +130,7 @@ def child_of_this_batch_goes_on(planter: Planter) -> None:
     planter.replace(family, living_children)
 
 
-@bug("I21", seed=1)
+@bug("I21", seed=3)
 def kept_child_cancelled(planter: Planter) -> None:
     """A child that was spawned to be kept continues after its parent has ended."""
     start = start_decisions.register_workflow
@@ -155,7 +155,7 @@ def kept_child_cancelled(planter: Planter) -> None:
     planter.replace(start_decisions, register_workflow)
 
 
-@bug("I21", seed=1)
+@bug("I21", seed=5)
 def cancel_of_a_child_answered_and_not_done(planter: Planter) -> None:
     """If `child.cancel()` returns True, the child is being cancelled."""
 
@@ -201,7 +201,7 @@ def progress_older_after_a_restart(planter: Planter) -> None:
     planter.replace(published, forget_known)
 
 
-@bug("I32", seed=1)
+@bug("I32", seed=3)
 def progress_of_a_first_step_lost(planter: Planter) -> None:
     """What a body publishes in its first step is stored, even if that step runs after a delay or in a new round."""
 
@@ -231,7 +231,7 @@ def progress_one_step_behind(planter: Planter) -> None:
 # --- watching -------------------------------------------------------------------------------------------------------
 
 
-@bug("I5", "I29", seed=1)
+@bug("I5", "I29", seed=2)
 def watcher_not_told(planter: Planter) -> None:
     """A watcher is told when its workflow changes."""
     see = Observers.look

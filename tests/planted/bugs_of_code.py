@@ -17,7 +17,7 @@ from durable.model.records import CancelCause, ParkReason, WorkflowRecord, Workf
 from tests.planted.planting import Planter, bug
 
 
-@bug("I21", "I31", seed=905)
+@bug("I21", "I31", seed=936)
 def cancel_without_code_ends_at_once(planter: Planter) -> None:
     """Cancelling a workflow that cannot run waits for its code, because it may owe undos."""
     cancel = cancel_decisions.cancel_workflow
@@ -34,7 +34,7 @@ def cancel_without_code_ends_at_once(planter: Planter) -> None:
     planter.replace(cancel_decisions, cancel_workflow)
 
 
-@bug("I21", seed=905)
+@bug("I21", seed=936)
 def cancel_without_code_not_kept(planter: Planter) -> None:
     """A cancel that arrived while the code was missing is raised when the code is back."""
     cancel = Workflows.cancel_workflow
@@ -48,7 +48,7 @@ def cancel_without_code_not_kept(planter: Planter) -> None:
     planter.replace(Workflows, cancel_workflow)
 
 
-@bug("I25", "I29")
+@bug("I25", "I29", seed=8)
 def parked_for_code_that_is_back(planter: Planter) -> None:
     """A workflow that was parked for missing code continues by itself when the code is back."""
     recover = recovery._recover
@@ -61,7 +61,7 @@ def parked_for_code_that_is_back(planter: Planter) -> None:
     planter.replace(recovery, _recover)
 
 
-@bug("I5", "I21", "I25")
+@bug("I5", "I21", "I25", seed=8)
 def missing_code_fails_the_workflow(planter: Planter) -> None:
     """A workflow whose code is missing is parked; it does not fail."""
     set_aside = endings.park
@@ -76,7 +76,7 @@ def missing_code_fails_the_workflow(planter: Planter) -> None:
     planter.replace(endings, park)
 
 
-@bug("I26", seed=370)
+@bug("I26", seed=376)
 def missing_code_forgives_crashes(planter: Planter) -> None:
     """A workflow that crashes the process keeps its crash count through an engine run without its code."""
     set_aside = Workflows.mark_parked
@@ -89,7 +89,7 @@ def missing_code_forgives_crashes(planter: Planter) -> None:
     planter.replace(Workflows, mark_parked)
 
 
-@bug("I6", "I22", "I29", "I25")
+@bug("I6", "I22", "I29", "I25", seed=8)
 def unparked_in_memory_only(planter: Planter) -> None:
     """The workflow that continues when its code is back is also stored as running."""
     rebuild = body.load
@@ -103,7 +103,7 @@ def unparked_in_memory_only(planter: Planter) -> None:
     planter.replace(body, load)
 
 
-@bug("I26", seed=400)
+@bug("I26", seed=415)
 def orderly_life_without_code_forgives(planter: Planter) -> None:
     """A clean stop acquits only the bodies whose code the engine had."""
 
@@ -113,7 +113,7 @@ def orderly_life_without_code_forgives(planter: Planter) -> None:
     planter.replace(recovery, _note_missing_code)
 
 
-@bug("I26")
+@bug("I26", seed=1)
 def any_step_that_is_survived_forgives(planter: Planter) -> None:
     """A body that survives one step may still kill the process in another."""
     comes_out_of = Deaths.survive

@@ -75,7 +75,7 @@ def committed_one_batch_behind(planter: Planter) -> None:
     planter.replace(WorkflowStateCoordinator, _commit)
 
 
-@bug("I15", seed=1)
+@bug("I15", seed=2)
 def commit_repeated_blindly(planter: Planter) -> None:
     """A commit whose outcome is unknown is applied once: the batch number is read before the commit is repeated."""
 
@@ -126,7 +126,7 @@ def commit_torn(planter: Planter) -> None:
     planter.replace(MemoryStore, apply)
 
 
-@bug("I29", seed=1)
+@bug("I29", seed=2)
 def callers_forgotten(planter: Planter) -> None:
     """A caller that waits for the end of a workflow is told of it."""
 
@@ -141,7 +141,7 @@ def callers_forgotten(planter: Planter) -> None:
     planter.replace(Watchers, forget_abandoned)
 
 
-@bug("I29")
+@bug("I29", seed=2)
 def end_not_told(planter: Planter) -> None:
     """A caller is told of the end even if the workflow ends in the commit that decided the call."""
     apply = WorkflowStateCoordinator._apply
@@ -189,7 +189,7 @@ def suspect_not_noted(planter: Planter) -> None:
     planter.replace(Trials, hold)
 
 
-@bug("I26")
+@bug("I26", seed=29)
 def body_that_was_not_stored_never_found(planter: Planter) -> None:
     """A body that kills the process before its workflow is stored is stored first the next time, to be blamed."""
     blame = recovery._blame_body
@@ -223,7 +223,7 @@ def crash_taken_for_a_clean_stop(planter: Planter) -> None:
     planter.replace(WorkflowStateCoordinator, open)
 
 
-@bug("I26")
+@bug("I26", seed=1)
 def body_not_blamed(planter: Planter) -> None:
     """A workflow whose body kills the process again and again is parked."""
 
@@ -288,7 +288,7 @@ def timers_cut_off_lost(planter: Planter) -> None:
 # --- bodies in memory -----------------------------------------------------------------------------------------------
 
 
-@bug("I28", seed=4)
+@bug("I28", seed=22)
 def bodies_never_let_go(planter: Planter) -> None:
     """There are never more bodies in memory than the limit."""
 
@@ -298,7 +298,7 @@ def bodies_never_let_go(planter: Planter) -> None:
     planter.replace(State, _evict)
 
 
-@bug("I10", "I22", "I29", seed=4)
+@bug("I10", "I22", "I29", seed=22)
 def eviction_forgets_what_runs(planter: Planter) -> None:
     """An activity continues while its workflow is evicted, and does not run again."""
     close = State.unload
@@ -310,7 +310,7 @@ def eviction_forgets_what_runs(planter: Planter) -> None:
     planter.replace(State, unload)
 
 
-@bug("I6", "I22", "I29", seed=4)
+@bug("I6", "I22", "I29", seed=22)
 def eviction_ends_waits(planter: Planter) -> None:
     """An evicted workflow still waits for its events."""
     let_go = State._evict

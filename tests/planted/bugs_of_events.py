@@ -77,7 +77,7 @@ def event_dropped_and_not_fed(planter: Planter) -> None:
     planter.replace(events_decisions, _take_pending)
 
 
-@bug("I17")
+@bug("I17", seed=2)
 def last_sent_first_taken(planter: Planter) -> None:
     """Events are taken in the order in which they were sent."""
     in_order = Postbox.events_for
@@ -88,7 +88,7 @@ def last_sent_first_taken(planter: Planter) -> None:
     planter.replace(Postbox, events_for)
 
 
-@bug("I16", "I17", seed=96)
+@bug("I16", "I17", seed=99)
 def queue_before_the_mailbox(planter: Planter) -> None:
     """Events sent to a workflow come before events sent to nobody in particular."""
 
@@ -129,7 +129,7 @@ def broadcast_consumed(planter: Planter) -> None:
     planter.replace(events_decisions, take)
 
 
-@bug("I16")
+@bug("I16", seed=3)
 def expired_event_delivered(planter: Planter) -> None:
     """An expired event is never delivered."""
 
@@ -139,7 +139,7 @@ def expired_event_delivered(planter: Planter) -> None:
     planter.replace(events_decisions, is_expired)
 
 
-@bug("I18", "I16", seed=1)
+@bug("I18", "I16", seed=3)
 def expires_too_early(planter: Planter) -> None:
     """An event is kept until it expires."""
 
@@ -149,7 +149,7 @@ def expires_too_early(planter: Planter) -> None:
     planter.replace(events_decisions, is_expired)
 
 
-@bug("I18", seed=1)
+@bug("I18", seed=14)
 def event_from_before_the_wait(planter: Planter) -> None:
     """A wait for events sent after it began takes no older event."""
     bound = events_decisions._after
@@ -192,7 +192,7 @@ def event_id_forgotten_by_the_store(planter: Planter) -> None:
     planter.replace(MemoryStore, apply)
 
 
-@bug("I16")
+@bug("I16", seed=4)
 def mail_before_the_start_lost(planter: Planter) -> None:
     """Events sent to an id before its start become the mailbox of the workflow."""
 
@@ -227,7 +227,7 @@ def mail_of_an_ended_workflow_kept(planter: Planter) -> None:
     planter.replace(endings, give_up_mail)
 
 
-@bug("I16", seed=2)
+@bug("I16", seed=5)
 def mail_lost_on_its_way_to_others(planter: Planter) -> None:
     """An event that has lost its target is offered to others, and kept if nobody takes it."""
 
@@ -237,7 +237,7 @@ def mail_lost_on_its_way_to_others(planter: Planter) -> None:
     planter.replace(sending, reoffer)
 
 
-@bug("I16", seed=14)
+@bug("I16", seed=45)
 def letter_replayed_and_kept(planter: Planter) -> None:
     """A dead letter that is sent again is deleted."""
 
@@ -284,7 +284,7 @@ def waits_number_drawn_again(planter: Planter) -> None:
     planter.replace(wait_rows, register_event)
 
 
-@bug("I17", seed=167)
+@bug("I17", seed=178)
 def last_come_first_served(planter: Planter) -> None:
     """An event goes to the longest wait."""
     in_order = Waits.find_waiting_for_event

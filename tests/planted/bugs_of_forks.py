@@ -12,7 +12,7 @@ from durable.runner.undo import Owed
 from tests.planted.planting import Planter, bug
 
 
-@bug("I36")
+@bug("I36", seed=3)
 def fork_copies_too_much(planter: Planter) -> None:
     """The step at which a workflow is forked runs again: nothing of it is copied."""
     before = fork._before
@@ -24,7 +24,7 @@ def fork_copies_too_much(planter: Planter) -> None:
     planter.replace(fork, _before)
 
 
-@bug("I36")
+@bug("I36", seed=5)
 def fork_copies_too_little(planter: Planter) -> None:
     """Every step before the fork is copied and does not run again."""
     before = fork._before
@@ -36,7 +36,7 @@ def fork_copies_too_little(planter: Planter) -> None:
     planter.replace(fork, _before)
 
 
-@bug("I36")
+@bug("I36", seed=56)
 def fork_behind_what_was_undone(planter: Planter) -> None:
     """A fork is refused if it would copy a step that its source has undone since."""
 

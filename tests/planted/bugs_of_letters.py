@@ -24,43 +24,43 @@ def _lose(planter: Planter, name: str) -> None:
     planter.replace(Outbox, post)
 
 
-@bug("I20", "I29", "L5", "L6")
+@bug("I20", "I29", "L5", "L6", seed=3)
 def end_of_a_child_is_lost(planter: Planter) -> None:
     """A parent in another shard learns of the end of its child."""
     _lose(planter, "child_ended")
 
 
-@bug("I29")
+@bug("I29", seed=3)
 def start_of_a_child_is_lost(planter: Planter) -> None:
     """A child in another shard is started."""
     _lose(planter, "start_child")
 
 
-@bug("I16")
+@bug("I16", seed=3)
 def offer_is_lost(planter: Planter) -> None:
     """An event that leaves its home shard travels in a letter."""
     _lose(planter, "event_offered")
 
 
-@bug("L5")
+@bug("L5", seed=9)
 def registration_is_lost(planter: Planter) -> None:
     """A wait for an event of another shard queues in that shard."""
     _lose(planter, "wait_registered")
 
 
-@bug("I20", "L7")
+@bug("I20", "L7", seed=6)
 def end_of_a_parent_is_lost(planter: Planter) -> None:
     """Tied children in other shards end with their parent."""
     _lose(planter, "parent_ended")
 
 
-@bug("I29")
+@bug("I29", seed=3)
 def answer_to_a_sender_is_lost(planter: Planter) -> None:
     """A body that sends an event to another shard continues when that shard accepts it."""
     _lose(planter, "send_answered")
 
 
-@bug()
+@bug(seed=3)
 def letter_is_applied_twice(planter: Planter) -> None:
     """A letter takes effect once."""
     once = letters.decide_read_letter
@@ -72,7 +72,7 @@ def letter_is_applied_twice(planter: Planter) -> None:
     planter.replace(letters, decide_read_letter)
 
 
-@bug()
+@bug(seed=3)
 def letter_is_not_deleted(planter: Planter) -> None:
     """A letter is deleted in the commit that handles it."""
 
@@ -82,7 +82,7 @@ def letter_is_not_deleted(planter: Planter) -> None:
     planter.replace(Outbox, handled)
 
 
-@bug("I16", "I20", "I29", "L2", "L5", "L7")
+@bug("I16", "I20", "I29", "L2", "L5", "L7", seed=4)
 def letters_are_read_out_of_order(planter: Planter) -> None:
     """Letters between two shards are handled in the order in which they were written."""
 
@@ -92,7 +92,7 @@ def letters_are_read_out_of_order(planter: Planter) -> None:
     planter.replace(Outbox, read)
 
 
-@bug("I16", "I20", "L5", "L6", "L7")
+@bug("I16", "I20", "L5", "L6", "L7", seed=3)
 def letter_leaves_after_the_commit(planter: Planter) -> None:
     """A letter is in the commit of its cause: no crash comes between them."""
     late: dict[int, list[tuple[int, str]]] = {}
@@ -111,7 +111,7 @@ def letter_leaves_after_the_commit(planter: Planter) -> None:
     planter.replace(Outbox, read)
 
 
-@bug("L5")
+@bug("L5", seed=3)
 def wait_elsewhere_is_not_withdrawn(planter: Planter) -> None:
     """A wait that is over leaves the queue in the other shard."""
 
@@ -121,7 +121,7 @@ def wait_elsewhere_is_not_withdrawn(planter: Planter) -> None:
     planter.replace(elsewhere, withdraw)
 
 
-@bug("I16", "L5")
+@bug("I16", "L5", seed=3)
 def offered_event_stays_in_its_queue(planter: Planter) -> None:
     """An event that is offered to another shard leaves its queue, so it is in one place at a time."""
     offer = guests.hand_out
@@ -134,7 +134,7 @@ def offered_event_stays_in_its_queue(planter: Planter) -> None:
     planter.replace(guests, hand_out)
 
 
-@bug("I16")
+@bug("I16", seed=31)
 def offer_that_is_too_late_is_dropped(planter: Planter) -> None:
     """An event that was offered to a finished wait comes back."""
 
@@ -144,7 +144,7 @@ def offer_that_is_too_late_is_dropped(planter: Planter) -> None:
     planter.replace(events_elsewhere, _give_back)
 
 
-@bug("L5")
+@bug("L5", seed=40)
 def wait_is_not_registered_again(planter: Planter) -> None:
     """A wait that could not take what it was offered queues again."""
     register = guests.register_wait
@@ -157,7 +157,7 @@ def wait_is_not_registered_again(planter: Planter) -> None:
     planter.replace(guests, register_wait)
 
 
-@bug("I20", "L7")
+@bug("I20", "L7", seed=6)
 def shards_of_tied_children_forgotten(planter: Planter) -> None:
     """A workflow knows the other shards in which it has tied children."""
 
@@ -167,7 +167,7 @@ def shards_of_tied_children_forgotten(planter: Planter) -> None:
     planter.replace(Outbox, tied)
 
 
-@bug("L9")
+@bug("L9", seed=3)
 def guests_take_what_is_older(planter: Planter) -> None:
     """The mark tells which of two shards stored its row first."""
 

@@ -30,7 +30,7 @@ from tests.planted.planting import Planter, bug
 # --- the start ------------------------------------------------------------------------------------------------------
 
 
-@bug("I2", seed=1)
+@bug("I2", seed=5)
 def another_start_under_one_id(planter: Planter) -> None:
     """A start with an id that another workflow has is refused."""
     start = start_decisions.decide_start_workflow
@@ -51,7 +51,7 @@ def start_not_looked_up(planter: Planter) -> None:
     planter.replace(Prefetched, fetch)
 
 
-@bug("I19", seed=1)
+@bug("I19", seed=3)
 def delay_of_a_start_ignored(planter: Planter) -> None:
     """A delayed start begins after its delay."""
     start = start_decisions.decide_start_workflow
@@ -100,7 +100,7 @@ def parent_woken_in_another_commit(planter: Planter) -> None:
     planter.replace(children, wake_parent)
 
 
-@bug("I20", seed=1)
+@bug("I20", seed=2)
 def second_child_on_replay(planter: Planter) -> None:
     """A rebuilt parent finds the child that it started."""
     count = itertools.count()
@@ -111,7 +111,7 @@ def second_child_on_replay(planter: Planter) -> None:
     planter.replace(endings, child_id_of)
 
 
-@bug("I20", "I29", seed=1)
+@bug("I20", "I29", seed=3)
 def child_of_an_earlier_round_taken(planter: Planter) -> None:
     """Each round has its own children."""
 
@@ -121,7 +121,7 @@ def child_of_an_earlier_round_taken(planter: Planter) -> None:
     planter.replace(position, place)
 
 
-@bug("I20", seed=1)
+@bug("I20", seed=3)
 def child_unheard_after_continuing(planter: Planter) -> None:
     """A parent in a later round learns of the end of that round's children."""
     wake = children.wake_parent
@@ -133,7 +133,7 @@ def child_unheard_after_continuing(planter: Planter) -> None:
     planter.replace(children, wake_parent)
 
 
-@bug("I20", "I25", seed=1)
+@bug("I20", "I25", seed=2)
 def failed_child_succeeds(planter: Planter) -> None:
     """The parent learns how its child ended."""
     hand_over = children.hand_over_child
@@ -145,7 +145,7 @@ def failed_child_succeeds(planter: Planter) -> None:
     planter.replace(children, hand_over_child)
 
 
-@bug("I20", seed=3)
+@bug("I20", seed=4)
 def child_not_cancelled_with_its_parent(planter: Planter) -> None:
     """A child is cancelled when nobody waits for it any longer."""
 
@@ -158,7 +158,7 @@ def child_not_cancelled_with_its_parent(planter: Planter) -> None:
 # --- rounds ---------------------------------------------------------------------------------------------------------
 
 
-@bug("I18", seed=5)
+@bug("I18", seed=15)
 def next_round_keeps_waits(planter: Planter) -> None:
     """The waits of a round end with the round."""
     go_on = body.advance
@@ -182,7 +182,7 @@ def next_round_keeps_history(planter: Planter) -> None:
     planter.replace(Chronicle, clear)
 
 
-@bug("I22", "I29")
+@bug("I22", "I29", seed=2)
 def next_round_never_begins(planter: Planter) -> None:
     """A workflow that continues as a new round runs by itself."""
     begin = endings._continue
@@ -212,7 +212,7 @@ def cancellation_in_memory_only(planter: Planter) -> None:
     planter.replace(cancel_decisions, cancel_workflow)
 
 
-@bug("I5", "I21", seed=1)
+@bug("I5", "I21", seed=4)
 def cancelled_workflow_succeeds(planter: Planter) -> None:
     """A workflow that is being cancelled ends as cancelled, whatever its body does."""
     end = endings.end_workflow
@@ -223,7 +223,7 @@ def cancelled_workflow_succeeds(planter: Planter) -> None:
     planter.replace(endings, end_workflow)
 
 
-@bug("I21", seed=1)
+@bug("I21", seed=5)
 def cancelled_body_goes_on(planter: Planter) -> None:
     """A cancel is raised in the body, and only its cleanup still runs."""
 
@@ -233,7 +233,7 @@ def cancelled_body_goes_on(planter: Planter) -> None:
     planter.replace(body, feed_cancel)
 
 
-@bug("I21", "I31", seed=200)
+@bug("I21", "I31", seed=392)
 def cancel_ends_what_is_parked(planter: Planter) -> None:
     """A parked workflow that is cancelled still runs its undos."""
     cancel = cancel_decisions.cancel_workflow
@@ -247,7 +247,7 @@ def cancel_ends_what_is_parked(planter: Planter) -> None:
     planter.replace(cancel_decisions, cancel_workflow)
 
 
-@bug("I21")
+@bug("I21", seed=21)
 def second_cancel_is_ignored(planter: Planter) -> None:
     """Every accepted cancel is raised in the body, not only the first."""
     cancel = cancel_decisions.cancel_workflow
@@ -258,7 +258,7 @@ def second_cancel_is_ignored(planter: Planter) -> None:
     planter.replace(cancel_decisions, cancel_workflow)
 
 
-@bug("I25")
+@bug("I25", seed=32)
 def describe_parks(planter: Planter) -> None:
     """Describing a workflow changes nothing."""
     describe = description.decide_describe_workflow
@@ -272,7 +272,7 @@ def describe_parks(planter: Planter) -> None:
     planter.replace(description, decide_describe_workflow)
 
 
-@bug("I21", seed=10)
+@bug("I21", seed=23)
 def cancel_answered_and_not_done(planter: Planter) -> None:
     """A workflow whose termination was acknowledged has ended."""
 
@@ -282,7 +282,7 @@ def cancel_answered_and_not_done(planter: Planter) -> None:
     planter.replace(cancel_decisions, decide_terminate_workflow)
 
 
-@bug("I5", seed=13)
+@bug("I5", seed=23)
 def end_changed_again(planter: Planter) -> None:
     """An ended workflow stays as it ended: even terminating it changes nothing."""
     terminate = cancel_decisions.decide_terminate_workflow

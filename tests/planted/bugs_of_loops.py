@@ -22,7 +22,7 @@ from tests.planted.planting import Planter, bug
 # --- states ---------------------------------------------------------------------------------------------------------
 
 
-@bug("I33")
+@bug("I33", seed=6)
 def state_not_recorded(planter: Planter) -> None:
     """The state is recorded between two rounds, so that a replay continues from there."""
     go_on = Course._go_on
@@ -35,7 +35,7 @@ def state_not_recorded(planter: Planter) -> None:
     planter.replace(Course, _go_on)
 
 
-@bug("I33")
+@bug("I33", seed=1)
 def round_that_learns_nothing_is_recorded(planter: Planter) -> None:
     """A round without entries leaves nothing in the history."""
     go_on = Course._go_on
@@ -47,7 +47,7 @@ def round_that_learns_nothing_is_recorded(planter: Planter) -> None:
     planter.replace(Course, _go_on)
 
 
-@bug("I5", "I9", "I25", "I29")
+@bug("I5", "I9", "I25", "I29", seed=3)
 def old_state_used(planter: Planter) -> None:
     """A round begins with the recorded state, even after a restart."""
     finish = Course.finished
@@ -62,7 +62,7 @@ def old_state_used(planter: Planter) -> None:
     planter.replace(Course, finished)
 
 
-@bug("I8", "I9", "I25", "engine")
+@bug("I8", "I9", "I25", "engine", seed=3)
 def place_of_the_state_used_again(planter: Planter) -> None:
     """The steps of a round come after its state."""
     begin = Rounds.open
@@ -78,7 +78,7 @@ def place_of_the_state_used_again(planter: Planter) -> None:
 # --- replay ---------------------------------------------------------------------------------------------------------
 
 
-@bug("I9", "I25", "I5", "I33")
+@bug("I9", "I25", "I5", "I33", seed=3)
 def replay_from_the_first_round(planter: Planter) -> None:
     """A rebuilt loop continues with the round that was running."""
     look_up = Past._look_up
@@ -90,7 +90,7 @@ def replay_from_the_first_round(planter: Planter) -> None:
     planter.replace(Past, _look_up)
 
 
-@bug("I25", "I33", "I5")
+@bug("I25", "I33", "I5", seed=3)
 def replay_from_the_round_after(planter: Planter) -> None:
     """A rebuilt loop does not skip the round that was running."""
     look_up = Past._look_up
@@ -102,7 +102,7 @@ def replay_from_the_round_after(planter: Planter) -> None:
     planter.replace(Past, _look_up)
 
 
-@bug("I5", "I19", "I24", seed=51)
+@bug("I5", "I19", "I24", seed=88)
 def deadline_from_the_beginning_of_the_loop(planter: Planter) -> None:
     """A timer in a loop counts from the moment it is asked for, in every round."""
     prepare, begin = timers.prepare_timer, loops.rounds_of
@@ -146,7 +146,7 @@ def one_round_too_many_trimmed(planter: Planter) -> None:
     planter.replace(Course, begin)
 
 
-@bug("I33")
+@bug("I33", seed=1)
 def state_that_is_needed_trimmed(planter: Planter) -> None:
     """The state with which the running round began is kept."""
     start = Course.begin
@@ -157,7 +157,7 @@ def state_that_is_needed_trimmed(planter: Planter) -> None:
     planter.replace(Course, begin)
 
 
-@bug("I33")
+@bug("I33", seed=3)
 def undos_do_not_hold_rounds(planter: Planter) -> None:
     """A finished round is kept to the end if it owes an undo."""
 
@@ -167,7 +167,7 @@ def undos_do_not_hold_rounds(planter: Planter) -> None:
     planter.replace(Course, hold)
 
 
-@bug("I31", "I33", "I25")
+@bug("I31", "I33", "I25", seed=3)
 def replay_forgets_what_rounds_owe(planter: Planter) -> None:
     """A replay begins with the first round that owes an undo."""
     text = RoundState.text.__func__  # type: ignore[attr-defined]  # a class method
@@ -182,7 +182,7 @@ def replay_forgets_what_rounds_owe(planter: Planter) -> None:
     planter.replace(Course, _go_on)
 
 
-@bug("I33")
+@bug("I33", seed=36)
 def rounds_around_a_loop_do_not_hear_of_it(planter: Planter) -> None:
     """An entry in a round of an inner loop also counts for the round of the outer loop."""
     around = loops.courses_around
@@ -193,7 +193,7 @@ def rounds_around_a_loop_do_not_hear_of_it(planter: Planter) -> None:
     planter.replace(loops, courses_around)
 
 
-@bug("I33")
+@bug("I33", seed=15)
 def rounds_before_a_restart_stay_for_ever(planter: Planter) -> None:
     """A rebuilt loop knows the rounds that it keeps, and trims them in time."""
 
@@ -207,7 +207,7 @@ def rounds_before_a_restart_stay_for_ever(planter: Planter) -> None:
     planter.replace(Past, _is_over)
 
 
-@bug("I33")
+@bug("I33", seed=1)
 def nothing_is_trimmed(planter: Planter) -> None:
     """Entries that nobody needs are trimmed."""
 
@@ -217,7 +217,7 @@ def nothing_is_trimmed(planter: Planter) -> None:
     planter.replace(Chronicle, trim)
 
 
-@bug("I33", "I4", "I3", "I6")
+@bug("I33", "I4", "I3", "I6", seed=2)
 def next_round_trimmed_by_the_last(planter: Planter) -> None:
     """What a loop trimmed does not affect the next round of the workflow, which counts from 1 again."""
 
@@ -228,7 +228,7 @@ def next_round_trimmed_by_the_last(planter: Planter) -> None:
     planter.replace(Chronicle, clear)
 
 
-@bug("I33")
+@bug("I33", seed=3)
 def some_rounds_stay_for_ever(planter: Planter) -> None:
     """Entries are trimmed in the commit of the step that made them useless."""
     look_after = body._look_after_history
@@ -244,7 +244,7 @@ def some_rounds_stay_for_ever(planter: Planter) -> None:
 # --- draws ----------------------------------------------------------------------------------------------------------
 
 
-@bug("I5", "I24")
+@bug("I5", "I24", seed=3)
 def draws_counted_over_all_rounds(planter: Planter) -> None:
     """The random values of a round do not depend on earlier rounds, which a replay may skip."""
 
@@ -256,7 +256,7 @@ def draws_counted_over_all_rounds(planter: Planter) -> None:
     planter.replace(determinism, _place_of_draw)
 
 
-@bug("I5")
+@bug("I5", seed=1)
 def draws_the_same_in_every_round(planter: Planter) -> None:
     """Each round draws its own random values."""
     place_of_draw = determinism._place_of_draw

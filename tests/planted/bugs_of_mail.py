@@ -21,7 +21,7 @@ from durable.runner.fibers import WaitCondition
 from tests.planted.planting import Planter, bug
 
 
-@bug("I16", "I18")
+@bug("I16", "I18", seed=5)
 def adopted_mail_never_expires(planter: Planter) -> None:
     """An event that was sent before its workflow started expires when its sender said."""
     adopt = events_decisions.adopt_mail
@@ -35,7 +35,7 @@ def adopted_mail_never_expires(planter: Planter) -> None:
     planter.replace(events_decisions, adopt_mail)
 
 
-@bug("I16", "I18")
+@bug("I16", "I18", seed=5)
 def moved_mail_never_expires(planter: Planter) -> None:
     """An event that lost its target expires when its sender said."""
     move = sending.reoffer
@@ -46,7 +46,7 @@ def moved_mail_never_expires(planter: Planter) -> None:
     planter.replace(sending, reoffer)
 
 
-@bug("I25")
+@bug("I25", seed=13)
 def unreadable_event_parks_its_waiter(planter: Planter) -> None:
     """A workflow that cannot read an event keeps waiting, and is not parked."""
     feed_event = events_decisions.take
@@ -61,7 +61,7 @@ def unreadable_event_parks_its_waiter(planter: Planter) -> None:
     planter.replace(events_decisions, take)
 
 
-@bug("I16", "I18")
+@bug("I16", "I18", seed=16)
 def unreadable_event_dropped(planter: Planter) -> None:
     """An event that its waiter cannot read becomes a dead letter."""
 
@@ -71,7 +71,7 @@ def unreadable_event_dropped(planter: Planter) -> None:
     planter.replace(dead_letters, bury_unreadable)
 
 
-@bug("I18", "I16", "I17")
+@bug("I18", "I16", "I17", seed=20)
 def unreadable_event_stops_the_line(planter: Planter) -> None:
     """Events behind an unreadable one still arrive."""
     take = events_decisions._take_first
@@ -83,7 +83,7 @@ def unreadable_event_stops_the_line(planter: Planter) -> None:
     planter.replace(events_decisions, _take_first)
 
 
-@bug("I16", "I18")
+@bug("I16", "I18", seed=20)
 def unreadable_event_buried_and_kept(planter: Planter) -> None:
     """An event that its waiter cannot read becomes a dead letter and is no longer pending."""
     take = events_decisions._take_pending
@@ -97,7 +97,7 @@ def unreadable_event_buried_and_kept(planter: Planter) -> None:
     planter.replace(events_decisions, _take_pending)
 
 
-@bug("I16")
+@bug("I16", seed=6)
 def forgotten_mail_dropped(planter: Planter) -> None:
     """An event for an id that is not started in time becomes a dead letter."""
 
@@ -107,7 +107,7 @@ def forgotten_mail_dropped(planter: Planter) -> None:
     planter.replace(dead_letters, bury_forgotten)
 
 
-@bug("I16")
+@bug("I16", seed=6)
 def mail_kept_too_briefly(planter: Planter) -> None:
     """An event for an id that is not started is kept for the configured time, and so is its event id."""
     sweep = kept_events.decide_sweep_events
@@ -125,7 +125,7 @@ def mail_kept_too_briefly(planter: Planter) -> None:
     planter.replace(kept_events, decide_sweep_events)
 
 
-@bug("I29")
+@bug("I29", seed=6)
 def old_mail_never_swept(planter: Planter) -> None:
     """An event that nobody takes is not kept forever."""
 
@@ -135,7 +135,7 @@ def old_mail_never_swept(planter: Planter) -> None:
     planter.replace(kept_events, decide_sweep_events)
 
 
-@bug("I16")
+@bug("I16", seed=6)
 def untaken_broadcast_dropped(planter: Planter) -> None:
     """A broadcast that nobody takes within its retention becomes a dead letter."""
 
@@ -145,7 +145,7 @@ def untaken_broadcast_dropped(planter: Planter) -> None:
     planter.replace(kept_events, _is_done)
 
 
-@bug("I16")
+@bug("I16", seed=41)
 def taken_broadcast_buried(planter: Planter) -> None:
     """A broadcast that somebody took does not become a dead letter."""
 

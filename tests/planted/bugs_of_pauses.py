@@ -21,7 +21,7 @@ from durable.runner.waits import Waits
 from tests.planted.planting import Planter, bug
 
 
-@bug("I6", "I29")
+@bug("I6", "I29", seed=3)
 def question_never_listed(planter: Planter) -> None:
     """A pause is listed in the commit in which its workflow begins to wait."""
 
@@ -31,7 +31,7 @@ def question_never_listed(planter: Planter) -> None:
     planter.replace(pauses, check_pause)
 
 
-@bug("I18")
+@bug("I18", seed=3)
 def only_one_pause_is_listed(planter: Planter) -> None:
     """Every open pause is listed."""
     list_all = lists.list_pauses
@@ -42,7 +42,7 @@ def only_one_pause_is_listed(planter: Planter) -> None:
     planter.replace(lists, list_pauses)
 
 
-@bug("I18")
+@bug("I18", seed=5)
 def question_put_anew_when_it_is_loaded(planter: Planter) -> None:
     """A pause keeps its number and its opening time, however often its workflow is rebuilt."""
     check = pauses.check_pause
@@ -54,13 +54,13 @@ def question_put_anew_when_it_is_loaded(planter: Planter) -> None:
     planter.replace(pauses, check_pause)
 
 
-@bug("I2", "I6", "I7", "I18")
+@bug("I2", "I6", "I7", "I18", seed=3)
 def loser_stays_listed(planter: Planter) -> None:
     """The pause of a losing branch is withdrawn."""
     planter.change_row(WAIT_KINDS, EntryKind.PAUSE, withdrawn=None)
 
 
-@bug("I1")
+@bug("I1", seed=3)
 def answer_acknowledged_and_lost(planter: Planter) -> None:
     """An acknowledged answer is recorded."""
     decide = pauses.decide_resume_pause
@@ -71,7 +71,7 @@ def answer_acknowledged_and_lost(planter: Planter) -> None:
     planter.replace(pauses, decide_resume_pause)
 
 
-@bug("I1", "I8")
+@bug("I1", "I8", seed=5)
 def second_answer_acknowledged(planter: Planter) -> None:
     """The first answer stands, and a second one is refused."""
     refuse = pauses._refusal
@@ -93,7 +93,7 @@ def second_answer_acknowledged(planter: Planter) -> None:
     planter.replace(pauses, decide_resume_pause)
 
 
-@bug("I12")
+@bug("I12", seed=17)
 def answer_for_another_pause(planter: Planter) -> None:
     """An answer goes to the pause it names."""
     find = pauses._find
@@ -108,7 +108,7 @@ def answer_for_another_pause(planter: Planter) -> None:
     planter.replace(pauses, _find)
 
 
-@bug("I5", "I12")
+@bug("I5", "I12", seed=3)
 def taken_back_taken_for_an_answer(planter: Planter) -> None:
     """A pause that was cancelled has no answer."""
 
@@ -123,7 +123,7 @@ def taken_back_taken_for_an_answer(planter: Planter) -> None:
     planter.replace(pauses, decide_cancel_pause)
 
 
-@bug("I29")
+@bug("I29", seed=3)
 def expiry_forgotten(planter: Planter) -> None:
     """A pause that expires wakes its workflow, even if nothing else does."""
     begin = Waits.open
@@ -154,7 +154,7 @@ def pause_expires_early(planter: Planter) -> None:
     planter.replace(pauses, check_pause)
 
 
-@bug("I19", "I5")
+@bug("I19", "I5", seed=3)
 def cancelled_pause_has_expired(planter: Planter) -> None:
     """A cancelled pause raises `PauseCancelled` in the body, not `PauseExpired`."""
 
@@ -169,7 +169,7 @@ def cancelled_pause_has_expired(planter: Planter) -> None:
     planter.replace(pauses, decide_cancel_pause)
 
 
-@bug("I2")
+@bug("I2", seed=3)
 def refused_though_it_is_open(planter: Planter) -> None:
     """An open pause accepts its answer, even if its workflow is not in memory."""
     find = pauses._find

@@ -15,7 +15,7 @@ from durable.runner.past import NOTES, Past, Retried
 from tests.planted.planting import Planter, bug
 
 
-@bug("I35")
+@bug("I35", seed=4)
 def retry_keeps_the_failure(planter: Planter) -> None:
     """The step whose error ended the workflow runs again."""
     note = retry._retried
@@ -40,7 +40,7 @@ def retry_voids_a_step_that_was_done(planter: Planter) -> None:
     planter.replace(retry, _retried)
 
 
-@bug("I35")
+@bug("I35", seed=3)
 def retry_after_undos(planter: Planter) -> None:
     """A workflow that has undone its steps cannot be retried, because their results are gone."""
 
@@ -68,7 +68,7 @@ def retry_of_what_was_cancelled(planter: Planter) -> None:
     planter.replace(retry, decide_retry_workflow)
 
 
-@bug("I5", "I1", "I6")
+@bug("I5", "I1", "I6", seed=4)
 def retry_forgotten_by_the_store(planter: Planter) -> None:
     """An accepted retry is stored together with its note."""
     carry_out = retry._carry_out

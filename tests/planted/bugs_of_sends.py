@@ -54,7 +54,7 @@ def sent_event_leaves_after_the_commit(planter: Planter) -> None:
     planter.replace(sending, send_from_body)
 
 
-@bug("I37")
+@bug("I37", seed=23)
 def sent_event_never_expires(planter: Planter) -> None:
     """An event sent by a body expires like an event sent by a client."""
     make = sending.operation_of

@@ -17,7 +17,7 @@ from durable.runner.undo import Owed, Scope, Stepper, Undos
 from tests.planted.planting import Planter, bug
 
 
-@bug("I31", "I25", seed=5)
+@bug("I31", "I25", seed=6)
 def undos_forgotten_by_a_replay(planter: Planter) -> None:
     """A rebuilt workflow owes the same undos as before."""
     replay = WorkflowSessionRunner.replay
@@ -32,7 +32,7 @@ def undos_forgotten_by_a_replay(planter: Planter) -> None:
     planter.replace(WorkflowSessionRunner, replayed)
 
 
-@bug("I31", seed=3)
+@bug("I31", seed=31)
 def undos_in_the_order_of_the_steps(planter: Planter) -> None:
     """The last step is undone first."""
     begin = Undos._next
@@ -46,7 +46,7 @@ def undos_in_the_order_of_the_steps(planter: Planter) -> None:
     planter.replace(Undos, _next)
 
 
-@bug("I31", seed=14)
+@bug("I31", seed=21)
 def undo_run_twice_after_a_replay(planter: Planter) -> None:
     """A recorded undo does not run again, even if its workflow is rebuilt between undos."""
     replay, end = WorkflowSessionRunner.replay, Undos.finish
@@ -70,7 +70,7 @@ def undo_run_twice_after_a_replay(planter: Planter) -> None:
     planter.replace(Undos, finish)
 
 
-@bug("I5", seed=3)
+@bug("I5", seed=53)
 def error_of_an_undo_hides_the_first(planter: Planter) -> None:
     """A workflow fails with its own error, even if its undos fail too."""
     report = Undos._report
@@ -95,7 +95,7 @@ def failed_undo_stops_the_others(planter: Planter) -> None:
     planter.replace(Undos, _report)
 
 
-@bug("I31", seed=5)
+@bug("I31", seed=6)
 def undos_not_run_when_cancelled(planter: Planter) -> None:
     """A cancelled workflow runs its undos, like one that fails."""
     unwind = Undos.end_with
@@ -109,7 +109,7 @@ def undos_not_run_when_cancelled(planter: Planter) -> None:
     planter.replace(Undos, end_with)
 
 
-@bug("I31", seed=11)
+@bug("I31", seed=21)
 def cancellation_interrupts_undos(planter: Planter) -> None:
     """A running undo is not cancelled."""
 
@@ -140,7 +140,7 @@ def saga_that_succeeds_is_undone(planter: Planter) -> None:
     planter.replace(Undos, _hand_over)
 
 
-@bug("I31", seed=300)
+@bug("I31", seed=308)
 def saga_that_loses_forgets(planter: Planter) -> None:
     """The steps of a saga that loses are undone."""
 
@@ -151,7 +151,7 @@ def saga_that_loses_forgets(planter: Planter) -> None:
     planter.replace(Undos, closed)
 
 
-@bug("I31", seed=3)
+@bug("I31", seed=4)
 def saga_goes_on_before_it_is_undone(planter: Planter) -> None:
     """When a body catches the error of a saga, the saga is already undone."""
     go_on = Undos._go_on

@@ -6,6 +6,7 @@ noticed the bug, the seed, and what was seen. A bug that ends its process is ans
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -34,6 +35,8 @@ def notice(name: str) -> tuple[str, int, str] | None:
 
 
 def _answer(name: str) -> None:
+    # The process of a bug is short: collecting garbage would take a fifth of its time.
+    gc.disable()
     try:
         sys.stdout.write(json.dumps(notice(name)) + "\n")
     except BaseException:

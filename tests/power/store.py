@@ -35,7 +35,7 @@ def _told_as_sqlite3() -> Iterator[None]:
         raise sqlite3.OperationalError(str(error)) from error
 
 
-@attrs.frozen
+@attrs.define
 class _Cursor:
     """The rows of a statement."""
 
@@ -52,8 +52,15 @@ class _Cursor:
     def fetchone(self) -> tuple[Any, ...] | None:
         return self.rows[0] if self.rows else None
 
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        page, self.rows = self.rows[:size], self.rows[size:]
+        return page
+
     def fetchall(self) -> list[tuple[Any, ...]]:
         return self.rows
+
+    def close(self) -> None:
+        """Nothing is open: all rows were read."""
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self.rows)
