@@ -108,7 +108,7 @@ def retries_counted_in_memory(planter: Planter) -> None:
         activities.dispatch(turn, loaded, wait)
         body.settle(turn, loaded)
 
-    planter.replace(body, feed_retry)
+    planter.replace(activities, feed_retry)
 
 
 @bug("I11")
@@ -121,7 +121,7 @@ def retried_before_its_time(planter: Planter) -> None:
         run(turn, loaded, wait)
         wait.retry_at = retry_at
 
-    planter.replace(body, dispatch)
+    planter.replace(activities, dispatch)
 
 
 @bug("I11", seed=1)
@@ -156,7 +156,7 @@ def run_again_while_it_runs(planter: Planter) -> None:
         turn.state.in_flight.get(loaded.record.key, {}).pop(wait.position, None)
         run(turn, loaded, wait)
 
-    planter.replace(body, dispatch)
+    planter.replace(activities, dispatch)
 
 
 @bug("I9", seed=2)
