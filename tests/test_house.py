@@ -76,8 +76,7 @@ ONLY_HERE = {
     "durable/model/ids.py": ("os.getrandom", "os.urandom", "random", "secrets", "uuid.uuid1", "uuid.uuid4"),
 }
 SEEDED = {"durable/runner/determinism.py": "random.Random"}
-CONFIG = "durable/engine/config.py"
-POSITIONS = "durable/model/position.py"
+CONFIG, POSITIONS = "durable/engine/config.py", "durable/model/position.py"
 # The file with the public names, and the only star import: `durable` shows them to type checkers.
 PUBLIC = "durable/public.py"
 HANDS_OUT = ("durable/__init__.py", "durable.public.*")
