@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from durable import (
     OpenPause,
     PauseNotFound,
     Queued,
+    SyncWorkflowClient,
     UnknownWorkflow,
     WorkflowAlreadyExists,
     WorkflowClient,
@@ -59,6 +61,18 @@ async def test_call_of_the_function_is_the_same_call_as_by_name(client: Workflow
     await client.start(by_name(order={"sku": "tea"}, note="none"), id="w")
     with pytest.raises(WorkflowAlreadyExists):
         await client.start(by_name(order={"sku": "milk"}), id="w")
+
+
+async def test_lists_do_not_ask_the_engine(engine: WorkflowEngine, tmp_path: Path) -> None:
+    """They come from the file, with the last commit: here the event loop that the engine answers in stands still."""
+    await engine.start(asking(), id="w")
+
+    def listed() -> list[str]:
+        with SyncWorkflowClient(tmp_path / "store.db", timeout=5) as client:
+            return [*(run.id for run in client.runs.list()), *(pause.workflow_id for pause in client.pauses.list())]
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(listed).result() == ["w", "w"]
 
 
 async def test_refusals_arrive_as_themselves(client: WorkflowClient) -> None:

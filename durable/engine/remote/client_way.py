@@ -5,6 +5,8 @@ connection. When the engine goes away, the connection is lost: then the owner is
 repeated under the same request id, until there is an answer or `timeout` is over. If nobody can be asked, a read is
 answered from the file. A change is kept for the next engine, if it is a start or an event; any other needs an engine.
 
+Lists are always answered from the file. An engine would read the same rows, and is not slowed by people who look at it.
+
 A connection belongs to one event loop of one process. In another one, and in a forked child, a new one is opened.
 """
 
@@ -79,6 +81,9 @@ class ClientWay:
         """Have an operation decided. Raises what the decision raises, `EngineNotRunning` or `EngineUnreachable`."""
         request_id = None if type(operation) in READS else self.new_id()
         with anyio.move_on_after(self.timeout):
+            if operation.is_list:
+                reply: A = await self._ask_file(operation, None)
+                return reply
             return await self._ask(operation, request_id)
         raise EngineUnreachable(self.store.path, self.timeout, self._problem)
 
