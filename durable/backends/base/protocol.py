@@ -138,7 +138,7 @@ class Held(Protocol):
         ...
 
     def announce(self, control: str) -> None:
-        """Record beside the file where its owner can be asked. May be called from any thread."""
+        """Record beside the file where its owner can be asked; "" if it takes no calls. For any thread."""
         ...
 
 
@@ -152,7 +152,7 @@ class SharedStore(Backend, Protocol):
         ...
 
     def control_path(self) -> str | None:
-        """Where the owner can be asked, as it has recorded; None if it has not."""
+        """Where the owner can be asked, as it has recorded; "" if it takes no calls, None if it has not recorded it."""
         ...
 
     def is_taken(self) -> bool:
