@@ -105,8 +105,8 @@ class Standby:
     _connection: Connection | None = attrs.field(default=None, init=False)
     # Set, and replaced, when there is somebody else to ask, or nobody any more.
     _news: anyio.Event = attrs.field(factory=anyio.Event, init=False)
-    _scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
-    _ended: anyio.Event | None = attrs.field(default=None, init=False)
+    # The task that follows: its scope, and what is set at its end.
+    _task: tuple[anyio.CancelScope, anyio.Event] | None = attrs.field(default=None, init=False)
     # Why nobody could be asked the last time.
     _problem: str = attrs.field(default="it has not recorded a socket yet", init=False)
 
@@ -196,14 +196,14 @@ class Standby:
                 _log.warning("the engine that owns %s cannot be asked yet: %s", self.store.path, self._problem)
                 break
             await anyio.sleep(_PAUSE)
-        self._follows, self._scope, self._ended = True, anyio.CancelScope(), anyio.Event()
+        self._follows, self._task = True, (anyio.CancelScope(), anyio.Event())
         _log.info("%s is owned by %s; this process stands by", self.store.path, holder)
-        tasks.start_soon(self._run, self._ended)
+        tasks.start_soon(self._run, *self._task)
 
-    async def _run(self, ended: anyio.Event) -> None:
+    async def _run(self, scope: anyio.CancelScope, ended: anyio.Event) -> None:
         """Follow one owner after the other, until this process is the owner."""
         try:
-            with self._scope:
+            with scope:
                 await self._follow()
                 while not await self._take_over():
                     await self._follow()
@@ -255,10 +255,11 @@ class Standby:
         """Stop following, or shut the engine down like `Core.close`. Harmless when repeated."""
         if self._place is None or self._place[0] != os.getpid():
             return
-        self._scope.cancel()
         with anyio.CancelScope(shield=True):
-            if self._ended is not None:
-                await self._ended.wait()
+            if self._task is not None:
+                scope, ended = self._task
+                scope.cancel()
+                await ended.wait()
             if self._follows and self.core.stage is not Stage.OPEN:
                 self._has_left = True
             self._follows = False
