@@ -26,7 +26,8 @@ async def serve(store: str) -> None:
     ):
         say("open")
         while line := await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True):
-            tasks.start_soon(answer, engine, *json.loads(line))
+            number, verb, *arguments = json.loads(line)
+            tasks.start_soon(answer, engine, number, verb, *arguments)
 
 
 async def answer(engine: WorkflowEngine, number: int, verb: str, *arguments: Any) -> None:
