@@ -6,6 +6,7 @@ Rules like those of `rules`, run after the commit is booked.
 from __future__ import annotations
 
 from durable.backends.base import Batch
+from durable.engine.decide.requests import KEPT_FOR
 from durable.model.dead_letters import DeadLetter, DeadLetterReason
 from simulation.kinds import is_unreadable, read_payload
 from simulation.ledger import Ledger
@@ -66,3 +67,7 @@ def i16_an_id_is_remembered(ledger: Ledger, batch: Batch, now: int) -> None:
         sent_at = ledger.mail.sent.get(event_id, now)
         if sent_at + ledger.mail.retention > now:
             raise Violation("I16", f"{event_id} was sent at {sent_at} and is forgotten at {now}")
+    for request_id in batch.answers_dropped:
+        sent_at = ledger.mail.sent.get(request_id.rpartition("#")[0], 0)
+        if sent_at + KEPT_FOR > now:
+            raise Violation("I16", f"the answer to {request_id} of {sent_at} is forgotten at {now}")

@@ -25,7 +25,7 @@ from durable.engine.operations import (
 from durable.model.schedule import CatchUp, Job, Overlap, Plan
 from durable.runner.events import event_key
 from simulation.agenda import MILLISECOND
-from simulation.kinds import event_of, payload_of
+from simulation.kinds import event_of, is_by_request, payload_of
 from simulation.process import CODEC
 from simulation.rows import simulated
 from simulation.scenario import Act, Verb
@@ -65,7 +65,7 @@ def operation_of(act: Act) -> Operation[Any]:
                 allow_unstarted=act.is_early,
                 consume=event.consume_on_read,
                 expire_after=event.expire_after_us,
-                event_id=act.event_id,
+                event_id=None if is_by_request(act.event_id) else act.event_id,
             )
         case Verb.SCHEDULE:
             return CreateSchedule(name=id, job=job_of(act), definition=simulated)

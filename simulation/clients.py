@@ -10,9 +10,13 @@ from collections import deque
 from typing import Any
 
 from durable.engine.coordinator.inbox import Envelope
+from durable.engine.decide.requests import KEPT_FOR
 from durable.engine.operations import AwaitChange, ForkWorkflow, ListLetters, ReplayLetter, Sight
+from durable.engine.operations.requests import Repeated
+from durable.engine.remote import wire
 from durable.errors import (
     DeadLetterNotFound,
+    DurableError,
     NotAcrossShards,
     ScheduleBusy,
     ScheduleNotFound,
@@ -28,6 +32,7 @@ from simulation.callers import Caller, home_of_act
 from simulation.calls import arguments_of, operation_of
 from simulation.checker import Checker
 from simulation.dice import Dice
+from simulation.kinds import is_by_request
 from simulation.process import Process
 from simulation.promises import PROMISES
 from simulation.rows import simulated
@@ -105,6 +110,9 @@ class Client(Caller):
             process.ask(ForkWorkflow(act.id or "", self._position(act), act.run), self._answered)
         elif act.verb is Verb.WATCH:
             process.ask(AwaitChange(act.id or "", self._seen), self._shown)
+        elif act.verb is Verb.SEND and is_by_request(act.event_id):
+            # A call that was refused, and is made again later, is another request.
+            process.ask(operation_of(act), self._answered, f"{act.event_id}#{self._tries}")
         else:
             process.ask(operation_of(act), self._answered)
 
@@ -131,7 +139,8 @@ class Client(Caller):
         now = self._agenda.now()
         if self._first_call is None:
             self._first_call = now
-        return act.verb is Verb.SEND and now - self._first_call > self._checker.ledger.mail.retention // 2
+        kept_for = KEPT_FOR if is_by_request(act.event_id or "0") else self._checker.ledger.mail.retention
+        return act.verb is Verb.SEND and now - self._first_call > kept_for // 2
 
     def _replay(self, process: Process, act: Act, envelope: Envelope) -> None:
         """Send the first dead letter again, if there is one."""
@@ -178,6 +187,8 @@ class Client(Caller):
     def _answered(self, envelope: Envelope) -> None:
         """An answer has arrived: check it, then make the next call."""
         act = self._acts[0]
+        if isinstance(envelope.reply, Repeated):
+            _read_again(envelope)
         self._checker.trace.note(f"{act.verb.value} {act.id} {act.event_id} {type(envelope.error).__name__}")
         if envelope.error is not None:
             self._refused(act, envelope.error)
@@ -227,3 +238,11 @@ class Client(Caller):
                 return schedule is None
             return act.verb is Verb.TRIGGER_SCHEDULE and schedule.job.overlap is not Overlap.ALLOW
         return isinstance(error, WorkflowNotFound)
+
+
+def _read_again(envelope: Envelope) -> None:
+    """Read the first answer to a request that was repeated."""
+    try:
+        envelope.reply = wire.read_answer(type(envelope.operation), wire.read_text(envelope.reply.text))
+    except DurableError as error:
+        envelope.reply, envelope.error = None, error

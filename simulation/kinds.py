@@ -52,6 +52,11 @@ def event_of(name: str) -> Event[str]:
 POISON = "poison"
 
 
+def is_by_request(event_id: str) -> bool:
+    """Whether the sender of this event relies on the id of its request, as a client of another process does."""
+    return event_id[-1] in "13579"
+
+
 def payload_of(event_id: str) -> str:
     """The payload of an event as JSON: its id, so that it is recognized wherever it appears.
 

@@ -15,6 +15,8 @@ from durable.model.records import DeadLetterPolicy, EntryKind, EntryStatus, Hist
 from simulation.kinds import is_unreadable, payload_of
 from simulation.posted import Post, dead_letter_in, event_in
 
+# How the text of an answer begins that is no refusal.
+_ACCEPTED = '{"reply"'
 # Name, key and mailbox: the events of one queue.
 Queue = tuple[str, str, int | None]
 
@@ -85,8 +87,9 @@ class Mail:
 
     def book(self, batch: Batch, now: int, has_ended: Callable[[PendingEvent], bool], post: Post) -> None:
         """Add a commit."""
-        self.touched = {payload_of(event_id) for event_id in batch.sent_put}
-        self.sent.update((event_id, sent.at) for event_id, sent in batch.sent_put.items())
+        sent = sent_in(batch)
+        self.touched = {payload_of(event_id) for event_id in sent}
+        self.sent.update(sent)
         self.altered, self.fresh = [], []
         self._mark = post.mark
         shard = key_home(batch.serial, len(post.inboxes))
@@ -114,7 +117,7 @@ class Mail:
             self._place(letter.payload_json).letters += 1
         for event in dropped:
             self._account(event, now, has_ended)
-        if batch.sent_put and self.policy is DeadLetterPolicy.DISCARD:
+        if sent and self.policy is DeadLetterPolicy.DISCARD:
             self._account_discarded(batch)
         for event in travelled:
             # If its retention ended while it travelled, that is noticed on arrival.
@@ -234,6 +237,16 @@ class Mail:
         records = (*batch.workflows_new.values(), *batch.workflows_changed.values())
         is_retried = any(entry.kind is EntryKind.RETRIED for _, entry in batch.history)
         if is_retried or any(record.status.is_terminal for record in records):
-            for event_id in batch.sent_put:
+            for event_id in sent_in(batch):
                 places = self._place(payload_of(event_id))
                 places.gone += not places.count
+
+
+def sent_in(batch: Batch) -> dict[str, int]:
+    """The events that a commit has accepted, and when: by their senders' ids, or by the ids of requests."""
+    accepted = {
+        request_id.rpartition("#")[0]: answer.at
+        for request_id, answer in batch.answers_put.items()
+        if answer.text.startswith(_ACCEPTED)
+    }
+    return {event_id: sent.at for event_id, sent in batch.sent_put.items()} | accepted

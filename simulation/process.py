@@ -16,6 +16,8 @@ from durable.engine.config import EngineConfig
 from durable.engine.coordinator.coordinator import Release, WorkflowStateCoordinator
 from durable.engine.coordinator.inbox import Envelope
 from durable.engine.operations import BeginAttempt, Operation, RecordActivity, RunActivity
+from durable.engine.operations.requests import Request
+from durable.engine.remote import wire
 from durable.model.codec import Codec
 from durable.model.error_codec import pack_error
 from durable.model.registry import Registry
@@ -137,9 +139,13 @@ class Process:
             raise Violation("I28", f"{len(self.coordinator.state.loaded)} bodies in memory")
         return count
 
-    def ask(self, operation: Operation[Any], answered: Callable[[Envelope], None]) -> None:
+    def ask(
+        self, operation: Operation[Any], answered: Callable[[Envelope], None], request_id: str | None = None
+    ) -> None:
         """Make a call. `answered` gets the envelope after the commit, or is never called if the process crashes."""
-        envelope = Envelope(operation, lambda: answered(envelope))
+        write = functools.partial(wire.write_answer, type(operation))
+        request = None if request_id is None else Request(request_id, write)
+        envelope = Envelope(operation, lambda: answered(envelope), request)
         self.coordinator.submit(envelope)
 
     def stop(self) -> None:

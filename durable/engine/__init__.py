@@ -13,7 +13,7 @@ enforces that.
 | `repair`      | what an operator does to one workflow: retry, fork, repair                                    |
 | `coordinator` | the thread: take, decide, commit, release                                                     |
 | `host`        | what lives in the event loop of the service: activities, threads, the way back into the loop  |
-| `remote`      | operations, replies and errors as JSON                                                        |
+| `remote`      | the way in from other processes, and the way of a client                                      |
 | `api`         | what people call                                                                              |
 
 One call, followed through the rooms:

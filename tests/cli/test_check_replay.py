@@ -150,7 +150,7 @@ def test_nothing_is_written_while_the_engine_runs(check: Check, store: Path) -> 
     """A check of a store that an engine has open changes none of its files."""
 
     def contents() -> dict[str, bytes]:
-        files = [file for file in store.parent.iterdir() if file.name.startswith(store.name)]
+        files = [file for file in store.parent.iterdir() if file.name.startswith(store.name) and file.is_file()]
         return {file.name: b"" if file.name.endswith("-shm") else file.read_bytes() for file in files}
 
     before = contents()

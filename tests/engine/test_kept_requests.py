@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from durable import CodecError, DeadLetterReason, UnknownWorkflow, WorkflowStatus
+from durable import CodecError, DeadLetterReason, StorageUnavailable, UnknownWorkflow, WorkflowStatus
 from durable.backends.base import Batch, KeptRequests, Letters, Workflows
 from durable.backends.memory import MemoryBackend, MemoryStore
 from durable.engine.config import EngineConfig
@@ -132,6 +132,21 @@ def test_request_that_cannot_be_read_stays(caplog: pytest.LogCaptureFixture) -> 
     assert find(engine, "w").status is WorkflowStatus.SUSPENDED
     assert [kept.number for kept in engine.backend.find(KeptRequests(limit=9))] == [1, 2]
     assert caplog.text.count("cannot be read and is kept") == 2
+
+
+def test_store_that_fails_refuses_nothing() -> None:
+    """The engine ends, and the next one decides the request."""
+    store, clock = MemoryStore(), ManualClock()
+    keep(store, clock, call_of(waiter(), "w"))
+    failing = SteppedEngine(store=store, clock=clock)
+    failing.coordinator.work_off()
+    # The next call reads the kept requests, the one after it belongs to the decision.
+    failing.backend.fail_calls = {failing.backend.calls + 2}
+    with pytest.raises(StorageUnavailable):
+        failing.settle()
+    engine = SteppedEngine(store=store, clock=clock)
+    engine.settle()
+    assert find(engine, "w").status is WorkflowStatus.SUSPENDED
 
 
 def test_operation_that_no_client_keeps_is_refused(caplog: pytest.LogCaptureFixture) -> None:

@@ -50,6 +50,15 @@ def test_socket_is_private(tmp_path: Path) -> None:
     assert not os.path.lexists(listener.path)
 
 
+def test_forked_child_does_not_remove_the_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a forked child closes is its copy: the file belongs to the process that made it."""
+    listener = door(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: -1)
+        listener.close()
+    assert os.path.lexists(listener.path)
+
+
 def test_deep_store_has_its_socket_elsewhere(tmp_path: Path) -> None:
     """A path that is too long for a socket is replaced by a short one in a private directory, one per store."""
     deep = tmp_path / ("d" * 100)

@@ -22,7 +22,7 @@ from durable.backends.sqlite.owner import control_path
 from durable.engine.operations import AwaitChange, AwaitEnd, CancelWorkflow, FindWorkflow, ListWorkflows, StartWorkflow
 from durable.engine.remote.connection import Connection
 from durable.errors import ConnectionLost
-from tests.remote.flows import go, waits
+from tests.remote.flows import WORK, Work, go, waits, works
 from tests.remote.kit import connected, is_socket_alive
 
 START = StartWorkflow(id="w", name="remote.waits", version=1, input='{"number":1}')
@@ -30,7 +30,7 @@ START = StartWorkflow(id="w", name="remote.waits", version=1, input='{"number":1
 
 def engine(folder: Path, **config: Any) -> WorkflowEngine:
     """An engine on the store in this folder."""
-    return WorkflowEngine(folder / "store.db", workflows=[waits], config=EngineConfig(**config))
+    return WorkflowEngine(folder / "store.db", workflows=[waits, works], config=EngineConfig(**config))
 
 
 def where(folder: Path) -> str:
@@ -96,6 +96,21 @@ async def test_shutdown_sends_clients_to_the_next_owner(tmp_path: Path) -> None:
     async with engine(tmp_path), connected(where(tmp_path)) as client:
         assert where(tmp_path) != first
         assert await client.ask(CancelWorkflow("w", None))
+
+
+@pytest.mark.anyio
+async def test_clients_leave_before_the_drain(tmp_path: Path) -> None:
+    """At a shutdown, clients are sent away first: none waits for the activities that are still running."""
+    WORK.append(work := Work())
+    async with engine(tmp_path) as owner, connected(where(tmp_path)) as client:
+        await owner.start(works(), id="w")
+        await work.has_begun.wait()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(owner.shutdown, 20)
+            with pytest.raises(ConnectionLost):
+                await client.ask(AwaitEnd("w"))
+            work.may_end.set()
+    assert WORK.pop() is work
 
 
 @pytest.mark.anyio

@@ -138,7 +138,7 @@ async def test_backup_ends_with_the_engine(file: Path, monkeypatch: pytest.Monke
         tasks.start_soon(back_up)
         await held.wait()
     assert len(errors) == 1
-    assert names(file.parent) == ["store.db", "store.db-owner", "store.db-step"]
+    assert names(file.parent) == ["store.db", "store.db-control", "store.db-owner", "store.db-step"]
 
 
 async def test_cancelled_backup_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,10 @@ WAL. `generation` writes into the lock file which numbers the header may have fr
 schema, records the incarnation, and marks the store as not cleanly stopped. Finally `stepmark` maps the file that says
 which body runs, and `filewatch` remembers the identity of the files.
 
+A client of another process opens the store as well, for the moment in which it keeps a request for the next engine
+(`open_briefly`). That leaves the mark and the note of an orderly stop as they were, so it does not look like a start.
+An engine that opens meanwhile waits.
+
 Follow a `commit`. One transaction: check and advance the batch number (the fence), apply the drops and puts
 (`durable.backends.sql.writing`), commit. `wal` lengthens the log in advance, which halves the cost of an fsync on ext4.
 Every tenth commit, and once a second, `filewatch` checks that the files are still the same.

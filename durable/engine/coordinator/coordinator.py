@@ -32,7 +32,7 @@ from durable.engine.decide.queries import Pending, Watched, answer_list
 from durable.engine.decide.recovery import begin_trials, hold_trials, trials_begun
 from durable.engine.decide.requests import keep_answer, repeated
 from durable.engine.decide.turn import Turn
-from durable.engine.operations import Effect, Follow, Operation, RecoverNext, RunActivity, StopActivity
+from durable.engine.operations import Effect, Follow, Operation, RecordActivity, RecoverNext, RunActivity, StopActivity
 from durable.engine.operations.log_lines import Tell
 from durable.engine.operations.own import ReadLetter
 from durable.engine.operations.requests import DecideKept
@@ -182,7 +182,13 @@ class WorkflowStateCoordinator:
         turn = Turn(self.state, self._clock.now(), WAIT_KINDS)
         release = Release()
         if len(items) > 1:
-            self.state.prefetch(item.operation if isinstance(item, Envelope) else item for item in items)
+            loaded = self.state.loaded
+            # Most items are answers of activities to loaded bodies. These need no rows and are skipped without a call.
+            self.state.prefetch(
+                item.operation if isinstance(item, Envelope) else item
+                for item in items
+                if type(item) is not RecordActivity or item.key not in loaded
+            )
         lists: list[Envelope] = []
         # Popped one by one, so that the result of an activity is freed before the next one makes the garbage collector
         # visit both.

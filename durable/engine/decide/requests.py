@@ -19,7 +19,7 @@ from durable.engine.decide.turn import Turn
 from durable.engine.operations import Operation, SendEvent, StartWorkflow
 from durable.engine.operations.log_lines import Tell
 from durable.engine.operations.requests import DecideKept, Repeated, Request
-from durable.errors import CodecError, DurableError, NotSupported, StorageError
+from durable.errors import DurableError, NotSupported, StorageError
 from durable.model.clock import SECOND
 from durable.model.error_codec import pack_error
 from durable.model.ids import digest
@@ -107,10 +107,8 @@ def _note_refusal(turn: Turn, operation: Operation[Any], at: int, refusal: Durab
 
 
 def _is_id_taken(turn: Turn, id: str) -> bool:
-    try:
-        return turn.state.find(id) is not None
-    except CodecError:
-        return True
+    """Whether a workflow has this id, in the open batch or in the store, where its row may be damaged."""
+    return id in turn.state.workflows.ids or turn.state.backend.workflow(id) is not None
 
 
 def sweep_answers(turn: Turn, limit: int) -> int:

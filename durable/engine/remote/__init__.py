@@ -2,7 +2,7 @@
 
 An operation is a value, so it need not come from this process. The same `SendEvent` may be built by the façade, by a
 client on the other side of a socket, or by another shard that writes a letter; one decision serves all three. This
-folder knows the form and the way. It decides nothing, and knows neither stores nor the life of an engine.
+folder knows the form and the way. It decides nothing in an engine, and does not know the life of one.
 
 Follow one operation:
 
@@ -38,6 +38,15 @@ How a line travels over the socket:
 5. When the engine stops, `server.ControlServer` says so in the last line of every connection. Every open ask raises
    `ConnectionLost`; the caller looks for the next owner of the store, and may repeat its call with the same request id.
 
+What a client does (`client_way.ClientWay`):
+
+1. It finds the socket in the lock file of the store, connects on first use, and asks. A change gets a request id, so
+   that a repeat counts once: the coordinator stores the answer in the commit of the change.
+2. When the connection is lost, it looks for the owner again and repeats the question, until its timeout.
+3. If nobody can be asked, it opens the file itself (`without_engine`). Questions are answered by the decisions of the
+   engine, over a state without code that is thrown away. A start or an event is stored for the next engine, which
+   decides it before any timer or call. `overlay` shows both as if they were there already.
+
 The server runs in the engine's event loop. So everything that a client can cause is bounded: the length of a line,
 before it has arrived; asks and connections; the time for taking an answer. Encoding a long list and decoding a big
 request leave the loop to others. A client that breaks a rule loses its connection, and no other client notices.
@@ -60,4 +69,6 @@ Two rules hold for everything that is read:
 | which clients are let in, and how a server stops | `server` |
 | how one client is served, and what it cannot do | `guest` |
 | how a client asks many things at once | `connection` |
+| where a client asks, and what it does when its engine goes away | `client_way` |
+| what a store file answers and keeps while no engine runs | `without_engine`, `overlay` |
 """

@@ -67,6 +67,8 @@ class ClientWay:
     # The process and the loop that the connection belongs to, and the lock under which it is opened there.
     _place: tuple[int, EventLoopToken] | None = attrs.field(default=None, init=False)
     _opening: anyio.Lock = attrs.field(factory=anyio.Lock, init=False)
+    # Held while a change is made without an engine: they take turns with the file.
+    _changing: anyio.Lock = attrs.field(factory=anyio.Lock, init=False)
     # Why the owner could not be asked the last time.
     _problem: str = attrs.field(default="it has not recorded a socket", init=False)
 
@@ -89,7 +91,7 @@ class ClientWay:
                     return await connection.ask(operation)
                 await anyio.sleep(_PAUSE)
                 continue
-            reply = await self._in_thread(lambda: without_engine.read(self.store, operation, self.clock.now()))
+            reply = await _in_thread(lambda: without_engine.read(self.store, operation, self.clock.now()))
             if not isinstance(reply, NotYet):
                 return reply
             await anyio.sleep(_POLL)
@@ -118,21 +120,25 @@ class ClientWay:
                 except ConnectionLost as lost:
                     self._problem = lost.problem
             else:
-                answer = await self._in_thread(lambda: self._ask_file(operation, request_id))
+                answer = await self._ask_file(operation, request_id)
                 if not isinstance(answer, _Owned):
                     reply: A = answer
                     return reply
             await anyio.sleep(_PAUSE)
 
-    def _ask_file(self, operation: Operation[Any], request_id: str | None) -> Any:
-        """The answer without an engine. In a worker thread."""
-        now = self.clock.now()
+    async def _ask_file(self, operation: Operation[Any], request_id: str | None) -> Any:
+        """The answer without an engine."""
         if request_id is None:
-            return without_engine.read(self.store, operation, now)
-        change = Change(operation=operation, request_id=request_id, at=now)
+            return await _in_thread(lambda: without_engine.read(self.store, operation, self.clock.now()))
+        async with self._changing:
+            change = Change(operation=operation, request_id=request_id, at=self.clock.now())
+            return await _in_thread(lambda: self._change_file(change))
+
+    def _change_file(self, change: Change) -> Any:
+        """The answer to a change without an engine. In a worker thread."""
         if self.store.is_taken():
             return _Owned()
-        if self.keeps and isinstance(operation, (StartWorkflow, SendEvent)):
+        if self.keeps and isinstance(change.operation, (StartWorkflow, SendEvent)):
             try:
                 return without_engine.keep(self.store, change, self.new_id())
             except StoreInUse:
@@ -141,10 +147,7 @@ class ClientWay:
             # An engine may have decided it, and died before it could answer.
             return without_engine.first_answer(self.store, change)
         except LookupError:
-            raise EngineNotRunning(self.store.path, name_of(operation)) from None
-
-    async def _in_thread(self, work: Callable[[], A]) -> A:
-        return await anyio.to_thread.run_sync(work)
+            raise EngineNotRunning(self.store.path, name_of(change.operation)) from None
 
     # --- the connection -------------------------------------------------------------------------------------------
 
@@ -160,7 +163,8 @@ class ClientWay:
         if not self._is_here():
             if self._connection is not None:
                 self._connection.drop()
-            self._connection, self._place, self._opening = None, (os.getpid(), current_token()), anyio.Lock()
+            self._connection, self._place = None, (os.getpid(), current_token())
+            self._opening, self._changing = anyio.Lock(), anyio.Lock()
         async with self._opening:
             if self._connection is not None and self._connection.is_lost:
                 self._connection = None
@@ -172,3 +176,8 @@ class ClientWay:
                 except TimeoutError:
                     self._problem = f"nobody answers at {path!r}"
             return self._connection
+
+
+async def _in_thread(work: Callable[[], A]) -> A:
+    """Do something that waits for the disk. It is finished even if the caller is cancelled."""
+    return await anyio.to_thread.run_sync(work)

@@ -110,10 +110,8 @@ class State:
         keys: dict[int, None] = {}
         stepped: list[int] = []
         for operation in operations:
-            # Most operations are answers of activities to loaded bodies. A late answer reads nothing.
-            if isinstance(operation, RecordActivity) and (
-                operation.key in self.loaded or operation.key not in self.in_flight
-            ):
+            # A late answer of an activity reads nothing.
+            if isinstance(operation, RecordActivity) and operation.key not in self.in_flight:
                 continue
             if isinstance(operation, OfBody):
                 stepped.append(operation.key)
