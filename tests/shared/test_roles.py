@@ -123,6 +123,20 @@ async def test_request_that_the_last_owner_decided_is_not_decided_again(tmp_path
 
 
 @pytest.mark.anyio
+async def test_follower_makes_backups(tmp_path: Path) -> None:
+    """The copy has what the owner has committed; and the follower can still take over."""
+    async with pair(tmp_path) as (first, second):
+        await first.start(waits(1), id="w")
+        await second.backup(tmp_path / "copy.db")
+        async with engine(tmp_path / "copy.db") as copy:
+            assert [run.id for run in await copy.runs.list()] == ["w"]
+        await first.shutdown()
+        await second.backup(tmp_path / "copy.db", overwrite=True)
+        await second.send_event(go, 1, to="w")
+        assert second.is_owner
+
+
+@pytest.mark.anyio
 async def test_engine_that_does_not_share_may_be_followed(tmp_path: Path) -> None:
     """It listens, so an engine that shares can ask it, and takes over when it has gone."""
     async with engine(tmp_path / "store.db", shared=False) as first, engine(tmp_path / "store.db") as second:

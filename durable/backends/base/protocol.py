@@ -122,8 +122,9 @@ class FileStore(Protocol):
         ...
 
     def backup(self, target: str, *, overwrite: bool, is_stopped: Callable[[], bool]) -> None:
-        """Copy the store to a file. May be called from any thread; stops when `is_stopped` returns True.
+        """Copy the store to a file, also one that another process has open. May be called from any thread.
 
+        It stops when `is_stopped` returns True, and when this process opens the store.
         Raises a `StorageError` or `EngineClosed`; then the target is unchanged.
         """
         ...

@@ -149,7 +149,7 @@ class WorkflowEngine(WorkflowClient):
         (unless `overwrite`) or cannot be written, `StorageUnavailable` if the copy fails, `EngineClosed` after a
         shutdown.
         """
-        await back_up(self._core, path, overwrite=overwrite)
+        await back_up(self._standby or self._core, self._core.backend, path, overwrite=overwrite)
 
     async def close(self) -> None:
         """The same as `shutdown()`, so that an engine may be used where a client is expected."""

@@ -1,4 +1,4 @@
-"""`python -m tests.shared.drive --kills 50`: four processes behind HTTP on one store, and the owner is killed.
+"""`python -m bench.shared.drive --kills 50`: four processes behind HTTP on one store, and the owner is killed.
 
 uvicorn (extra `bench`) starts the processes, and replaces those that die. Clients order over HTTP without a pause; each
 order is repeated under its id until it is accepted, as browsers and proxies do. In the end every accepted order must
@@ -27,9 +27,8 @@ from pathlib import Path
 
 import attrs
 
+from bench.shared.site import LEDGER, STORE
 from durable import SyncWorkflowClient, WorkflowStatus
-from tests.shared.flows import lines
-from tests.shared.site import LEDGER, STORE
 
 PROCESSES, CLIENTS = 4, 12
 # Seconds under load before each kill.
@@ -94,7 +93,7 @@ def site(store: Path, ledger: Path) -> Iterator[int]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
-    command = ["-m", "uvicorn", "tests.shared.site:application", f"--port={port}", f"--workers={PROCESSES}"]
+    command = ["-m", "uvicorn", "bench.shared.site:application", f"--port={port}", f"--workers={PROCESSES}"]
     environment = {**os.environ, STORE: str(store), LEDGER: str(ledger)}
     service = subprocess.Popen(
         [sys.executable, "-W", "ignore", *command, "--log-level=warning", "--lifespan=on"], env=environment
@@ -161,8 +160,8 @@ def check(store: Path, ledger: Path, accepted: set[str]) -> None:
             after = page[-1].id
         assert seen == Counter(accepted), (set(seen) ^ accepted, seen.most_common(3))
         for id in accepted:
-            assert [entry.name for entry in client.runs.history(id)] == ["shared.write_down"] * 2
-    written = Counter(key for key, _, _ in lines(ledger))
+            assert [entry.name for entry in client.runs.history(id)] == ["drive.write_down"] * 2
+    written = set(ledger.read_text().splitlines())
     assert len(written) == 2 * len(accepted)
     assert {key.partition("/")[0] for key in written} == accepted
 
@@ -170,13 +169,13 @@ def check(store: Path, ledger: Path, accepted: set[str]) -> None:
 def main() -> int:
     """Returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.shared.drive", description=(__doc__ or "").partition("\n")[0]
+        prog="python -m bench.shared.drive", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--kills", type=int, default=50, help="how often the owner is killed (50)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="durable-shared-") as folder:
         figures = drive(Path(folder), options.kills)
-        again = len(lines(Path(folder) / "ledger")) - 2 * len(figures.accepted)
+        again = len((Path(folder) / "ledger").read_text().splitlines()) - 2 * len(figures.accepted)
     waits, takeovers = sorted(figures.waits), sorted(figures.takeovers)
     rows = [
         ("owners killed", f"{len(takeovers)}"),
