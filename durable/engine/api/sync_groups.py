@@ -51,8 +51,8 @@ def refuse_on_loop() -> None:
         return
     raise OperationMisused(
         "a sync engine or client was used on a running event loop, which would stand still until the answer comes: use "
-        "WorkflowEngine with 'async with' and 'await', or WorkflowClient (a notebook takes both at the top of a cell), or "
-        f"call it in a thread, as with asyncio.to_thread ({caller()})"
+        "WorkflowEngine with 'async with' and 'await', or WorkflowClient (a notebook takes both at the top of a cell), "
+        f"or call it in a thread, as with asyncio.to_thread ({caller()})"
     )
 
 
