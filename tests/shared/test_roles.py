@@ -18,6 +18,7 @@ from durable import (
     EngineClosed,
     EngineConfig,
     EngineForked,
+    EngineUnreachable,
     InvalidValue,
     OperationMisused,
     RecoveryReport,
@@ -30,6 +31,7 @@ from durable import (
 )
 from durable.backends.base import Opened
 from durable.backends.sqlite import SqliteBackend, owner
+from durable.engine.api import standby
 from tests.clients.test_lost_answers import Forgetful
 from tests.shared.flows import WORKFLOWS, Gate, gated, gates, go, waits
 from tests.shared.kit import engine
@@ -262,7 +264,7 @@ async def test_owner_without_the_code_parks_and_the_next_one_continues(tmp_path:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_follower_does_not_survive_a_fork(tmp_path: Path) -> None:
-    """As no engine does. One that was made before the fork and is entered after it works."""
+    """As no engine does."""
 
     async def main() -> None:
         async with pair(tmp_path) as (_, second):
@@ -279,6 +281,42 @@ def test_follower_does_not_survive_a_fork(tmp_path: Path) -> None:
             assert await second.query_status("w") is None
 
     anyio.run(main)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_engine_that_was_made_before_a_fork_is_entered_after_it(tmp_path: Path) -> None:
+    """As in the workers of a server that loads the application first and forks then."""
+    made = SyncWorkflowEngine(tmp_path / "store.db", workflows=WORKFLOWS, shared=True)
+    with SyncWorkflowEngine(tmp_path / "store.db", workflows=WORKFLOWS, shared=True) as first:
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                with made:
+                    code = 1 if made.is_owner or made.start(waits(1), id="child").id != "child" else 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        assert first.is_owner
+        assert first.query_status("child") is WorkflowStatus.SUSPENDED
+
+
+@pytest.mark.anyio
+async def test_owner_that_cannot_be_asked_is_unreachable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Entering gives up waiting, a call raises; and when that owner goes away, all is well."""
+    monkeypatch.setattr(standby, "TIMEOUT", 0.1)
+    held = owner.take(str(tmp_path / "store.db"))
+    with caplog.at_level(logging.WARNING):
+        async with engine(tmp_path / "store.db") as second:
+            assert "cannot be asked yet" in caplog.text
+            with pytest.raises(EngineUnreachable, match="has not recorded a socket"):
+                await second.start(waits(), id="w")
+            monkeypatch.setattr(standby, "TIMEOUT", 30.0)
+            held.release()
+            await second.start(waits(), id="w")
+            assert second.is_owner
 
 
 def test_follower_is_used_in_its_own_loop(tmp_path: Path) -> None:
