@@ -28,4 +28,5 @@ that outlives its run, or a test that depends on a time.
 | the limits | `bare` (a loop), `commits`, `inserts`, `workloads/limits` |
 | workloads for durable alone | `sleepers` (W4), `stores`, `clones` (big stores), `walks` (calls per event, untimed) |
 | the goals | `goals` |
+| a service of several processes under kills | `shared` |
 """

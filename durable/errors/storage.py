@@ -40,7 +40,10 @@ class StoreInUse(StorageError):
     store: str
     holder: str
 
-    says = "{store!r} is in use by {holder}: only one engine may use a file; stop the other engine first"
+    says = (
+        "{store!r} is in use by {holder}: only one engine may use a file; stop the other engine first, or open the "
+        "engine in every process of the service with shared=True"
+    )
 
 
 @attrs.frozen(slots=False)

@@ -117,7 +117,7 @@ async def test_clients_leave_before_the_drain(tmp_path: Path) -> None:
 async def test_engine_without_control_has_no_socket(tmp_path: Path) -> None:
     """`control=False` opens nothing, and neither does a store that is not a file."""
     async with engine(tmp_path, control=False):
-        assert control_path(tmp_path / "store.db") is None
+        assert control_path(tmp_path / "store.db") == ""
         assert not any("control" in name for name in os.listdir(tmp_path))
     async with WorkflowEngine("memory://", workflows=[waits]) as owner:
         assert await owner.query_status("w") is None
@@ -133,7 +133,7 @@ async def test_socket_that_cannot_be_opened_does_not_stop_the_engine(
     with caplog.at_level(logging.WARNING):
         async with engine(tmp_path) as owner:
             await owner.start(waits(1), id="w")
-            assert control_path(tmp_path / "store.db") is None
+            assert control_path(tmp_path / "store.db") == ""
     (warning,) = [each.getMessage() for each in caplog.records]
     assert "other processes cannot reach this engine" in warning
     assert "only this user can enter" in warning

@@ -122,8 +122,9 @@ class FileStore(Protocol):
         ...
 
     def backup(self, target: str, *, overwrite: bool, is_stopped: Callable[[], bool]) -> None:
-        """Copy the store to a file. May be called from any thread; stops when `is_stopped` returns True.
+        """Copy the store to a file, also one that another process has open. May be called from any thread.
 
+        It stops when `is_stopped` returns True, and when this process opens the store.
         Raises a `StorageError` or `EngineClosed`; then the target is unchanged.
         """
         ...
@@ -138,7 +139,7 @@ class Held(Protocol):
         ...
 
     def announce(self, control: str) -> None:
-        """Record beside the file where its owner can be asked. May be called from any thread."""
+        """Record beside the file where its owner can be asked; "" if it takes no calls. For any thread."""
         ...
 
 
@@ -152,7 +153,7 @@ class SharedStore(Backend, Protocol):
         ...
 
     def control_path(self) -> str | None:
-        """Where the owner can be asked, as it has recorded; None if it has not."""
+        """Where the owner can be asked, as it has recorded; "" if it takes no calls, None if it has not recorded it."""
         ...
 
     def is_taken(self) -> bool:

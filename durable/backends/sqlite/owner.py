@@ -138,7 +138,7 @@ class Owner:
             self._rewrite()
 
     def announce(self, control: str) -> None:
-        """Record the path of the socket at which this process can be asked. May be called from any thread."""
+        """Record the path of the socket at which this process can be asked, "" for none. For any thread."""
         with _guard:
             self._control = control
             self._rewrite()
@@ -248,7 +248,7 @@ def remembered(path: str) -> Note:
 
 
 def control_path(path: str | os.PathLike[str]) -> str | None:
-    """The socket of the engine that owns a store, as it announced it; None if there is none.
+    """The socket of the engine that owns a store, as it announced it; "" if it has none, None if nobody announced one.
 
     Takes no lock, and believes no file of another user. The engine may be gone: that shows when it is asked.
     """
@@ -271,9 +271,11 @@ def control_path(path: str | os.PathLike[str]) -> str | None:
         finally:
             os.close(descriptor)
     try:
-        return control if isinstance(control, str) and _is_ours(os.lstat(control), stat.S_IFSOCK) else None
+        if isinstance(control, str) and (not control or _is_ours(os.lstat(control), stat.S_IFSOCK)):
+            return control
     except (OSError, ValueError):
-        return None
+        pass
+    return None
 
 
 def _is_ours(status: os.stat_result, kind: int) -> bool:

@@ -104,7 +104,9 @@ class SqliteBackend(Readings):
         self._mark: StepMark | None = None
         self._log = Log(self._path)
         self._watch: FileWatch | None = None
+        # The backups while the store is open here, and those while another process has it open.
         self._copies: Copies | None = None
+        self._copies_beside = Copies(os.path.realpath(self._path))
         self._shrinking = Shrinking()
         self._commits = 0
 
@@ -131,7 +133,13 @@ class SqliteBackend(Readings):
     def _open(self, incarnation: str) -> Opened:
         if self._connection is not None:
             raise StoreInUse(self._path, f"another engine in this process, {os.getpid()}")
-        real, self.held = owner.patiently(self._claim)
+        # Their connections close the file, which would drop the locks that are taken now.
+        self._copies_beside.end()
+        try:
+            real, self.held = owner.patiently(self._claim)
+        except BaseException:
+            self._copies_beside = Copies(os.path.realpath(self._path))
+            raise
         try:
             self._connection = self._connect(real)
             self._log = Log(real)
@@ -233,9 +241,10 @@ class SqliteBackend(Readings):
             return self._shrinking.step(connection)
 
     def backup(self, target: str, *, overwrite: bool, is_stopped: Callable[[], bool]) -> None:
-        if self._copies is None:
-            raise EngineClosed
-        self._copies.make(target, overwrite=overwrite, is_stopped=is_stopped)
+        copies = self._copies or self._copies_beside
+        if copies is self._copies_beside and not self.is_taken():
+            raise EngineClosed("nobody has the store open")
+        copies.make(target, overwrite=overwrite, is_stopped=is_stopped)
 
     def control_path(self) -> str | None:
         return owner.control_path(self._path)

@@ -36,6 +36,7 @@ Where to look:
 | which calls clients and engines have, and what each may raise | `client` |
 | what an engine adds to a client: opening, recovery, shutdown, backups | `engine` |
 | what groups and handles need to ask | `way` |
+| how an engine shares its store with other processes, and takes over | `standby` |
 | how an engine opens, closes, fails, and what a call gets in each stage | `core` |
 | result, status, progress and watching of one workflow | `handle`, `updates` |
 | listing, history, retry, fork, repair, purge | `runs` |

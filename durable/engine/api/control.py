@@ -50,12 +50,16 @@ class Control:
 
     async def start(self, tasks: anyio.abc.TaskGroup, backend: Backend) -> None:
         """Listen, and announce where. A socket that cannot be opened is logged: the engine works without it."""
-        if not self._config.control or not isinstance(backend, HeldStore) or (held := backend.held) is None:
+        if not isinstance(backend, HeldStore) or (held := backend.held) is None:
             return
         try:
-            server = self._listen(held)
+            server = self._listen(held) if self._config.control else None
         except OSError as error:
             _log.warning("other processes cannot reach this engine, because it has no socket: %s", error)
+            server = None
+        if server is None:
+            await self._announce(held, "")
+            self._threads.close()
             return
         try:
             await tasks.start(self._run, server)
@@ -63,8 +67,11 @@ class Control:
             server.close()
             raise
         self._server = server
-        # It waits for the disk, so not in the loop.
-        await self._threads.run(partial(held.announce, server.path), anyio.CancelScope())
+        await self._announce(held, server.path)
+
+    async def _announce(self, held: Held, path: str) -> None:
+        """Record where this engine listens. In a thread, because it waits for the disk."""
+        await self._threads.run(partial(held.announce, path), anyio.CancelScope())
 
     def _listen(self, held: Held) -> ControlServer:
         return ControlServer(

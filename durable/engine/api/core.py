@@ -60,6 +60,10 @@ from durable.runner.definitions import WorkflowDef
 _LAST_WORDS = 2.0
 _NOT_BACK = "the coordinator did not come back in time; what was acknowledged is stored, a restart recovers it"
 _LOOP_ENDED = "the event loop ended before the engine was shut down; a restart recovers its workflows"
+ELSEWHERE = (
+    "this engine was opened in another event loop and can only be used there: "
+    "call it with anyio.from_thread.run, or use a SyncWorkflowEngine, which takes calls from any thread"
+)
 OPEN_ALREADY = "this engine is already open: use the one that 'async with' gave you"
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -111,6 +115,8 @@ class Core:
     clock: Clock
     new_id: Callable[[], str]
     observers: Sequence[Observer] = ()
+    # Whether other processes stand by: then their calls are answered until the drain is over, not until it begins.
+    is_shared: bool = False
     _stage: Stage = Stage.NEW
     # The process that opened the engine last, 0 before the first opening.
     _pid: int = 0
@@ -141,10 +147,7 @@ class Core:
         if (stage := self.stage) is not _OPEN:
             raise self._refusal(stage)
         if not self._runtime.bridge.is_here():
-            raise OperationMisused(
-                "this engine was opened in another event loop and can only be used there: "
-                "call it with anyio.from_thread.run, or use a SyncWorkflowEngine, which takes calls from any thread"
-            )
+            raise OperationMisused(ELSEWHERE)
         return self._runtime
 
     def _refusal(self, stage: Stage) -> BaseException:
@@ -155,13 +158,20 @@ class Core:
             return EngineClosed("the engine is not open yet")
         return EngineClosed() if self._failure is None else self._failure.with_traceback(None)
 
-    async def ask(self, operation: Operation[A], request: Request | None = None) -> A:
+    def _check_serving(self) -> Runtime:
+        """The runtime for a caller in another process. It may still be asked while activities drain."""
+        return self._runtime if self.stage is Stage.DRAINING else self.check_open()
+
+    def ask(self, operation: Operation[A]) -> Coroutine[Any, Any, A]:
         """Submit an operation and wait for its reply, which comes after the commit.
 
         At most `max_inbox` callers are past this point; the others wait for a place. Raises what the decision raises,
         and `EngineClosed` or the error that made the engine fail if the thread ends before it replies.
         """
-        runtime = self.check_open()
+        return self._ask(operation, None, self.check_open)
+
+    async def _ask(self, operation: Operation[A], request: Request | None, check: Callable[[], Runtime]) -> A:
+        runtime = check()
         if runtime.reporter.carrier is not None:
             capture(runtime.reporter.carrier, operation)
         room = runtime.room
@@ -175,7 +185,7 @@ class Core:
         try:
             if is_late:
                 # While the caller waited, the engine may have been closed, or even opened again.
-                runtime = self.check_open()
+                runtime = check()
             return await runtime.answer(operation, request)
         finally:
             room.release()
@@ -186,15 +196,16 @@ class Core:
 
     async def answer(self, operation: Operation[Any], request_id: str | None) -> Any:
         """Like `ask`, for a caller in another process. A change that it repeats under one id is decided once."""
+        check, kind = self._check_serving, type(operation)
         if isinstance(operation, (AwaitEnd, AwaitChange)):
-            return await self.ask_end(operation)
+            return await check().answer(operation)
         if isinstance(operation, DescribeWorkflow):
-            return await self.describe(operation.id)
-        kind = type(operation)
+            return _while_running(await self._ask(operation, None, check), self._runtime)
         if request_id is None or kind in wire.READS:
-            return await self.ask(operation)
+            return await self._ask(operation, None, check)
         check_text("request id", request_id)
-        reply = await self.ask(operation, Request(request_id, functools.partial(wire.write_answer, kind)))
+        request = Request(request_id, functools.partial(wire.write_answer, kind))
+        reply = await self._ask(operation, request, check)
         return wire.read_answer(kind, wire.read_text(reply.text)) if isinstance(reply, Repeated) else reply
 
     def code(self, name: str, version: int) -> WorkflowDef[Any, Any]:
@@ -203,9 +214,7 @@ class Core:
 
     async def describe(self, id: str) -> Description:
         """Describe a workflow, and say which of its activities run in this process now."""
-        description = await self.ask(DescribeWorkflow(id))
-        running = self._runtime.pool.running_positions(description.key, description.round)
-        return description.while_running(running) if running else description
+        return _while_running(await self.ask(DescribeWorkflow(id)), self._runtime)
 
     # --- opening --------------------------------------------------------------------------------------------------
 
@@ -292,13 +301,15 @@ class Core:
         if (stage := self.stage) not in (Stage.OPEN, Stage.FAILED):
             return
         runtime = self._runtime
-        seconds = self.drain_seconds(None) if drain is None else drain
+        seconds = drain_seconds(self.config, None) if drain is None else drain
         self._move(Stage.DRAINING)
         with anyio.CancelScope(shield=True):
             try:
-                await self._control.stop()
+                if not self.is_shared:
+                    await self._control.stop()
                 # When the store is lost, no result can be recorded: there is nothing to wait for.
                 await runtime.pool.drain(0.0 if stage is Stage.FAILED else seconds)
+                await self._control.stop()
             finally:
                 # In `finally` because asyncio's own cancel() gets through the shield, and the thread holds the store
                 # until it is asked to end.
@@ -321,14 +332,20 @@ class Core:
         if self._stage in (Stage.OPEN, Stage.DRAINING):
             self._runtime.pool.hurry()
 
-    def drain_seconds(self, drain: object) -> float:
-        """How long a shutdown waits: `drain` as the caller passed it, or what the configuration says."""
-        label, duration = ("drain", self.config.drain) if drain is None else ("shutdown: drain", drain)
-        return from_duration(label, duration) / SECOND
-
     def tell(self, *facts: Fact) -> None:
         """Tell the observers of the open engine."""
         self._runtime.reporter.tell(*facts)
+
+
+def drain_seconds(config: EngineConfig, drain: object) -> float:
+    """How long a shutdown waits: `drain` as the caller passed it, or what the configuration says."""
+    label, duration = ("drain", config.drain) if drain is None else ("shutdown: drain", drain)
+    return from_duration(label, duration) / SECOND
+
+
+def _while_running(description: Description, runtime: Runtime) -> Description:
+    running = runtime.pool.running_positions(description.key, description.round)
+    return description.while_running(running) if running else description
 
 
 def _make_runtime(

@@ -152,6 +152,11 @@ class SyncWorkflowEngine(SyncWorkflowClient[WorkflowEngine]):
         self.shutdown()
 
     @property
+    def is_owner(self) -> bool:
+        """Whether this process owns the store and runs its workflows, unless it stands by."""
+        return self._source.is_owner
+
+    @property
     def recovery(self) -> RecoveryReport | None:
-        """What the last start found and did; None before the first."""
+        """What the last start in this process found and did; None before the first, and while it has only stood by."""
         return self._source.recovery

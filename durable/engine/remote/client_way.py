@@ -173,7 +173,7 @@ class ClientWay:
         async with self._opening:
             if self._connection is not None and self._connection.is_lost:
                 self._connection = None
-            if self._connection is None and (path := self.store.control_path()) is not None:
+            if self._connection is None and (path := self.store.control_path()):
                 try:
                     self._connection = await Connection.open(path, self.timeout)
                 except ConnectionLost as lost:

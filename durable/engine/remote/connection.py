@@ -7,6 +7,7 @@ one leads. So a connection has nothing to start and nothing to stop, under async
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import socket
 from typing import Self, TypeVar
@@ -106,6 +107,17 @@ class Connection:
                     self._post(frames.write_abandon(number))
                 self._hand_over()
         return wire.read_answer(type(operation), answer)
+
+    async def until_lost(self) -> None:
+        """Wait until the connection is lost, and notice that at once. Only one task at a time may wait for this."""
+        # No ask has this number, so this is never answered.
+        waiter = self._waiters[0] = _Waiter()
+        try:
+            with contextlib.suppress(ConnectionLost):
+                await self._answer(waiter)
+        finally:
+            del self._waiters[0]
+            self._hand_over()
 
     async def aclose(self) -> None:
         """Close the connection. Open asks raise `ConnectionLost`. Harmless when repeated."""
