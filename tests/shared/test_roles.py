@@ -189,6 +189,11 @@ async def test_follower_that_has_left_refuses_calls(tmp_path: Path) -> None:
             await second.query_status("w")
         assert len(refusals) == 1
         async with second:
+            await second.shutdown()
+            await second.shutdown()
+            with pytest.raises(EngineClosed, match="shut down"):
+                await second.query_status("w")
+        async with second:
             assert await second.query_status("w") is WorkflowStatus.SUSPENDED
             with pytest.raises(OperationMisused, match="already open"):
                 await second.__aenter__()

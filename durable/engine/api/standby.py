@@ -186,12 +186,12 @@ class Standby:
             return
         until = anyio.current_time() + TIMEOUT
         while not await self._connect():
-            if self.store.control_path() == "":
-                raise StoreInUse(self.store.path, f"{holder}, which takes no calls of other processes")
             if not self.store.is_taken():
                 with contextlib.suppress(StoreInUse):
                     await self.own()
                     return
+            elif self.store.control_path() == "":
+                raise StoreInUse(self.store.path, f"{holder}, which takes no calls of other processes")
             if anyio.current_time() > until:
                 _log.warning("the engine that owns %s cannot be asked yet: %s", self.store.path, self._problem)
                 break
@@ -255,16 +255,18 @@ class Standby:
         """Stop following, or shut the engine down like `Core.close`. Harmless when repeated."""
         if self._place is None or self._place[0] != os.getpid():
             return
-        with anyio.CancelScope(shield=True):
-            if self._task is not None:
-                scope, ended = self._task
-                scope.cancel()
-                await ended.wait()
-            if self._follows and self.core.stage is not Stage.OPEN:
-                self._has_left = True
-            self._follows = False
-            await self._hang_up()
-        await self.core.close(drain)
+        try:
+            with anyio.CancelScope(shield=True):
+                if self._task is not None:
+                    scope, ended = self._task
+                    scope.cancel()
+                    await ended.wait()
+                # Also when it is closed twice.
+                self._has_left, self._follows = self._has_left or self.is_following(), False
+                await self._hang_up()
+        finally:
+            # In `finally` because asyncio's own cancel() gets through the shield.
+            await self.core.close(drain)
 
     async def _hang_up(self) -> None:
         """Close the connection to the last owner, and have its callers ask the next one."""

@@ -1,8 +1,9 @@
 """A way to ask an engine: what groups and handles need, wherever the engine is.
 
 `Core` is the way of an engine to its own coordinator. `remote.client_way.ClientWay` is that of a client: over the
-socket of the engine, or without an engine from the store's file. Both guards that stand in front of public methods are
-here too.
+socket of the engine, or without an engine from the store's file. `standby.Standby` is the way of an engine that shares
+its store: one or the other, as the store passes from process to process. Both guards that stand in front of public
+methods are here too.
 """
 
 from __future__ import annotations
