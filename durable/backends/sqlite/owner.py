@@ -339,9 +339,8 @@ def _claim_store(path: str, file: int) -> None:
 
 def _write(sidecar: int, note: Note, control: str | None, *, is_brief: bool = False) -> None:
     """Replace the text of the sidecar durably, or empty it. It never fails."""
-    holder = {"pid": os.getpid(), "host": platform.node()}
-    notes = {"generations": sorted(note.generations), "log": note.log}
-    data = json.dumps({**holder, **notes, "control": control, "brief": is_brief}).encode()
+    holder = {"pid": os.getpid(), "host": platform.node(), "control": control, "brief": is_brief}
+    data = json.dumps({**holder, "generations": sorted(note.generations), "log": note.log}).encode()
     # Only the lock matters, so a full disk must not cause a failure here. But an empty file is better than an old text,
     # which would make the next engine refuse a sound store.
     try:
@@ -392,8 +391,7 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
-        # The process exists, but belongs to another user.
-        pass
+        pass  # it exists, but belongs to another user
     return True
 
 
