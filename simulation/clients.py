@@ -193,6 +193,8 @@ class Client(Caller):
         act = self._acts[0]
         if isinstance(envelope.reply, Repeated):
             _read_again(envelope)
+            # The first answer may be older than the start of the workflow.
+            self._was_started = False
         self._checker.trace.note(f"{act.verb.value} {act.id} {act.event_id} {type(envelope.error).__name__}")
         if envelope.error is not None:
             self._refused(act, envelope.error)

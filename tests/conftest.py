@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import settings
 
@@ -42,15 +40,19 @@ SLOW = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run slow tests first, and leave out of the measurement what is slow and reaches nothing new.
+    """Run slow tests first, and mark what is slow and reaches nothing new: `make test` does not measure it.
+
+    It runs in a second command, not beside the measured tests: switching coverage off and on again in one process harms
+    threads that live on.
 
     A test that runs on both loops is measured on asyncio alone. On trio it reaches the same lines of durable, except
     for a few of `engine/host` that call trio.
     """
     for item in items:
         if item.nodeid.startswith(UNMEASURED) or _loop_of(item) == "trio":
-            item.add_marker(pytest.mark.no_cover)
+            item.add_marker(pytest.mark.unmeasured)
     items.sort(key=lambda item: not item.nodeid.startswith(SLOW))
 
 
@@ -58,14 +60,6 @@ def _loop_of(item: pytest.Item) -> str | None:
     """The event loop that the fixture `anyio_backend` chooses for a test; None without the fixture."""
     call = getattr(item, "callspec", None)
     return None if call is None else call.params.get("anyio_backend")
-
-
-@pytest.fixture(autouse=True)
-def _unmeasured_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a test is not measured, the processes that it starts are not either."""
-    if request.node.get_closest_marker("no_cover") is not None:
-        for name in [name for name in os.environ if name.startswith("COVERAGE")]:
-            monkeypatch.delenv(name)
 
 
 @pytest.fixture(params=["asyncio", "trio"])

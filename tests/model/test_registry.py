@@ -28,7 +28,7 @@ def test_registry_knows_names_and_versions() -> None:
     assert list(registry) == [first, second, other]
 
 
-@pytest.mark.parametrize(("name", "version"), [("refund", 1), ("checkout", 2), ("Checkout", 1), ("", 0)])
+@pytest.mark.parametrize(("name", "version"), [("refund", 1), ("checkout", 2), ("Checkout", 1), ("", 1)])
 def test_registry_refuses_unknown_workflows(name: str, version: int) -> None:
     """The error for an unknown name or version says what to do."""
     with pytest.raises(UnknownWorkflow, match="import the module that defines it") as caught:
