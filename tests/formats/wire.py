@@ -47,7 +47,16 @@ from tests.formats.golden import SCHEDULE, WORKFLOW
 
 GOLDEN = Path(__file__).with_name("wire.json")
 NOON = datetime(2031, 5, 17, 12, 0, 0, 5, tzinfo=timezone.utc)
-QUERY = Workflows(statuses=(WorkflowStatus.FAILED,), name="checkout", tag="eu", created_since=-5, limit=9)
+QUERY = Workflows(
+    statuses=(WorkflowStatus.FAILED,),
+    name="checkout",
+    tag="eu",
+    created_since=-5,
+    created_until=5,
+    id_prefix="order-",
+    parent="p",
+    limit=9,
+)
 SUMMARY = WorkflowSummary(
     id="order-42", name="checkout", version=2, status=WorkflowStatus.PARKED, created_at=NOON, finished_at=None,
     wake_at=NOON, tags=("eu",), parked="at 4", error="ValueError: x", parent="p", progress={"done": 1},
