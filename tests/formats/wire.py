@@ -91,7 +91,7 @@ SIGHT = ops.Sight(WorkflowStatus.RUNNING, '{"done":1}', 7)
 START = ops.StartWorkflow(id="order-42", name="checkout", version=2, input='{"order":1}', delay=3, tags=("eu", "☃"))
 SEND = ops.SendEvent(
     name="paid", event_key="k", payload="5", to="w", allow_unstarted=True, consume=False, expire_after=9,
-    event_id="e-1", payload_type=datetime,
+    event_id="e-1", by_name=True, force=True, payload_type=datetime,
 )  # fmt: skip
 
 # Every operation that a caller can make, each with a reply of every type it may have.

@@ -200,6 +200,7 @@ class SyncPauses(Blocking[Pauses]):
 class SyncEvents(Blocking[Events]):
     """Events that no workflow has taken yet; see `WorkflowEngine.events`."""
 
+    send = blocking(Events.send)
     list = blocking(Events.list)
     remove = blocking(Events.remove)
 
