@@ -109,7 +109,7 @@ EXAMPLES: tuple[tuple[ops.Operation[Any], tuple[Any, ...]], ...] = (
     (ops.ReadHistory("w"), ([ENTRY],)),
     (ops.DescribeWorkflow("w"), (DESCRIPTION,)),
     (ops.PurgeWorkflows(9), (3,)),
-    (repairs.RetryWorkflow("w"), (CannotRetry("w", "why"), None)),
+    (repairs.RetryWorkflow("w", "why"), (CannotRetry("w", "why"), None)),
     (repairs.ForkWorkflow("w", "4.left.0", "f"), (WorkflowAlreadyExists("f", "checkout"), None)),
     (repairs.RepairWorkflow("w", "0", "77", "why", "int"), (CannotRepair("w", "0", "why"), None)),
     (ops.ListPauses(workflow_id="w", name="checkout", after=0, limit=9), ([PAUSE],)),

@@ -27,7 +27,7 @@ from durable.engine.operations import (
 from durable.engine.operations.views import Description, WorkflowSummary
 from durable.errors import DurableError, WrongType
 from durable.model.clock import from_datetime, from_duration
-from durable.model.ids import check_text
+from durable.model.ids import check_reason, check_text
 from durable.model.records import HistoryEntry, WorkflowStatus
 from durable.model.shapes.own_types import write_own
 
@@ -227,13 +227,14 @@ class Runs:
         return await self._way.describe(check_text("workflow id", id))
 
     @service_call
-    async def retry(self, id: str) -> WorkflowHandle[Any]:
+    async def retry(self, id: str, reason: str | None = None) -> WorkflowHandle[Any]:
         """Let a failed or parked workflow continue where it stopped: the step that failed runs again.
 
+        The history of a failed workflow keeps the reason; that of a parked one does not change, so the log has it.
         Its children that failed, or were stopped together with it, continue too. Raises `WorkflowNotFound`, or
         `CannotRetry`, which says what to do instead.
         """
-        _raise(await self._way.ask(RetryWorkflow(check_text("workflow id", id))))
+        _raise(await self._way.ask(RetryWorkflow(check_text("workflow id", id), check_reason(reason))))
         return WorkflowHandle(self._way, id)
 
     @service_call
