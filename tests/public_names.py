@@ -91,6 +91,7 @@ SyncWorkflowClient
 SyncWorkflowEngine
 SyncWorkflowHandle
 TimedOut
+UnknownEvent
 UnknownWorkflow
 UseYieldFrom
 Waiting

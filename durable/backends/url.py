@@ -12,6 +12,7 @@ from typing import cast
 
 from durable.backends.base import Backend, Reads
 from durable.errors import StoreUnusable, WrongType
+from durable.model.redaction import redacted
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _METHODS = tuple(name for part in (Reads, Backend) for name in vars(part) if not name.startswith("_"))
@@ -22,6 +23,11 @@ def open_store(store: str | os.PathLike[str] | Backend) -> Backend:
     target: object = store
     if isinstance(target, str):
         scheme = _SCHEME.match(target)
+        if scheme is None and "://" in target:
+            # As a path it would be shown in errors, with whatever password is in it.
+            raise StoreUnusable(
+                redacted(target), "a URL begins with its scheme; use sqlite:///path, memory:// or a path"
+            )
         return _file(target) if scheme is None else _url(scheme[1].lower(), target, target[scheme.end() :])
     if isinstance(target, os.PathLike):
         return _file(cast("os.PathLike[str]", target))
@@ -40,9 +46,10 @@ def _file(path: str | os.PathLike[str]) -> Backend:
 
 def _url(scheme: str, url: str, location: str) -> Backend:
     """The backend for a URL. Errors never show more than the scheme of an unknown URL."""
+    shown_url = redacted(url)
     if scheme == "memory":
         if location:
-            raise StoreUnusable(url, "a store in memory has no name; write memory://, or share a backend object")
+            raise StoreUnusable(shown_url, "a store in memory has no name; write memory://, or share a backend object")
         from durable.backends.memory import MemoryBackend
 
         return MemoryBackend()
@@ -56,5 +63,7 @@ def _url(scheme: str, url: str, location: str) -> Backend:
     if "?" in location:
         raise StoreUnusable(shown, "options in the URL are not supported; pass a SqliteBackend with its arguments")
     if not location.startswith("/") or location == "/":
-        raise StoreUnusable(url, "write sqlite:///relative.db or sqlite:////absolute.db; for memory, memory://")
+        raise StoreUnusable(
+            redacted(url), "write sqlite:///relative.db or sqlite:////absolute.db; for memory, memory://"
+        )
     return _file(location[1:])

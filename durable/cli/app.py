@@ -18,7 +18,8 @@ from click.exceptions import NoArgsIsHelpError
 from click.shell_completion import shell_complete
 
 from durable.cli.exits import FAILED, INTERRUPTED, NO_ENGINE, NOT_FOUND, REFUSED, USAGE, code_of
-from durable.cli.store import VARIABLE, redacted
+from durable.cli.store import VARIABLE
+from durable.model.redaction import redacted
 from durable.model.version import VERSION
 
 NAME = "durable"

@@ -84,16 +84,17 @@ def terminate(ids: tuple[str, ...], *, reason: str | None, **options: Any) -> in
 
 @click.command()
 @many_runs
-def retry(ids: tuple[str, ...], **options: Any) -> int:
+@click.option("--reason", help="Why. The history of a failed run keeps it; for a parked one, the log of the engine.")
+def retry(ids: tuple[str, ...], *, reason: str | None, **options: Any) -> int:
     """Let failed or parked runs continue where they stopped: the step that failed runs again.
 
     \b
-    durable retry order-42
+    durable retry order-42 --reason "the bank is back"
     durable ps status:failed since:2h -o ids | durable retry --yes -
     """
 
     def change(client: Client, id: str) -> str:
-        client.runs.retry(id)
+        client.runs.retry(id, reason)
         return "continues"
 
     return change_all(change, "Retry", ids, **options)

@@ -16,7 +16,6 @@ from durable.cli.store import store_option
 from durable.cli.words import age
 from durable.engine.operations import Delivered, Queued
 from durable.model.dead_letters import PendingEventInfo
-from durable.runner.events import Event
 
 
 @click.command()
@@ -26,6 +25,7 @@ from durable.runner.events import Event
 @click.option("--key", help="The key that the wait must have.")
 @click.option("--event-id", metavar="TEXT", help="Sent twice with the same text, it counts once.")
 @click.option("--allow-unstarted", is_flag=True, help="Keep it for an id that has not been started yet.")
+@click.option("--force", is_flag=True, help="Also under a name that the engine does not know.")
 @store_option
 def send(
     event: str,
@@ -36,7 +36,7 @@ def send(
     store: str,
     **options: Any,
 ) -> None:
-    """Send EVENT. Its payload is JSON; without one it is null.
+    """Send EVENT. Its payload is JSON; without one it is null. The engine checks it, and knows how it is delivered.
 
     \b
     durable send approval --to order-42 -P by=ann -P ok:=true
@@ -44,7 +44,7 @@ def send(
     """
     value = read_input(params, input_text, input_file)
     with open_client(store) as client:
-        answer = client.send_event(Event[Any](event), None if value is MISSING else value, **options)
+        answer = client.events.send(event, None if value is MISSING else value, **options)
     click.echo(answer_text(answer))
 
 

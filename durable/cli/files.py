@@ -10,8 +10,9 @@ import click
 from durable.backends.sqlite import maintenance
 from durable.cli.exits import REFUSED, Refusal
 from durable.cli.output import say
-from durable.cli.store import checked_file, file_of, redacted, store_option
+from durable.cli.store import checked_file, file_of, store_option
 from durable.cli.words import plural
+from durable.model.redaction import redacted
 
 
 def _file(store: str, what: str, *, write: bool = False) -> str:

@@ -10,9 +10,7 @@ import attrs
 
 from durable.cli.words import parse_moment, parse_status
 from durable.model.statuses import WorkflowStatus
-from durable.model.summaries import WorkflowSummary
 
-_OF_STORE = ("status", "name", "tag", "since")
 EXAMPLES = "status:parked,failed name:checkout tag:eu since:2h until:2026-03-01 id:order- parent:batch-7"
 
 
@@ -29,21 +27,8 @@ class Filters:
     parent: str | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """The filters that the store applies, as keyword arguments of `runs.list` and `runs.count`."""
-        return {name: value for name in _OF_STORE if (value := getattr(self, name)) not in (None, ())}
-
-    @property
-    def is_for_store(self) -> bool:
-        """Whether the store applies all of them. Otherwise `admits` says which runs of its answer match."""
-        return (self.until, self.id_prefix, self.parent) == (None, None, None)
-
-    def admits(self, run: WorkflowSummary) -> bool:
-        """Whether a run matches the filters that the store does not apply."""
-        return (
-            (self.until is None or run.created_at <= self.until)
-            and (self.id_prefix is None or run.id.startswith(self.id_prefix))
-            and (self.parent is None or run.parent == self.parent)
-        )
+        """The filters as keyword arguments of `runs.list`, `runs.scan` and `runs.count`."""
+        return {name: value for name, value in attrs.asdict(self).items() if value not in (None, ())}
 
 
 def parse_filters(words: Sequence[str], now: datetime, zone: tzinfo | None = None) -> Filters:

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from durable.cli.words import parse_duration
+from durable.model.durations import parse_duration
 
 # Says that nothing was passed, which differs from `null`.
 MISSING = object()

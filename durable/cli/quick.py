@@ -29,15 +29,13 @@ def has_kept(reader: StoreReader) -> bool:
 
 def count(reader: StoreReader, filters: Filters) -> int:
     """How many runs match."""
-    if filters.is_for_store:
-        return reader.ask(lambda reads: reads.count(_query(filters, None, 1)))
-    return sum(1 for _ in matching(reader, filters, None))
+    return reader.ask(lambda reads: reads.count(_query(filters, None, 1)))
 
 
 def matching(reader: StoreReader, filters: Filters, limit: int | None) -> Iterator[WorkflowSummary]:
     """The runs that match, newest first, read page by page."""
-    size = min(limit, _PAGE) if limit is not None and filters.is_for_store else _PAGE
-    return islice(filter(filters.admits, _pages(reader, filters, size)), limit)
+    size = _PAGE if limit is None else min(limit, _PAGE)
+    return islice(_pages(reader, filters, size), limit)
 
 
 def _pages(reader: StoreReader, filters: Filters, size: int) -> Iterator[WorkflowSummary]:
@@ -57,6 +55,9 @@ def _query(filters: Filters, after: int | None, limit: int) -> Workflows:
         name=filters.name,
         tag=filters.tag,
         created_since=None if filters.since is None else from_datetime("since", filters.since),
+        created_until=None if filters.until is None else from_datetime("until", filters.until),
+        id_prefix=filters.id_prefix,
+        parent=filters.parent,
         as_shown=True,
         newest_first=True,
         after=after,

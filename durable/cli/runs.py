@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,8 +17,6 @@ from durable.model.summaries import WorkflowSummary
 
 if TYPE_CHECKING:
     from durable.cli.client import Client
-
-_PAGE = 1_000
 
 
 def now() -> datetime:
@@ -36,26 +33,13 @@ def filters_of(words: Sequence[str]) -> Filters:
 
 
 def matching(client: Client, filters: Filters, limit: int | None = None) -> Iterator[WorkflowSummary]:
-    """The runs that match, newest first, read page by page."""
-    size = min(limit, _PAGE) if limit is not None and filters.is_for_store else _PAGE
-    return islice(filter(filters.admits, _pages(client, filters, size)), limit)
+    """The runs that match, newest first."""
+    return client.runs.scan(**filters.arguments(), limit=limit)
 
 
 def count(client: Client, filters: Filters) -> int:
     """How many runs match."""
-    if filters.is_for_store:
-        return client.runs.count(**filters.arguments())
-    return sum(1 for _ in matching(client, filters))
-
-
-def _pages(client: Client, filters: Filters, size: int) -> Iterator[WorkflowSummary]:
-    after: str | None = None
-    while True:
-        page = client.runs.list(**filters.arguments(), limit=size, after=after)
-        yield from page
-        if len(page) < size:
-            return
-        after = page[-1].id
+    return client.runs.count(**filters.arguments())
 
 
 def run_row(run: WorkflowSummary) -> dict[str, Any]:

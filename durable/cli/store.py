@@ -35,18 +35,6 @@ else:
 
 VARIABLE = "DURABLE_STORE"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-# A password in a URL: between the user and the host, or as a parameter.
-_PASSWORDS = (
-    re.compile(r"(?P<before>\w://[^:/@\s]*:)[^@/\s]+(?=@)"),
-    re.compile(r"(?P<before>[?&](?:password|sslpassword)=)[^&\s]+", re.IGNORECASE),
-)
-
-
-def redacted(text: str) -> str:
-    """A text without the passwords of the URLs in it."""
-    for password in _PASSWORDS:
-        text = password.sub(r"\g<before>***", text)
-    return text
 
 
 def store_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -29,6 +29,7 @@ _MARKS = {
     EntryKind.PATCH: "patch",
     EntryKind.REFUSAL: "result refused",
 }
+_BY_HAND = frozenset({EntryKind.REPAIRED, EntryKind.RETRIED})
 _PREFIXES = {
     EntryKind.ACTIVITY: "",
     EntryKind.TIMER: "",
@@ -63,6 +64,8 @@ class Step:
     next_try: datetime | None = None
     # Whether an attempt runs now. A wait for time, events, people or children is open but not running.
     is_running: bool = False
+    # Why an operator did it.
+    reason: str | None = None
 
     @property
     def start(self) -> datetime:
@@ -116,10 +119,18 @@ def steps(description: Description, history: Sequence[HistoryEntry]) -> list[Ste
             name=entry.name,
             attempts=(attempt,) if entry.kind in _MARKS else (*earlier, attempt),
             next_try=entry.retry_at if entry.status is EntryStatus.RETRY else None,
+            reason=_reason(entry),
         )
     for wait in description.waits:
         done[wait.position] = _open_step(wait, done.pop(wait.position, None))
     return sorted(done.values(), key=_order)
+
+
+def _reason(entry: HistoryEntry) -> str | None:
+    """Why an operator did what this entry says."""
+    value = entry.value if entry.kind in _BY_HAND else None
+    reason = value.get("reason") if isinstance(value, dict) else None
+    return " ".join(reason.split()) if isinstance(reason, str) else None
 
 
 def _order(step: Step) -> tuple[datetime, list[tuple[int, str]]]:
@@ -295,9 +306,9 @@ def draw(
 
 
 def _took(step: Step, now: datetime) -> str:
-    """How long a step took, and with how many attempts."""
+    """How long a step took, and with how many attempts; for a mark, the reason."""
     if step.kind in _MARKS:
-        return ""
+        return visible(step.reason or "")
     text = duration((step.end or now) - step.start)
     # The attempt that an open activity is at counts as well.
     count = len(step.attempts)

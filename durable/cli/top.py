@@ -14,9 +14,10 @@ from durable.cli.filters import Filters
 from durable.cli.live import refresh
 from durable.cli.output import Screen, screen, status_colour, table
 from durable.cli.runs import count, filters_of, matching, now, run_listing
-from durable.cli.store import redacted, store_option
+from durable.cli.store import store_option
 from durable.cli.words import clock_time
 from durable.engine.operations.views import WorkflowSummary
+from durable.model.redaction import redacted
 from durable.model.statuses import WorkflowStatus
 
 # In this order: what needs somebody, what works, what has failed.

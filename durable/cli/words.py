@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta, tzinfo
 
+from durable.model.durations import is_duration, parse_duration
 from durable.model.statuses import WorkflowStatus
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _TABLE_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?[smhdw])+", re.ASCII)
-_PART = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
-# The longest duration that is subtracted from now: further back there are no runs.
-_LONGEST = timedelta(days=365 * 100)
-
-
-def parse_duration(text: str) -> timedelta:
-    """The duration that a text such as `90s`, `2h`, `1h30m` or `7d` says. Raises `ValueError`."""
-    if not _DURATION.fullmatch(text):
-        raise ValueError(f"{text!r} is not a duration: write 90s, 30m, 2h, 1h30m, 7d or 2w")
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
-    if seconds > _LONGEST.total_seconds():
-        raise ValueError(f"{text!r} is longer than a hundred years")
-    return timedelta(seconds=seconds)
 
 
 def parse_moment(text: str, now: datetime, zone: tzinfo | None) -> datetime:
@@ -30,7 +15,7 @@ def parse_moment(text: str, now: datetime, zone: tzinfo | None) -> datetime:
 
     Raises `ValueError`.
     """
-    if _DURATION.fullmatch(text):
+    if is_duration(text):
         return now - parse_duration(text)
     try:
         moment = datetime.fromisoformat(text)

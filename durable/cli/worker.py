@@ -21,9 +21,9 @@ import click
 from durable.cli.exits import DO_NOT_RESTART, DONE, RESTART
 from durable.cli.loading import load_attribute, look_in
 from durable.cli.notify import Notifier
-from durable.cli.store import redacted
 from durable.engine.api.engine import WorkflowEngine
 from durable.errors import DurableError, StorageUnavailable, StoreFenced, StoreInUse
+from durable.model.redaction import redacted
 from durable.model.statuses import WorkflowStatus
 
 _log = logging.getLogger("durable")

@@ -1,18 +1,22 @@
 """Every setting of an engine.
 
 All fields are checked when the config is created, so the engine never sees an impossible value. `tests/test_house.py`
-refuses a setting that no code reads.
+refuses a setting that no code reads. Nothing reads the environment, except `EngineConfig.from_env` for those who ask.
 """
 
 from __future__ import annotations
 
+import difflib
+import os
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 import attrs
 
 from durable.errors import InvalidValue, WrongType
 from durable.model.clock import from_duration
+from durable.model.durations import is_duration, parse_duration
 from durable.model.records import DeadLetterPolicy
 
 
@@ -51,6 +55,24 @@ class EngineConfig:
 
     Raises `WrongType` or `InvalidValue` with the name of the field.
     """
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str] | None = None) -> Self:
+        """The settings in the environment of the process: `DURABLE_DRAIN=2m` is `drain`, and so on for every field.
+
+        Variables that are empty or not set leave the default. Raises `InvalidValue` with the name of the variable.
+        """
+        variables = os.environ if environment is None else environment
+        fields = {f"{_PREFIX}{field.name.upper()}": field for field in attrs.fields(cls)}
+        for variable in variables:
+            near = difflib.get_close_matches(variable, fields, n=1, cutoff=_ALIKE)
+            if variable.startswith(_PREFIX) and variable not in fields and near:
+                raise InvalidValue(variable, f"is not a setting; did you mean {near[0]}?")
+        settings: dict[str, Any] = {}
+        for variable, field in fields.items():
+            if text := variables.get(variable, "").strip():
+                settings[field.name] = _read(cls, variable, field, text)
+        return cls(**settings)
 
     max_payload_bytes: int = attrs.field(default=1024 * 1024, validator=_count)
     """Largest argument list, result or event payload, as JSON in UTF-8."""
@@ -106,3 +128,45 @@ class EngineConfig:
     """Whether other processes of this user can ask the engine, through a socket. Only for a store in a file."""
     log: bool = attrs.field(default=True, validator=_flag)
     """Whether the engine writes to the logger `durable`."""
+
+
+# --- from the environment -------------------------------------------------------------------------------------------
+
+_PREFIX = "DURABLE_"
+# How similar the name of a variable must be to that of a setting to be a typing error. 1 is equal.
+_ALIKE = 0.9
+_FLAGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_POLICIES = {policy.name.lower(): policy for policy in DeadLetterPolicy}
+
+
+def _read_duration(text: str) -> Duration:
+    """A duration with its units, or a number of seconds."""
+    return parse_duration(text) if is_duration(text) else float(text)
+
+
+def _read_duration_or_none(text: str) -> Duration | None:
+    return None if text.lower() == "none" else _read_duration(text)
+
+
+# For the check of each field: how its text is read, and what may be written.
+_READERS: dict[Any, tuple[Callable[[str], Any], str]] = {
+    _count: (int, "must be a whole number"),
+    _duration: (_read_duration, "must be a duration such as 90s, 2h or 7d, or a number of seconds"),
+    _duration_or_none: (_read_duration_or_none, "must be a duration such as 7d, a number of seconds, or none"),
+    _policy: (lambda text: _POLICIES[text.lower()], f"must be one of {', '.join(_POLICIES)}"),
+    _flag: (lambda text: _FLAGS[text.lower()], "must be true or false"),
+}
+
+
+def _read(config: type[EngineConfig], variable: str, field: attrs.Attribute[Any], text: str) -> Any:
+    """The value of a variable, checked like the field. Raises `InvalidValue`."""
+    read, problem = _READERS[field.validator]
+    try:
+        value = read(text)
+    except (ValueError, KeyError):
+        raise InvalidValue(variable, f"{problem}, not {text!r}") from None
+    try:
+        config(**{field.name: value})
+    except InvalidValue as error:
+        raise InvalidValue(variable, error.problem) from None
+    return value

@@ -51,7 +51,14 @@ from durable.errors.base import DurableError, InvariantViolated
 from durable.errors.bodies import Cancelled, HistoryDiverged, OperationMisused, SessionClosed, TimedOut
 from durable.errors.children import ChildDepthExceeded, ChildWorkflowCancelled, ChildWorkflowFailed
 from durable.errors.engine import EngineClosed, EngineForked
-from durable.errors.events import DeadLetterNotFound, EventConflict, EventNotFound, EventTypeMismatch, PendingEventsFull
+from durable.errors.events import (
+    DeadLetterNotFound,
+    EventConflict,
+    EventNotFound,
+    EventTypeMismatch,
+    PendingEventsFull,
+    UnknownEvent,
+)
 from durable.errors.limits import HelpersTooDeep, TooDeepHere, TooManyChildren, TooManyWaits
 from durable.errors.pauses import PauseAlreadyAnswered, PauseCancelled, PauseExpired, PauseNotFound
 from durable.errors.registration import DuplicateActivity, DuplicateWorkflow, RegistrationError, UnknownWorkflow
@@ -134,6 +141,7 @@ __all__ = [
     "TooDeepHere",
     "TooManyChildren",
     "TooManyWaits",
+    "UnknownEvent",
     "UnknownWorkflow",
     "WorkflowAlreadyExists",
     "WorkflowCancelled",

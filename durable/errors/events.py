@@ -43,6 +43,19 @@ class DeadLetterNotFound(DurableError, LookupError):
 
 
 @attrs.frozen(slots=False)
+class UnknownEvent(DurableError, LookupError):
+    """An event was sent by name, and the engine knows no event with this name. `meant` looks almost the same."""
+
+    name: str
+    meant: str | None = None
+
+    def __str__(self) -> str:
+        guess = "" if self.meant is None else f" (did you mean {self.meant!r}?)"
+        problem = f"no workflow of this engine has an Event named {self.name!r}{guess}, so nothing was stored"
+        return f"{problem}; correct the name, or send it all the same with force=True (durable send --force)"
+
+
+@attrs.frozen(slots=False)
 class EventTypeMismatch(DurableError, TypeError):
     """The workflow that would take the event waits for another type of payload and cannot read this one."""
 

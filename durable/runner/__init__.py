@@ -28,6 +28,7 @@ Where to look:
 
     drive a session                     session, results; its parts: interpreter, fibers
     what an operation is                ops (all of them), kinds (one row per kind of wait)
+    the events that code declares       declared
     one operation that waits            definitions, events, pauses, children, timers, changes (`removed`)
     operations with branches            combinators, loops, undo (`saga`), rivals (an event against a timer)
     functions that do not wait          determinism, draws, publishing, logs, changes (`patched`)

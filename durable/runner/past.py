@@ -65,14 +65,15 @@ class Repair(msgspec.Struct, frozen=True):
         return _write(cls(entry, msgspec.Raw(value.encode()), reason))
 
 
-class Retried(msgspec.Struct, frozen=True):
+class Retried(msgspec.Struct, frozen=True, omit_defaults=True):
     """The entries that a retry voids, so that their steps run again, and the time spent FAILED in microseconds.
 
-    `lain` moves the deadlines of open waits: see `_resume_after` in `session`.
+    `lain` moves the deadlines of open waits: see `_resume_after` in `session`. The reason is for people.
     """
 
     entries: list[int]
     lain: int
+    reason: str | None = None
 
     def text(self) -> str:
         """The JSON to record."""

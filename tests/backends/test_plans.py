@@ -86,6 +86,11 @@ HOT: list[tuple[Query[Any], list[str]]] = [
     (Workflows(name="a", after=7, limit=9), ["workflow_name"]),
     (Workflows(tag="a", after=7, newest_first=True, limit=9), ["PRIMARY KEY", "PRIMARY KEY"]),
     (Workflows(after=7, limit=9), ["PRIMARY KEY"]),
+    (Workflows(parent="a", after=7, newest_first=True, limit=9), ["workflow_parent", "sqlite_autoindex_workflow_1"]),
+    (
+        Workflows(parent="a", id_prefix="b", statuses=(RUNNING,), name="a", after=7, newest_first=True, limit=9),
+        ["workflow_parent", "sqlite_autoindex_workflow_1"],
+    ),
     (TheseWorkflows(ids=("a", "b")), ["sqlite_autoindex_workflow_1"]),
     (TheseWorkflows(keys=(1, 2)), ["PRIMARY KEY"]),
     (TheseWorkflows(ids=("a", "b"), keys=(1, 2)), ["sqlite_autoindex_workflow_1", "PRIMARY KEY"]),
@@ -132,6 +137,18 @@ def test_pauses_of_one_workflow_are_found_by_it(connection: sqlite3.Connection) 
     assert [line for line in plan if line.startswith("SEARCH")] == [
         "SEARCH e USING PRIMARY KEY (workflow=?)", "SEARCH w USING INTEGER PRIMARY KEY (rowid=?)",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [{}, {"name": "a"}, {"statuses": (RUNNING, PARKED)}, {"created_since": 5}])
+def test_workflows_are_found_by_the_beginning_of_their_id(connection: sqlite3.Connection, more: Any) -> None:
+    """Only ids that begin so are read, whatever other filters there are; the page is sorted."""
+    query = Workflows(id_prefix="order-", after=7, newest_first=True, limit=9, **more)
+    select = queries.select(query)
+    plan = _plan(connection, select.sql, {**select.params, "limit": 9})
+    (search,) = [line for line in plan if line.startswith("SEARCH")]
+    assert "sqlite_autoindex_workflow_1 (id>? AND id<?)" in search, plan
+    (counted,) = _plan(connection, *queries.count(query))
+    assert "sqlite_autoindex_workflow_1 (id>? AND id<?)" in counted
 
 
 def test_stale_events_read_no_table(connection: sqlite3.Connection) -> None:

@@ -70,6 +70,17 @@ def test_wrong_start_is_refused(shell: Shell) -> None:
     assert (ran.code, "already exists" in ran.err) == (1, True)
 
 
+def test_event_under_an_unknown_name_is_refused(shell: Shell) -> None:
+    """A misspelt name is not found, and the right one is named; a payload of another type is wrong use."""
+    ran = shell("send", "aproval", "-P", "by=ann")
+    assert (ran.code, "did you mean 'approval'?" in ran.err) == (4, True)
+    assert shell("send", "approval", "--input", "3").code == 2
+    assert shell("send", "aproval", "--key", "forced", "--force").code == 0
+    (event,) = objects(shell("events", "--name", "aproval", "-o", "jsonl"))
+    assert event["key"] == "forced"
+    assert shell("events", "remove", str(event["id"])).code == 0
+
+
 def test_question_is_listed_and_answered(shell: Shell) -> None:
     """A question is listed with the type of its answer; a wrong answer is refused and the question stays."""
     shell("start", "cli-question", "--id", "ask", "-P", "order=o2")
@@ -124,20 +135,20 @@ def test_many_runs_need_a_yes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_events_and_dead_letters_are_listed(shell: Shell) -> None:
     """An event that nobody takes is listed and removed; one that its run left is a dead letter, which is sent again."""
-    assert shell("send", "price", "--input", "42").out.startswith("queued")
+    assert shell("send", "price", "--force", "--input", "42").out.startswith("queued")
     (event,) = objects(shell("events", "--name", "price", "-o", "jsonl"))
     assert (event["name"], event["payload"], event["status"]) == ("price", 42, "pending")
     assert shell("events", "remove", str(event["id"])).code == 0
     assert shell("events", "remove", str(event["id"])).code == 4
     shell("start", "cli-nap", "--id", "mailbox")
-    shell("send", "price", "--to", "mailbox", "--input", "1")
+    shell("send", "price", "--force", "--to", "mailbox", "--input", "1")
     shell("terminate", "mailbox")
     (letter,) = objects(shell("dead-letters", "-o", "jsonl"))
     assert (letter["workflow_id"], letter["reason"]) == ("mailbox", "workflow ended")
     shell("start", "cli-nap", "--id", "mailbox-2")
     assert shell("dead-letters", "replay", str(letter["id"]), "--to", "mailbox-2").out.startswith("queued")
     assert shell("dead-letters", "remove", str(letter["id"])).code == 4
-    assert shell("send", "price", "--to", "mailbox", "--input", "1").code == 1
+    assert shell("send", "price", "--force", "--to", "mailbox", "--input", "1").code == 1
 
 
 def test_schedule_lives_its_life(shell: Shell) -> None:
@@ -167,7 +178,7 @@ def test_schedule_lives_its_life(shell: Shell) -> None:
         (["history", "nobody"], 4),
         (["result", "nobody"], 4),
         (["tail", "nobody"], 4),
-        (["send", "approval", "--to", "nobody"], 4),
+        (["send", "approval", "--to", "nobody", "-P", "by=ann"], 4),
         (["fork", "nobody", "0"], 4),
         (["schedules", "pause", "nobody"], 4),
         (["ps", "status:stuck"], 2),

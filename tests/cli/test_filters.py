@@ -6,9 +6,9 @@ from datetime import timezone
 
 import pytest
 
-from durable import WorkflowStatus, WorkflowSummary
+from durable import WorkflowStatus
 from durable.cli.filters import Filters, parse_filters
-from tests.cli.values import START, after, summary
+from tests.cli.values import START, after
 
 
 def test_filters_are_read() -> None:
@@ -48,24 +48,7 @@ def test_filter_twice_is_refused() -> None:
         parse_filters(["name:a", "name:b"], START)
 
 
-def test_filters_of_the_store_are_arguments() -> None:
-    """What the store filters are arguments of `runs.list`, without those that are not set."""
-    filters = parse_filters(["status:parked", "tag:eu"], START)
-    assert filters.arguments() == {"status": (WorkflowStatus.PARKED,), "tag": "eu"}
-    assert filters.is_for_store
-
-
-@pytest.mark.parametrize(
-    ("word", "admitted", "refused"),
-    [
-        ("id:order-", summary(id="order-1"), summary(id="my-order-1")),
-        ("until:1h", summary(created_at=after(-3600)), summary(created_at=after(-3599))),
-        ("parent:batch", summary(parent="batch"), summary(parent=None)),
-    ],
-)
-def test_other_filters_look_at_the_run(word: str, admitted: WorkflowSummary, refused: WorkflowSummary) -> None:
-    """What the store does not filter is decided for each run."""
-    filters = parse_filters([word], START)
-    assert not filters.is_for_store
-    assert filters.admits(admitted)
-    assert not filters.admits(refused)
+def test_filters_are_arguments() -> None:
+    """Filters are arguments of `runs.list`, without those that are not set."""
+    filters = parse_filters(["status:parked", "id:order-"], START)
+    assert filters.arguments() == {"status": (WorkflowStatus.PARKED,), "id_prefix": "order-"}

@@ -9,7 +9,8 @@ import click
 import pytest
 
 from durable.cli.exits import NOT_FOUND, REFUSED, Refusal
-from durable.cli.store import checked_file, file_of, redacted
+from durable.cli.store import checked_file, file_of
+from durable.model.redaction import redacted
 from tests.cli.kit import run
 
 

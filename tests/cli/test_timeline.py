@@ -152,6 +152,14 @@ def test_marks_are_points() -> None:
     assert [step.label for step in steps(description(), history)] == ["reserve", "retried by hand", "charge"]
 
 
+@pytest.mark.parametrize(("value", "end"), [({"reason": "the\n bank"}, "the bank"), ({}, ""), ([3], "")])
+def test_mark_has_its_reason(value: object, end: str) -> None:
+    """The reason for a repair or a retry stands beside it, in one line."""
+    history = [*RETRIED, entry("1", 9, "", EntryKind.RETRIED, value=value), entry("1", 12, value=1)]
+    (line,) = [line for line in draw(description(), history, after(12), PAPER) if "retried by hand" in line]
+    assert ("the bank" in line) is bool(end)
+
+
 def test_run_without_steps_has_no_picture() -> None:
     """There is nothing to draw before the first step."""
     assert list(draw(description(), [], after(5), PAPER)) == []

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from durable import WorkflowStatus
-from durable.cli.words import age, ago, clock_time, duration, parse_duration, parse_moment, parse_status, plural
+from durable.cli.words import age, ago, clock_time, duration, parse_moment, parse_status, plural
+from durable.model.durations import parse_duration
 from tests.cli.values import START, after
 
 BERLIN = timezone(timedelta(hours=1))

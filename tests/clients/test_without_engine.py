@@ -62,6 +62,7 @@ async def test_reads_are_answered_from_the_file(store: Path) -> None:
         with pytest.raises(WorkflowFailed):
             await client.handle("failed").result()
         assert [run.id for run in await client.runs.list()] == ["waiting", "asking", "failed", "done"]
+        assert [run.id async for run in client.runs.scan(limit=3)] == ["waiting", "asking", "failed"]
         assert await client.runs.count(status=WorkflowStatus.SUSPENDED) == 2
         assert len(await client.runs.history("done")) == 1
         description = await client.runs.describe("waiting")
@@ -100,6 +101,9 @@ async def test_kept_requests_are_shown(store: Path) -> None:
         assert [(run.id, run.kept) for run in runs] == [
             ("kept-2", True), ("kept-1", True), ("kept-0", True), ("waiting", False)
         ]  # fmt: skip
+        assert [run.id async for run in client.runs.scan(id_prefix="k")] == ["kept-2", "kept-1", "kept-0"]
+        assert await client.runs.count(until=runs[0].created_at - timedelta(days=1)) == 0
+        assert await client.runs.count(parent="done") == 0
         assert [run.id for run in await client.runs.list(limit=2)] == ["kept-2", "kept-1"]
         assert [run.id for run in await client.runs.list(limit=3, after="kept-1")] == ["kept-0", "waiting", "asking"]
         assert await client.runs.list(status=WorkflowStatus.FAILED, tag="eu") == []

@@ -9,7 +9,7 @@ import pytest
 
 from durable import Durable, EngineConfig, sleep, workflow
 from durable.backends.memory import MemoryBackend
-from durable.engine.operations import RecoverWorkflows, ResumeWorkflow, SweepEvents, TerminateWorkflow
+from durable.engine.operations import RecoverWorkflows, ResumeWorkflow, RetryWorkflow, SweepEvents, TerminateWorkflow
 from tests.engine.direct import DirectEngine, call_of
 from tests.engine.flows import EVERY, late_waiter, other, waiter, worker
 from tests.engine.stepped import SteppedEngine
@@ -101,3 +101,18 @@ def test_swept_letters_are_logged_once(caplog: pytest.LogCaptureFixture) -> None
     engine.do(SweepEvents())
     text = "2 dead letters were older than dead_letter_retention and are removed"
     assert lines(caplog) == [("INFO", text)]
+
+
+def test_reason_to_retry_a_parked_workflow_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Its history does not change, so the line has the reason; without one there is no line."""
+    engine = DirectEngine(*EVERY, config=EngineConfig(max_crashes=1))
+    for reason in ("the driver is repaired", None):
+        engine.start(waiter(), f"{reason}")
+        engine.state.mark[0] = engine.record(f"{reason}").key
+        engine.restart(*EVERY, clean=False)
+        caplog.clear()
+        assert engine.do(RetryWorkflow(f"{reason}", reason)) is None
+        text = f"workflow {reason!r} was parked and is retried: {reason}"
+        fields = ("workflow_id", "workflow_name")
+        assert lines(caplog, *fields) == ([("INFO", text, reason, "engine.waiter")] if reason else [])
+        engine.settle()

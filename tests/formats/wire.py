@@ -47,7 +47,16 @@ from tests.formats.golden import SCHEDULE, WORKFLOW
 
 GOLDEN = Path(__file__).with_name("wire.json")
 NOON = datetime(2031, 5, 17, 12, 0, 0, 5, tzinfo=timezone.utc)
-QUERY = Workflows(statuses=(WorkflowStatus.FAILED,), name="checkout", tag="eu", created_since=-5, limit=9)
+QUERY = Workflows(
+    statuses=(WorkflowStatus.FAILED,),
+    name="checkout",
+    tag="eu",
+    created_since=-5,
+    created_until=5,
+    id_prefix="order-",
+    parent="p",
+    limit=9,
+)
 SUMMARY = WorkflowSummary(
     id="order-42", name="checkout", version=2, status=WorkflowStatus.PARKED, created_at=NOON, finished_at=None,
     wake_at=NOON, tags=("eu",), parked="at 4", error="ValueError: x", parent="p", progress={"done": 1},
@@ -82,7 +91,7 @@ SIGHT = ops.Sight(WorkflowStatus.RUNNING, '{"done":1}', 7)
 START = ops.StartWorkflow(id="order-42", name="checkout", version=2, input='{"order":1}', delay=3, tags=("eu", "☃"))
 SEND = ops.SendEvent(
     name="paid", event_key="k", payload="5", to="w", allow_unstarted=True, consume=False, expire_after=9,
-    event_id="e-1", payload_type=datetime,
+    event_id="e-1", by_name=True, force=True, payload_type=datetime,
 )  # fmt: skip
 
 # Every operation that a caller can make, each with a reply of every type it may have.
@@ -100,7 +109,7 @@ EXAMPLES: tuple[tuple[ops.Operation[Any], tuple[Any, ...]], ...] = (
     (ops.ReadHistory("w"), ([ENTRY],)),
     (ops.DescribeWorkflow("w"), (DESCRIPTION,)),
     (ops.PurgeWorkflows(9), (3,)),
-    (repairs.RetryWorkflow("w"), (CannotRetry("w", "why"), None)),
+    (repairs.RetryWorkflow("w", "why"), (CannotRetry("w", "why"), None)),
     (repairs.ForkWorkflow("w", "4.left.0", "f"), (WorkflowAlreadyExists("f", "checkout"), None)),
     (repairs.RepairWorkflow("w", "0", "77", "why", "int"), (CannotRepair("w", "0", "why"), None)),
     (ops.ListPauses(workflow_id="w", name="checkout", after=0, limit=9), ([PAUSE],)),

@@ -13,6 +13,7 @@ from durable import (
     CannotRetry,
     CodecError,
     Durable,
+    EntryKind,
     Event,
     Retry,
     SyncWorkflowEngine,
@@ -101,9 +102,13 @@ async def test_retry_of_a_failed_run(store: Store) -> None:
     """The failed step begins again with all its attempts, also in another process and a second time."""
     async with WorkflowEngine(store) as engine:
         await _failed(engine)
-        handle = await engine.runs.retry("w")
+        handle = await engine.runs.retry("w", "the bank is back")
         with pytest.raises(WorkflowFailed):
             await handle.result(timeout=SOON)
+        (retried,) = [entry.value for entry in await engine.runs.history("w") if entry.kind is EntryKind.RETRIED]
+        assert retried["reason"] == "the bank is back"
+        with pytest.raises(ValueError, match="reason"):
+            await engine.runs.retry("w", "x" * 1_001)
     attempts = ["charge 10 attempt 1", "charge 10 attempt 2"]
     assert WORLD.done == ["price book", *attempts, *attempts]
     WORLD.is_up = True

@@ -92,12 +92,53 @@ async def test_list_and_count_filter(store: Store) -> None:
             ({"tag": "%"}, []),
             ({"name": "' OR 1=1 --"}, []),
             ({"since": NOON + timedelta(minutes=1)}, ["ended", "open"]),
+            ({"until": NOON}, ["old"]),
+            ({"since": NOON, "until": NOON + timedelta(hours=1)}, ["ended", "open", "old"]),
+            ({"id_prefix": "o"}, ["open", "old"]),
+            ({"id_prefix": "_"}, []),
+            ({"id_prefix": "o", "name": "runs-wait", "status": WorkflowStatus.SUSPENDED}, ["open"]),
+            ({"parent": "old"}, []),
+            ({"parent": "nobody"}, []),
         ]
         for filters, ids in cases:
             assert [run.id for run in await engine.runs.list(**filters)] == ids
+            assert [run.id async for run in engine.runs.scan(**filters)] == ids
             assert await engine.runs.count(**filters) == len(ids)
         (old,) = await engine.runs.list(tag="blue")
         assert (old.tags, old.created_at, old.finished_at) == (("red", "blue"), NOON, NOON)
+
+
+async def test_children_are_listed_by_their_parent(store: Store) -> None:
+    """`parent` lists the children of one run, ended or not, and no others."""
+    async with WorkflowEngine(store) as engine:
+        await engine.start(family(), id="one")
+        await engine.start(at_once(1), id="other")
+        children = await engine.runs.list(parent="one")
+        assert [(run.id, run.parent) for run in children] == [("child-waits", "one"), ("child-done", "one")]
+        assert await engine.runs.count(parent="one", status=WorkflowStatus.SUCCEEDED) == 1
+
+
+async def test_scan_reads_page_after_page(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It brings every run once, leaves out later ones, survives a purge between pages, and stops at its limit."""
+    monkeypatch.setattr("durable.engine.api.runs._SCAN_PAGE", 4)
+    async with WorkflowEngine(store) as engine:
+        for number in range(10):
+            await engine.start(at_once(number), id=f"w{number}")
+        ids = [f"w{number}" for number in reversed(range(10))]
+        seen = []
+        async for run in engine.runs.scan():
+            seen.append(run.id)
+            if len(seen) == 1:
+                await engine.start(at_once(0), id="later")
+        assert seen == ids
+        for limit in (1, 4, 6, 8, 99):
+            assert [run.id async for run in engine.runs.scan(id_prefix="w", limit=limit)] == ids[:limit]
+        scan = engine.runs.scan()
+        first = await anext(scan)
+        assert await engine.runs.purge(0) == 11
+        assert [first.id] + [run.id async for run in scan] == ["later", "w9", "w8", "w7"]
+        with pytest.raises(ValueError, match="limit"):
+            engine.runs.scan(limit=0)
 
 
 async def test_bad_filters_are_refused(store: Store) -> None:
@@ -111,6 +152,7 @@ async def test_bad_filters_are_refused(store: Store) -> None:
         wrong: list[dict[str, Any]] = [
             {"limit": True}, {"limit": 1.5}, {"limit": "1"}, {"status": "running"}, {"status": 5}, {"since": 5},
             {"since": NOON.replace(tzinfo=None)}, {"name": 5}, {"tag": b"x"}, {"after": 5},
+            {"until": 5}, {"id_prefix": 5}, {"parent": 5},
         ]  # fmt: skip
         for filters in wrong:
             with pytest.raises(TypeError):

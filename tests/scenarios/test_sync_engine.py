@@ -86,6 +86,7 @@ def test_sync_engine_has_the_groups(store: Store) -> None:
         engine.start(nap(), id="a", tags=["t"])
         assert engine.send_event(answer, 5, to="a") == Queued()
         assert [run.id for run in engine.runs.list(tag="t", limit=1)] == ["a"]
+        assert [run.id for run in engine.runs.scan(id_prefix="a")] == ["a"]
         assert engine.runs.count(status=WorkflowStatus.SUSPENDED) == 1
         assert engine.runs.history("a") == []
         assert [wait.kind for wait in engine.runs.describe("a").waits] == ["timer"]

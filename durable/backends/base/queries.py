@@ -38,6 +38,9 @@ class Query(Generic[R]):
 class Workflows(Query[WorkflowRecord]):
     """Workflows by key: ascending, or newest first. `after` is the key of the last row seen; filters are optional.
 
+    `created_since` and `created_until` are inclusive, `parent` is the id of the workflow that started them. Nothing
+    matches a parent that does not exist.
+
     `as_shown`: a workflow with a damaged row counts as PARKED, the status that people see, whatever is stored.
     """
 
@@ -46,6 +49,9 @@ class Workflows(Query[WorkflowRecord]):
     name: str | None = None
     tag: str | None = None
     created_since: int | None = None
+    created_until: int | None = None
+    id_prefix: str | None = None
+    parent: str | None = None
     finished_before: int | None = None
     after: int | None = None
     newest_first: bool = False

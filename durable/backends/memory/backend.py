@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import islice
 from typing import Any, cast
 
@@ -113,7 +113,7 @@ class MemoryBackend:
         if isinstance(query, HistoryLength):
             return len(store.history.get(query.workflow_key, ()))
         if isinstance(query, Workflows):
-            return sum(_matches(query, record) for record in store.workflows.values())
+            return sum(1 for _ in _matching(store, query, store.workflows.values()))
         return store.count_pending(query)
 
     def _opened(self) -> MemoryStore:
@@ -126,14 +126,22 @@ class MemoryBackend:
 # --- the answers --------------------------------------------------------------------------------------------------
 
 
+def _matching(store: MemoryStore, query: Workflows, records: Iterable[WorkflowRecord]) -> Iterator[WorkflowRecord]:
+    """Those of these workflows that match a query."""
+    parent = None if query.parent is None else store.home_of_id(query.parent).keys.get(query.parent, -1)
+    return (record for record in records if _matches(query, record) and parent in (None, record.parent_key))
+
+
 def _matches(query: Workflows, record: WorkflowRecord) -> bool:
-    """Whether a workflow matches a query; every condition that is set must hold."""
+    """Whether a workflow matches a query, apart from its parent; every condition that is set must hold."""
     before, ended = query.finished_before, record.finished_at
     return (
         (not query.statuses or record.status in query.statuses)
         and (query.name is None or record.name == query.name)
         and (query.tag is None or query.tag in record.tags)
         and (query.created_since is None or record.created_at >= query.created_since)
+        and (query.created_until is None or record.created_at <= query.created_until)
+        and (query.id_prefix is None or record.id.startswith(query.id_prefix))
         and (before is None or (ended is not None and ended < before))
     )
 
@@ -143,7 +151,7 @@ def _workflows(store: MemoryStore, query: Workflows) -> list[WorkflowRecord]:
     first, last = (None, query.after) if query.newest_first else (query.after, None)
     keys = store.workflows.irange(first, last, (False, False), query.newest_first)
     records = map(store.workflows.__getitem__, keys)
-    return list(islice((record for record in records if _matches(query, record)), query.limit))
+    return list(islice(_matching(store, query, records), query.limit))
 
 
 def _timers(store: MemoryStore, query: Timers) -> list[Timer]:

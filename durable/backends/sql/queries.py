@@ -49,11 +49,11 @@ from durable.backends.base import (
     Workflows,
 )
 from durable.backends.sql import mail_rows, request_rows, rows, schedule_rows, view_queries
-from durable.backends.sql.indexes import INDEXED_STATUSES, IS_TIED, status_is
+from durable.backends.sql.indexes import IS_TIED
 from durable.backends.sql.tables import Params as Params
-from durable.backends.sql.tables import Select
+from durable.backends.sql.tables import Select, where
+from durable.backends.sql.workflow_queries import count_workflows, workflows
 from durable.errors import InvariantViolated
-from durable.model.records import WorkflowStatus
 from durable.model.timers import OF_SCHEDULE, OF_WORKFLOW
 
 
@@ -63,7 +63,7 @@ def select(query: Query[R], damaged: Collection[int] = ()) -> Select:
     `damaged` are the keys of workflows that are shown as parked, whatever their rows say.
     """
     if damaged and isinstance(query, Workflows):
-        return _workflows(query, damaged)
+        return workflows(query, damaged)
     make = _SELECTS.get(type(query))
     if make is None:
         raise InvariantViolated(f"no store can answer {type(query).__name__}")
@@ -76,23 +76,7 @@ def count(query: Workflows | PendingCount | HistoryLength, damaged: Collection[i
         return view_queries.HISTORY_LENGTH_SQL, {"workflow": query.workflow_key}
     if isinstance(query, PendingCount):
         return _pending_count(query)
-    source, _, terms, params = _workflow_filter(query)
-    # OR instead of IN: SQLite does not see that an IN implies the condition of the partial index.
-    arms = [[*terms, f"({' OR '.join(map(status_is, query.statuses))})"] if query.statuses else terms]
-    if query.statuses and damaged:
-        arms = _as_shown(query, arms, terms, damaged, params)
-    counts = [f"SELECT count(*) FROM {source}{_where(arm)}" for arm in arms]
-    return counts[0] if len(counts) == 1 else f"SELECT {' + '.join(f'({arm_count})' for arm_count in counts)}", params
-
-
-def _as_shown(
-    query: Workflows, arms: list[list[str]], terms: list[str], damaged: Collection[int], params: Params
-) -> list[list[str]]:
-    """The arms without the damaged workflows, and another arm for these if the question includes parked ones."""
-    params["damaged"] = encode(sorted(damaged)).decode()
-    keys = "(SELECT value FROM json_each(:damaged))"
-    shown = [[*arm, f"w.key NOT IN {keys}"] for arm in arms]
-    return [*shown, [*terms, f"w.key IN {keys}"]] if WorkflowStatus.PARKED in query.statuses else shown
+    return count_workflows(query, damaged)
 
 
 def _pending_count(query: PendingCount) -> tuple[str, Params]:
@@ -109,58 +93,6 @@ def _pending_count(query: PendingCount) -> tuple[str, Params]:
     else:
         term = "unstarted IS NOT NULL"
     return f"SELECT count(*) FROM pending_event WHERE {term}", params
-
-
-def _where(terms: list[str]) -> str:
-    return f" WHERE {' AND '.join(terms)}" if terms else ""
-
-
-def _workflow_filter(query: Workflows) -> tuple[str, str, list[str], Params]:
-    """The source of the rows, the column that orders them, and all filters except the statuses."""
-    source, key = "workflow AS w", "w.key"
-    terms: list[str] = []
-    params: Params = {}
-    if query.tag is not None:
-        # CROSS JOIN fixes the order: first the rows of the tag, which are in key order, then their workflows.
-        source, key = "workflow_tag AS t CROSS JOIN workflow AS w ON w.key = t.workflow", "t.workflow"
-        terms.append("t.tag = :tag")
-        params["tag"] = query.tag
-    if query.name is not None:
-        terms.append("w.name = :name")
-        params["name"] = query.name
-    if query.created_since is not None:
-        terms.append("w.created_at >= :created_since")
-        params["created_since"] = query.created_since
-    if query.finished_before is not None:
-        terms.append("w.finished_at < :finished_before")
-        params["finished_before"] = query.finished_before
-    return source, key, terms, params
-
-
-def _workflows(query: Workflows, damaged: Collection[int] = ()) -> Select:
-    """A page of workflows. The statuses decide between arms of a UNION and one scan."""
-    source, key, terms, params = _workflow_filter(query)
-    if query.after is not None:
-        terms.append(f"{key} {'<' if query.newest_first else '>'} :after")
-        params["after"] = query.after
-    statuses = dict.fromkeys(query.statuses)
-    if statuses and statuses.keys() <= set(INDEXED_STATUSES):
-        # One arm per range of the index, which SQLite merges by key. With an OR it would collect and sort all rows.
-        arms = [[*terms, status_is(status)] for status in statuses]
-    elif statuses:
-        # One scan in key order. Separate arms would each scan the whole table for their status.
-        arms = [[*terms, f"({' OR '.join(map(status_is, statuses))})"]]
-    else:
-        arms = [terms]
-    if statuses and damaged:
-        arms = _as_shown(query, arms, terms, damaged, params)
-    columns = rows.WORKFLOW.select("w.")
-    sql = " UNION ALL ".join(f"SELECT {columns} FROM {source}{_where(arm)}" for arm in arms)
-    # In a compound SELECT the order must name a column of the result. In a simple one it must name the column of the
-    # table, so that SQLite reads in the order of its index.
-    order = key if len(arms) == 1 else "key"
-    sql += f" ORDER BY {order}{' DESC' if query.newest_first else ''} LIMIT :limit"
-    return Select(rows.WORKFLOW, sql, params, query.limit)
 
 
 def _these_workflows(query: TheseWorkflows) -> Select:
@@ -224,7 +156,7 @@ def _open_pauses(query: OpenPauses) -> Select:
     # CROSS JOIN fixes the order: first the pauses, which are in order of their numbers, then their workflows.
     source = "event_wait AS e CROSS JOIN workflow AS w ON w.key = e.workflow"
     columns = f"{rows.WAIT.select('e.')}, w.id, w.name, w.round, w.status"
-    sql = f"SELECT {columns} FROM {source}{_where(terms)} ORDER BY e.serial LIMIT :limit"
+    sql = f"SELECT {columns} FROM {source}{where(terms)} ORDER BY e.serial LIMIT :limit"
     return Select(rows.PAUSE, sql, params, query.limit)
 
 
@@ -261,7 +193,7 @@ def _pending_events(query: PendingEvents) -> Select:
     if query.valid_at is not None:
         terms.append("(expires_at IS NULL OR expires_at > :valid_at)")
         params["valid_at"] = query.valid_at
-    sql = f"SELECT {rows.EVENT.select()} FROM pending_event{_where(terms)} ORDER BY serial LIMIT :limit"
+    sql = f"SELECT {rows.EVENT.select()} FROM pending_event{where(terms)} ORDER BY serial LIMIT :limit"
     return Select(rows.EVENT, sql, {**params, "after": query.after}, query.limit)
 
 
@@ -270,7 +202,7 @@ def _taken(query: Taken) -> Select:
     filters = {"workflow": query.workflow_key, "name": query.name, "event_key": query.event_key}
     params: Params = {column: value for column, value in filters.items() if value is not None}
     terms = [f"{column} = :{column}" for column in params]
-    sql = f"SELECT {mail_rows.TAKEN.select()} FROM broadcast_taken{_where(terms)} LIMIT :limit"
+    sql = f"SELECT {mail_rows.TAKEN.select()} FROM broadcast_taken{where(terms)} LIMIT :limit"
     return Select(mail_rows.TAKEN, sql, params, None)
 
 
@@ -317,7 +249,7 @@ def _sent(query: Sent) -> Select:
     if query.before is not None:
         terms.append("at < :before")
         params["before"] = query.before
-    sql = f"SELECT {rows.SENT.select()} FROM sent_event{_where(terms)} ORDER BY at, event_id LIMIT :limit"
+    sql = f"SELECT {rows.SENT.select()} FROM sent_event{where(terms)} ORDER BY at, event_id LIMIT :limit"
     return Select(rows.SENT, sql, params, query.limit)
 
 
@@ -349,7 +281,7 @@ def _schedules(query: Schedules) -> Select:
     """One schedule by name or key, or a page by name."""
     filters = {"name = :name": query.name, "key = :key": query.key, "name > :after": query.after}
     terms = [term for term, value in filters.items() if value is not None]
-    sql = f"SELECT {schedule_rows.SCHEDULE.select()} FROM schedule{_where(terms)} ORDER BY name LIMIT :limit"
+    sql = f"SELECT {schedule_rows.SCHEDULE.select()} FROM schedule{where(terms)} ORDER BY name LIMIT :limit"
     params = {"name": query.name, "key": query.key, "after": query.after}
     return Select(schedule_rows.SCHEDULE, sql, params, query.limit)
 
@@ -362,7 +294,7 @@ def _suspects(_query: Suspects) -> Select:
 _SELECTS = cast(
     dict[type[Query[Any]], Callable[[Query[Any]], Select]],
     {
-        Workflows: _workflows,
+        Workflows: workflows,
         TheseWorkflows: _these_workflows,
         AttachedTo: lambda query: Select(
             rows.ATTACHED, view_queries.ATTACHED_SQL, {"keys": encode(query.workflow_keys).decode()}, None

@@ -158,3 +158,8 @@ class Select:
     params: Params
     # None: all rows.
     limit: int | None
+
+
+def where(terms: Sequence[str]) -> str:
+    """The WHERE of these conditions, all of which must hold; the empty text if there are none."""
+    return f" WHERE {' AND '.join(terms)}" if terms else ""

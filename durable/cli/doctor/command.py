@@ -12,11 +12,12 @@ from durable.backends.sqlite import owner, survey
 from durable.cli.doctor.checks import Facts, Finding, diagnose
 from durable.cli.exits import REFUSED, Refusal
 from durable.cli.output import Screen, dump, output_option, screen, visible
-from durable.cli.store import checked_file, redacted, store_option
+from durable.cli.store import checked_file, store_option
 from durable.cli.words import plural
 from durable.engine.api.sync import SyncWorkflowClient
 from durable.errors import DurableError, EngineUnreachable
 from durable.model.clock import SystemClock
+from durable.model.redaction import redacted
 
 # The exit code if something was found.
 FOUND = 1

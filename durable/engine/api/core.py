@@ -42,13 +42,13 @@ from durable.engine.host.reporter import Reporter, capture
 from durable.engine.host.runtime import Runtime
 from durable.engine.host.watchdog import Watchdog
 from durable.engine.host.witness import Witness
-from durable.engine.operations import AwaitChange, AwaitEnd, DescribeWorkflow, Operation
+from durable.engine.operations import AwaitChange, AwaitEnd, DescribeWorkflow, Operation, SendEvent
 from durable.engine.operations.facts import Fact
 from durable.engine.operations.observers import Observer
 from durable.engine.operations.requests import Repeated, Request
 from durable.engine.operations.views import Description
 from durable.engine.remote import wire
-from durable.engine.remote.receiving import receive_kept
+from durable.engine.remote.receiving import receive_kept, settled
 from durable.errors import EngineClosed, EngineForked, InvariantViolated, OperationMisused
 from durable.model.clock import SECOND, Clock, from_duration
 from durable.model.codec import Codec
@@ -211,6 +211,10 @@ class Core:
     def code(self, name: str, version: int) -> WorkflowDef[Any, Any]:
         """The code of a workflow. Raises `UnknownWorkflow`."""
         return self.registry.get(name, version)
+
+    def settled(self, operation: SendEvent) -> SendEvent:
+        """An event by name, with the settings of its `Event`. Raises `CodecError`."""
+        return settled(operation, self.registry, self.codec)
 
     async def describe(self, id: str) -> Description:
         """Describe a workflow, and say which of its activities run in this process now."""

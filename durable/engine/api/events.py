@@ -1,19 +1,18 @@
-"""Events that no workflow has taken yet: `engine.events`."""
+"""Events that no workflow has taken yet, and events that are sent by name: `engine.events`."""
 
 from __future__ import annotations
 
 import builtins
+from typing import Any
 
 import attrs
 
 from durable.engine.api.arguments import _limit, _number
 from durable.engine.api.way import Way, service_call
-from durable.engine.operations import (
-    ListEvents,
-    RemoveEvent,
-)
+from durable.engine.operations import Delivered, ListEvents, Queued, RemoveEvent, SendEvent
 from durable.model.dead_letters import PendingEventInfo
 from durable.model.ids import check_text
+from durable.runner.events import Event, event_key
 
 
 @attrs.frozen
@@ -21,7 +20,7 @@ class Events:
     """Events that no workflow has taken yet: sent to one that does not wait for them, or untargeted without a waiter.
 
     An event leaves this list when a workflow takes it, when it expires as its sender said, or when it has been kept for
-    `event_retention` and becomes a dead letter.
+    `event_retention` and becomes a dead letter. `send` sends an event by its name.
     """
 
     _way: Way
@@ -42,6 +41,37 @@ class Events:
                 limit=_limit(limit),
             )
         )
+
+    @service_call
+    async def send(
+        self,
+        name: str,
+        payload: Any = None,
+        *,
+        to: str | None = None,
+        key: str | None = None,
+        event_id: str | None = None,
+        allow_unstarted: bool = False,
+        force: bool = False,
+    ) -> Delivered | Queued:
+        """Send an event by its name, where its `Event` is not at hand; otherwise like `send_event` of the engine.
+
+        The payload is plain JSON data. It is checked and delivered as the `Event` says that the engine has under this
+        name. Without one this raises `UnknownEvent`; with `force` the event is sent for one taker, and never expires.
+        """
+        event = Event[Any](name)
+        text, _ = event.coder(self._way.codec).pack(payload)
+        operation = SendEvent(
+            name=event.name,
+            event_key=event_key(key),
+            payload=text,
+            to=None if to is None else check_text("workflow id", to),
+            allow_unstarted=allow_unstarted,
+            event_id=None if event_id is None else check_text("event id", event_id),
+            by_name=True,
+            force=force,
+        )
+        return await self._way.ask(self._way.settled(operation))
 
     @service_call
     async def remove(self, event_id: int) -> None:

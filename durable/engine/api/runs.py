@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import builtins
+from collections import deque
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 import attrs
 
 from durable.backends.base import Workflows
-from durable.engine.api.arguments import _limit
+from durable.engine.api.arguments import _count, _limit
 from durable.engine.api.handle import WorkflowHandle
-from durable.engine.api.way import Way, service_call
+from durable.engine.api.way import Way, refuse_in_body, service_call
 from durable.engine.operations import (
     CountWorkflows,
     ForkWorkflow,
+    Listed,
     ListWorkflows,
     PurgeWorkflows,
     ReadHistory,
@@ -25,14 +27,27 @@ from durable.engine.operations import (
 from durable.engine.operations.views import Description, WorkflowSummary
 from durable.errors import DurableError, WrongType
 from durable.model.clock import from_datetime, from_duration
-from durable.model.ids import check_text
+from durable.model.ids import check_reason, check_text
 from durable.model.records import HistoryEntry, WorkflowStatus
 from durable.model.shapes.own_types import write_own
 
 Statuses = WorkflowStatus | Iterable[WorkflowStatus] | None
 
 
-def _query(status: Statuses, name: str | None, tag: str | None, since: datetime | None, limit: int) -> Workflows:
+_SCAN_PAGE = 1_000
+
+
+def _query(
+    limit: int = 1,
+    *,
+    status: Statuses,
+    name: str | None,
+    tag: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    id_prefix: str | None,
+    parent: str | None,
+) -> Workflows:
     """The store's query for the filters of a caller, checked."""
     statuses = (status,) if isinstance(status, WorkflowStatus) else tuple(status or ())
     if not all(isinstance(item, WorkflowStatus) for item in statuses):
@@ -42,10 +57,59 @@ def _query(status: Statuses, name: str | None, tag: str | None, since: datetime 
         name=None if name is None else check_text("name", name),
         tag=None if tag is None else check_text("tag", tag),
         created_since=None if since is None else from_datetime("since", since),
+        created_until=None if until is None else from_datetime("until", until),
+        id_prefix=None if id_prefix is None else check_text("id_prefix", id_prefix),
+        parent=None if parent is None else check_text("parent", parent),
         as_shown=True,
         newest_first=True,
         limit=limit,
     )
+
+
+def _summaries(page: Iterable[Listed]) -> list[WorkflowSummary]:
+    return [WorkflowSummary.of(row.record, row.background.parent_id, row.background.progress) for row in page]
+
+
+class Scan:
+    """An async iterator over all workflows that match, newest first. It asks for a page when the last one is used up.
+
+    Workflows that start meanwhile are not in it.
+    """
+
+    def __init__(self, way: Way, query: Workflows, limit: int | None) -> None:
+        self._way = way
+        self._query = query
+        # How many more to ask for at most; None for all.
+        self._left = limit
+        self._page: deque[WorkflowSummary] = deque()
+        self._has_more = True
+
+    async def next(self) -> WorkflowSummary | None:
+        """The next workflow; None after the last."""
+        if not self._page and self._has_more:
+            await self._read()
+        return self._page.popleft() if self._page else None
+
+    async def _read(self) -> None:
+        """Ask for the next page."""
+        size = _SCAN_PAGE if self._left is None else min(self._left, _SCAN_PAGE)
+        page = await self._way.ask(ListWorkflows(attrs.evolve(self._query, limit=size)))
+        self._page.extend(_summaries(page))
+        if self._left is not None:
+            self._left -= len(page)
+        self._has_more = len(page) == size and self._left != 0
+        if page:
+            # By key and not by id: the last workflow may be purged before the next page.
+            self._query = attrs.evolve(self._query, after=page[-1].record.key)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> WorkflowSummary:
+        summary = await self.next()
+        if summary is None:
+            raise StopAsyncIteration
+        return summary
 
 
 @attrs.frozen
@@ -67,17 +131,59 @@ class Runs:
         name: str | None = None,
         tag: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
+        id_prefix: str | None = None,
+        parent: str | None = None,
         limit: int = 100,
         after: str | None = None,
     ) -> builtins.list[WorkflowSummary]:
         """Workflows, newest first, that match all of the given filters.
 
-        `name` is that of the workflow function, `since` the earliest time of the start. One page has at most `limit`
-        (up to 1,000); pass the id of its last workflow as `after` for the next one.
+        `name` is that of the workflow function, `since` and `until` are the earliest and the latest time of the start,
+        `parent` is the id of the workflow that started them. One page has at most `limit` (up to 1,000); pass the id of
+        its last workflow as `after` for the next one, or use `scan`.
         """
-        query = _query(status, name, tag, since, _limit(limit))
-        page = await self._way.ask(ListWorkflows(query, None if after is None else check_text("after", after)))
-        return [WorkflowSummary.of(row.record, row.background.parent_id, row.background.progress) for row in page]
+        query = _query(
+            _limit(limit),
+            status=status,
+            name=name,
+            tag=tag,
+            since=since,
+            until=until,
+            id_prefix=id_prefix,
+            parent=parent,
+        )
+        return _summaries(
+            await self._way.ask(ListWorkflows(query, None if after is None else check_text("after", after)))
+        )
+
+    def scan(
+        self,
+        *,
+        status: Statuses = None,
+        name: str | None = None,
+        tag: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        id_prefix: str | None = None,
+        parent: str | None = None,
+        limit: int | None = None,
+    ) -> Scan:
+        """`async for run in engine.runs.scan(...)`: all workflows that match, newest first, read page by page.
+
+        The filters are those of `list`. Workflows that start meanwhile are left out. `limit` is the most of all pages.
+        """
+        refuse_in_body("Runs.scan")
+        query = _query(
+            status=status,
+            name=name,
+            tag=tag,
+            since=since,
+            until=until,
+            id_prefix=id_prefix,
+            parent=parent,
+        )
+        return Scan(self._way, query, None if limit is None else _count("limit", limit, 1, (1 << 63) - 1))
 
     @service_call
     async def count(
@@ -87,9 +193,21 @@ class Runs:
         name: str | None = None,
         tag: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
+        id_prefix: str | None = None,
+        parent: str | None = None,
     ) -> int:
         """How many workflows match all of the given filters, which are those of `list`."""
-        return await self._way.ask(CountWorkflows(_query(status, name, tag, since, 1)))
+        query = _query(
+            status=status,
+            name=name,
+            tag=tag,
+            since=since,
+            until=until,
+            id_prefix=id_prefix,
+            parent=parent,
+        )
+        return await self._way.ask(CountWorkflows(query))
 
     @service_call
     async def history(self, id: str) -> builtins.list[HistoryEntry]:
@@ -109,13 +227,14 @@ class Runs:
         return await self._way.describe(check_text("workflow id", id))
 
     @service_call
-    async def retry(self, id: str) -> WorkflowHandle[Any]:
+    async def retry(self, id: str, reason: str | None = None) -> WorkflowHandle[Any]:
         """Let a failed or parked workflow continue where it stopped: the step that failed runs again.
 
+        The history of a failed workflow keeps the reason; that of a parked one does not change, so the log has it.
         Its children that failed, or were stopped together with it, continue too. Raises `WorkflowNotFound`, or
         `CannotRetry`, which says what to do instead.
         """
-        _raise(await self._way.ask(RetryWorkflow(check_text("workflow id", id))))
+        _raise(await self._way.ask(RetryWorkflow(check_text("workflow id", id), check_reason(reason))))
         return WorkflowHandle(self._way, id)
 
     @service_call

@@ -14,7 +14,7 @@ import atexit
 import functools
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 import attrs
 from anyio.lowlevel import current_token
@@ -33,6 +33,7 @@ from durable.runner.ops import caller
 
 P = ParamSpec("P")
 A = TypeVar("A")
+A_co = TypeVar("A_co", covariant=True)
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S")
@@ -97,6 +98,12 @@ class OpenLine(Line):
             thread.close()
 
 
+class Streaming(Protocol[A_co]):
+    """What `iterating` needs of an async iterator: its next item, None after the last."""
+
+    def next(self) -> Coroutine[Any, Any, A_co | None]: ...
+
+
 class Blocking(Generic[S_co]):
     """An object of the async API, `source`, for callers that wait."""
 
@@ -155,9 +162,23 @@ class SyncWorkflowHandle(Blocking[WorkflowHandle[R_co]]):
         return repr(self._source)
 
 
+def iterating(
+    method: Callable[Concatenate[S, P], Streaming[A]],
+) -> Callable[Concatenate[Blocking[S], P], Iterator[A]]:
+    """Like `blocking`, for a method that returns an async iterator: here it returns a plain one."""
+
+    @functools.wraps(method)
+    def wait(self: Blocking[S], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[A]:
+        items = method(self._source, *args, **kwargs)
+        return iter(lambda: self._line.wait(items.next), None)
+
+    return wait
+
+
 class SyncRuns(Blocking[Runs]):
     """The workflows of an engine; see `WorkflowEngine.runs`."""
 
+    scan = iterating(Runs.scan)
     list = blocking(Runs.list)
     count = blocking(Runs.count)
     history = blocking(Runs.history)
@@ -179,6 +200,7 @@ class SyncPauses(Blocking[Pauses]):
 class SyncEvents(Blocking[Events]):
     """Events that no workflow has taken yet; see `WorkflowEngine.events`."""
 
+    send = blocking(Events.send)
     list = blocking(Events.list)
     remove = blocking(Events.remove)
 

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from durable.engine.operations import AwaitChange, AwaitEnd, Operation
+from durable.engine.operations import AwaitChange, AwaitEnd, Operation, SendEvent
 from durable.engine.operations.views import Description
 from durable.errors import OperationMisused
 from durable.model.clock import Clock
@@ -39,6 +39,13 @@ class Way(Protocol):
         """The code that checks the arguments of a call by name; None if the engine does that in another process.
 
         Raises `UnknownWorkflow` in the process of the engine.
+        """
+        ...
+
+    def settled(self, operation: SendEvent) -> SendEvent:
+        """An event by name, with the settings of its `Event`; as it is if the engine does that in another process.
+
+        Raises `CodecError` in the process of the engine.
         """
         ...
 

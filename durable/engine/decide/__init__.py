@@ -19,7 +19,7 @@ Follow an event through this room:
 | `body`                                                 | load, feed, advance, settle: every step of every body       |
 | `activities`, `timers`, `pauses`, `children`           | what a body waits for                                       |
 | `waits`                                                | rows of waits, and what other shards know of them           |
-| `events`, `sending`, `misspelt`                        | events on their way to a waiter                             |
+| `events`, `sending`, `named`, `misspelt`               | events on their way to a waiter                             |
 | `kept_events`                                          | events that are not taken yet: waits, operators, the sweep  |
 | `cancel`, `endings`                                    | how a workflow stops, and how events become dead letters    |
 | `schedules`                                            | schedules and their ticks                                   |

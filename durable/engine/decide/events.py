@@ -27,6 +27,7 @@ from durable.engine.decide.body import feed, load
 from durable.engine.decide.endings import bury_unreadable, check_payload, park
 from durable.engine.decide.facts import tell_taken
 from durable.engine.decide.misspelt import look
+from durable.engine.decide.named import with_settings
 from durable.engine.decide.timers import is_put_off
 from durable.engine.decide.turn import Turn
 from durable.engine.decide.waits import guest_fits, hand_out, offer_guest
@@ -65,7 +66,7 @@ def decide_send_event(turn: Turn, op: SendEvent) -> Delivered | Queued:
     """Deliver or keep an event. A repeat of an event id gets the first reply, and nothing is sent."""
     if op.event_id is not None and (earlier := earlier_answer(turn, op)) is not None:
         return earlier
-    event, target = accept(turn, op)
+    event, target = accept(turn, with_settings(turn, op) if op.by_name else op)
     reply = send(turn, event, target)
     if op.event_id is not None:
         takers = "" if isinstance(reply, Queued) else json.dumps(reply.to)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import difflib
 import logging
 import re
-import sys
 from collections.abc import Iterable
 from functools import lru_cache
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from durable.engine.decide.facts import notice
 from durable.engine.decide.turn import Turn
 from durable.model.records import PendingEvent
+from durable.runner.declared import is_holder, spaces_of
 from durable.runner.definitions import Definition, WorkflowDef
 from durable.runner.events import Event
 
@@ -37,14 +37,15 @@ def look(turn: Turn, event: PendingEvent) -> None:
         return
     waits.kept.add(name)
     waited = _waited(turn.state.registry, waits.awaited)
-    meant = None if name in waited else _meant(name, waited)
-    if meant is not None:
+    guess = None if name in waited else meant(name, waited)
+    if guess is not None:
         target = None if event.target is None else turn.state.by_key(event.target)
-        text = f"no workflow here waits for event {name!r}; did you mean {meant!r}?"
+        text = f"no workflow here waits for event {name!r}; did you mean {guess!r}?"
         notice(turn, logging.WARNING, text, target)
 
 
-def _meant(name: str, waited: Iterable[str]) -> str | None:
+def meant(name: str, waited: Iterable[str]) -> str | None:
+    """The one of these names that was probably meant by another name; None if none looks like it."""
     near = [word for word in sorted(waited) if abs(len(word) - len(name)) <= _LETTERS and not _is_numbered(word, name)]
     return next(iter(difflib.get_close_matches(name, near, n=1, cutoff=_ALIKE)), None)
 
@@ -61,12 +62,9 @@ def _waited(workflows: Iterable[WorkflowDef[Any, Any]], awaited: Iterable[str]) 
     A name that appears only at run time may contain a customer's id, and the next customer's name looks almost the
     same. So a name of `awaited` counts only if it appears in the code.
     """
-    spaces = {id(space): space for flow in workflows if (space := getattr(flow.fn, "__globals__", None)) is not None}
-    for space in list(spaces.values()):
-        spaces.update((id(inner), inner) for value in list(space.values()) if (inner := _space_of(value)) is not None)
     names: set[str] = set()
     texts: set[str] = set()
-    for space in spaces.values():
+    for space in spaces_of(workflows):
         used: set[str] = set()
         for value in list(space.values()):
             fn = value.fn if isinstance(value, Definition) else value
@@ -74,24 +72,10 @@ def _waited(workflows: Iterable[WorkflowDef[Any, Any]], awaited: Iterable[str]) 
                 words, constants = _words(fn.__code__)
                 used |= words
                 texts |= constants
-        holders = [space, *(vars(value) for key, value in space.items() if key in used and _is_holder(value))]
+        holders = [space, *(vars(value) for key, value in space.items() if key in used and is_holder(value))]
         held = [(key, value) for holder in holders for key, value in list(holder.items()) if isinstance(value, Event)]
         names.update(value.name for key, value in held if key in used)
     return names.union(name for name in awaited if name in texts)
-
-
-def _space_of(value: object) -> dict[str, Any] | None:
-    """The globals of a module, or of a function's module; None for anything else, and for library code."""
-    if isinstance(value, Definition):
-        value = value.fn
-    space = vars(value) if isinstance(value, ModuleType) else getattr(value, "__globals__", None)
-    top = str(space.get("__name__")).partition(".")[0] if isinstance(space, dict) else "durable"
-    return None if top == "durable" or top in sys.stdlib_module_names else space
-
-
-def _is_holder(value: object) -> bool:
-    """Whether a value may have events as attributes: `events.approval`, `Events.approval`."""
-    return isinstance(value, (type, ModuleType))
 
 
 @lru_cache(maxsize=1024)

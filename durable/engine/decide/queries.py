@@ -267,7 +267,7 @@ def list_workflows(reading: Reading, op: ListWorkflows) -> list[Listed]:
     last = None if op.after is None else reading.workflow(op.after)
     if op.after is not None and last is None:
         raise WorkflowNotFound(op.after)
-    records = reading.find(attrs.evolve(op.query, after=None if last is None else last.key))
+    records = reading.find(op.query if last is None else attrs.evolve(op.query, after=last.key))
     if not records:
         return []
     backgrounds = reading.find(Backgrounds(tuple(record.key for record in records)))

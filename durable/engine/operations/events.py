@@ -40,6 +40,10 @@ class SendEvent(Operation[Delivered | Queued]):
     consume: bool = True
     expire_after: int | None = None
     event_id: str | None = None
+    # The sender knows only the name: `consume` and `expire_after` are those of the `Event` that the engine knows. Under
+    # a name that it does not know, the event is refused unless `force`.
+    by_name: bool = False
+    force: bool = False
     # The type that the sender packed it as; None if unknown. Only its name travels.
     payload_type: Any = attrs.field(default=None, eq=False)
     # The trace context of the sender.

@@ -18,6 +18,7 @@ class RetryWorkflow(OfWorkflow[DurableError | None]):
     """Continue a failed or parked workflow from where it stopped."""
 
     id: str
+    reason: str | None = None
 
 
 @attrs.frozen

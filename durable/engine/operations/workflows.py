@@ -110,7 +110,7 @@ class Listed(NamedTuple):
 
 @attrs.frozen
 class ListWorkflows(Operation[list[Listed]]):
-    """A page of workflows; `after` is the id of the last one seen."""
+    """A page of workflows. `after` is the id of the last one seen, if not the query itself has its key."""
 
     is_list = True
 

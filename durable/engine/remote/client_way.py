@@ -77,6 +77,10 @@ class ClientWay:
     def code(self, name: str, version: int) -> None:
         """None: the engine that has the code checks the arguments."""
 
+    def settled(self, operation: SendEvent) -> SendEvent:
+        """The same: the engine that has the code settles it."""
+        return operation
+
     async def ask(self, operation: Operation[A]) -> A:
         """Have an operation decided. Raises what the decision raises, `EngineNotRunning` or `EngineUnreachable`."""
         request_id = None if type(operation) in READS else self.new_id()

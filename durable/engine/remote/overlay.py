@@ -147,6 +147,10 @@ def _matches(query: Workflows, record: WorkflowRecord) -> bool:
         and query.name in (None, record.name)
         and (query.tag is None or query.tag in record.tags)
         and (query.created_since is None or record.created_at >= query.created_since)
+        and (query.created_until is None or record.created_at <= query.created_until)
+        and (query.id_prefix is None or record.id.startswith(query.id_prefix))
+        # A kept start has neither a parent nor an end.
+        and query.parent is None
         and query.finished_before is None
     )
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import attrs
 
+from durable.engine.decide.named import sent_as
 from durable.engine.operations import CreateSchedule, Operation, SendEvent, StartWorkflow
 from durable.engine.operations.forms import Form, read_text
 from durable.engine.operations.requests import DecideKept
@@ -26,6 +27,7 @@ from durable.model.ids import check_reason, check_text
 from durable.model.registry import Registry
 from durable.model.requests import KeptRequest
 from durable.model.schedule import Plan, check_name
+from durable.runner.declared import declared_events
 from durable.runner.definitions import WorkflowDef
 
 LIMIT_MAX = 1_000
@@ -52,7 +54,20 @@ def receive(form: Form, registry: Registry[WorkflowDef[Any, Any]], codec: Codec)
         return _schedule(operation, registry, codec)
     if isinstance(operation, SendEvent):
         decoded(f"event {operation.name}: payload", operation.payload, "given")
+        return settled(operation, registry, codec)
     return operation
+
+
+def settled(operation: SendEvent, registry: Registry[WorkflowDef[Any, Any]], codec: Codec) -> SendEvent:
+    """An event by name, with the settings of the `Event` that the code of the workflows declares, if it does.
+
+    Any other event as it is. Raises `CodecError` if the payload is not of the type of that event.
+    """
+    event = declared_events(registry).get(operation.name) if operation.by_name else None
+    if event is None:
+        return operation
+    event.coder(codec).unpack(operation.payload)
+    return sent_as(operation, event)
 
 
 def receive_kept(kept: KeptRequest, registry: Registry[WorkflowDef[Any, Any]], codec: Codec) -> DecideKept:

@@ -8,6 +8,7 @@ entry of the retry says which of them no longer count.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from durable.engine.decide.body import last_seq, load
 from durable.engine.decide.children import is_kept, tell_or_note
 from durable.engine.decide.dry_run import Misfit, try_out
 from durable.engine.decide.endings import child_id_of
+from durable.engine.decide.facts import notice
 from durable.engine.decide.timers import put_off_one
 from durable.engine.decide.turn import Turn
 from durable.engine.decide.waits import note_question
@@ -62,7 +64,7 @@ def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
     """Let a failed or parked workflow continue. Raises `WorkflowNotFound`."""
     record = turn.state.record(op.id)
     if record.status is WorkflowStatus.PARKED:
-        return _unpark(turn, record)
+        return _unpark(turn, record, op.reason)
     if record.status is not WorkflowStatus.FAILED:
         return CannotRetry(record.id, f"only a failed or parked workflow can be, and it is {record.status.value}")
     parent = None if is_kept(record) or record.parent_key is None else turn.state.readable(record.parent_key)
@@ -72,12 +74,31 @@ def decide_retry_workflow(turn: Turn, op: RetryWorkflow) -> DurableError | None:
     plan = _plan(turn, record)
     if isinstance(plan, DurableError):
         return plan
+    if op.reason is not None:
+        plan.note = _explained(plan.note, op.reason)
     _carry_out(turn, plan)
     return None
 
 
-def _unpark(turn: Turn, record: WorkflowRecord) -> DurableError | None:
-    """Let a parked workflow continue. Its history does not change, so there is nothing to plan."""
+def _explained(note: HistoryEntry, reason: str) -> HistoryEntry:
+    """The entry of a retry, with the reason of the operator."""
+    retried = Retried.of(note)
+    return note._replace(outcome=Retried(retried.entries, retried.lain, reason).text())
+
+
+def _unpark(turn: Turn, record: WorkflowRecord, reason: str | None) -> DurableError | None:
+    """Let a parked workflow continue. Its history does not change, so there is nothing to plan; the log has the reason.
+
+    Returns why it stays parked.
+    """
+    refusal = _try_again(turn, record)
+    if refusal is None and reason is not None:
+        notice(turn, logging.INFO, f"workflow {record.id!r} was parked and is retried: {reason}", record)
+    return refusal
+
+
+def _try_again(turn: Turn, record: WorkflowRecord) -> DurableError | None:
+    """Load a parked workflow, now or in the next batch. Returns why it stays parked."""
     if record.park_reason is ParkReason.CRASHED:
         # It may take the process down again, so its body runs in the next batch, after this is committed.
         turn.state.workflows.mark_resumed(turn.state.workflows.count_crashes(record, 0), record.wake_at)

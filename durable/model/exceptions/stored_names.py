@@ -26,7 +26,7 @@ _FIRST_HOMES: Mapping[str, tuple[str, ...]] = {
         "UnknownWorkflow", "WorkflowAlreadyExists", "WorkflowCancelled", "WorkflowFailed", "WorkflowNotFound",
         "WorkflowTerminated", "WrongType",
     ),
-    "durable.event_errors": ("EventNotFound", "EventTypeMismatch"),
+    "durable.event_errors": ("EventNotFound", "EventTypeMismatch", "UnknownEvent"),
     "durable.limit_errors": ("HelpersTooDeep", "TooManyChildren", "TooManyWaits"),
     "durable.pause_errors": (
         "PauseAlreadyAnswered", "PauseCancelled", "PauseExpired", "PauseNotFound", "WorkflowParked", "WrongWorkflow",
@@ -54,6 +54,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "durable.errors.engine": ("EngineClosed", "EngineForked"),
     "durable.errors.events": (
         "DeadLetterNotFound", "EventConflict", "EventNotFound", "EventTypeMismatch", "PendingEventsFull",
+        "UnknownEvent",
     ),
     "durable.errors.limits": ("HelpersTooDeep", "TooManyChildren", "TooManyWaits"),
     "durable.errors.pauses": ("PauseAlreadyAnswered", "PauseCancelled", "PauseExpired", "PauseNotFound"),

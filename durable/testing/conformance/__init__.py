@@ -23,7 +23,8 @@ knows the protocol only.
 |---|---|
 | the store and the records that checks share | `kit` |
 | atomic commits, their numbers, fencing, the clean flag | `commits` |
-| workflows: rows, history, deadlines, filters, paging, purge | `workflows` |
+| workflows: rows, history, deadlines, purge | `workflows` |
+| the filters of workflows, in pages | `filters` |
 | events: waits, queues, mailboxes, expiry, dead letters, senders' ids | `events` |
 | children, and the progress that workflows publish | `children` |
 | pauses: questions, and the list of open ones | `pauses` |
@@ -39,6 +40,7 @@ from durable.testing.conformance import (
     children,
     commits,
     events,
+    filters,
     pauses,
     requests,
     schedules,
@@ -52,6 +54,7 @@ from durable.testing.conformance.shards import ShardFactory
 CHECKS: tuple[Check, ...] = (
     *commits.CHECKS,
     *workflows.CHECKS,
+    *filters.CHECKS,
     *events.CHECKS,
     *children.CHECKS,
     *pauses.CHECKS,
