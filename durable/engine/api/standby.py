@@ -25,7 +25,7 @@ from anyio.lowlevel import EventLoopToken, current_token
 
 from durable.backends.base import SharedStore
 from durable.engine.api.core import ELSEWHERE, Core, Stage
-from durable.engine.operations import AwaitChange, AwaitEnd, DescribeWorkflow, Operation
+from durable.engine.operations import AwaitChange, AwaitEnd, DescribeWorkflow, Operation, SendEvent
 from durable.engine.operations.views import Description
 from durable.engine.remote.connection import Connection
 from durable.engine.remote.receiving import receive
@@ -115,6 +115,10 @@ class Standby:
     def code(self, name: str, version: int) -> WorkflowDef[Any, Any] | None:
         """The code here if this process owns the store, else None: the owner's code checks the arguments."""
         return None if self.is_following() else self.core.code(name, version)
+
+    def settled(self, operation: SendEvent) -> SendEvent:
+        """An event by name, with the settings of its `Event` if this process owns the store. Raises `CodecError`."""
+        return operation if self.is_following() else self.core.settled(operation)
 
     async def ask(self, operation: Operation[A]) -> A:
         """Have an operation decided. Raises what the decision raises, or `EngineUnreachable`."""
