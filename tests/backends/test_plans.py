@@ -141,12 +141,14 @@ def test_pauses_of_one_workflow_are_found_by_it(connection: sqlite3.Connection) 
 
 @pytest.mark.parametrize("more", [{}, {"name": "a"}, {"statuses": (RUNNING, PARKED)}, {"created_since": 5}])
 def test_workflows_are_found_by_the_beginning_of_their_id(connection: sqlite3.Connection, more: Any) -> None:
-    """Only ids that begin so are read, whatever other filters there are; the page is sorted."""
+    """Only ids that begin so are read, whatever other filters there are. Keys are sorted, and a page is read."""
     query = Workflows(id_prefix="order-", after=7, newest_first=True, limit=9, **more)
     select = queries.select(query)
     plan = _plan(connection, select.sql, {**select.params, "limit": 9})
-    (search,) = [line for line in plan if line.startswith("SEARCH")]
+    rows, search = [line for line in plan if line.startswith("SEARCH")]
+    assert "PRIMARY KEY (rowid=?)" in rows, plan
     assert "sqlite_autoindex_workflow_1 (id>? AND id<?)" in search, plan
+    assert ("COVERING" in search) is (not more), plan
     (counted,) = _plan(connection, *queries.count(query))
     assert "sqlite_autoindex_workflow_1 (id>? AND id<?)" in counted
 

@@ -17,6 +17,8 @@ from durable.backends.sql.indexes import INDEXED_STATUSES, status_is
 from durable.backends.sql.tables import Params, Select, where
 from durable.model.records import WorkflowStatus
 
+# The key, hidden from SQLite's choice of an index.
+_SORTED_KEY = "+w.key"
 _FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
 
 
@@ -37,12 +39,17 @@ def workflows(query: Workflows, damaged: Collection[int] = ()) -> Select:
         arms = [terms]
     if statuses and damaged:
         arms = _as_shown(query, arms, terms, damaged, params)
+    is_sorted = key == _SORTED_KEY
     columns = rows.WORKFLOW.select("w.")
-    sql = " UNION ALL ".join(f"SELECT {columns} FROM {source}{where(arm)}" for arm in arms)
+    sql = " UNION ALL ".join(f"SELECT {'w.key' if is_sorted else columns} FROM {source}{where(arm)}" for arm in arms)
     # In a compound SELECT the order must name a column of the result. In a simple one it must name the column of the
     # table, so that SQLite reads in the order of its index.
     order = key if len(arms) == 1 else "key"
-    sql += f" ORDER BY {order}{' DESC' if query.newest_first else ''} LIMIT :limit"
+    direction = " DESC" if query.newest_first else ""
+    sql += f" ORDER BY {order}{direction} LIMIT :limit"
+    if is_sorted:
+        # Only keys are sorted. Whole rows would be read and copied for all matches, and not just for the page.
+        sql = f"SELECT {columns} FROM workflow AS w WHERE w.key IN ({sql}) ORDER BY w.key{direction} LIMIT :limit"
     return Select(rows.WORKFLOW, sql, params, query.limit)
 
 
@@ -113,7 +120,7 @@ def _workflow_filter(query: Workflows) -> tuple[str, str, list[str], Params]:
     if query.id_prefix is not None:
         # The children of a workflow are found by it. Else SQLite must not prefer the order of keys to the index of ids.
         id = "w.id" if query.parent is None else "+w.id"
-        key = "+w.key" if source == "workflow AS w" and query.parent is None else key
+        key = _SORTED_KEY if source == "workflow AS w" and query.parent is None else key
         terms.append(f"{id} >= :id_prefix")
         params["id_prefix"] = query.id_prefix
         if (end := _after_all(query.id_prefix)) is not None:
