@@ -30,10 +30,15 @@ _SIDE_FILES = ("-wal", "-shm", "-journal", "-owner", "-step")
 class Copies:
     """The backups of one open store: one at a time, and none when the store is closed."""
 
-    def __init__(self, real: str) -> None:
-        self._real = real
+    def __init__(self, store: str) -> None:
+        self._store = store
         self._lock = threading.Lock()
         self._is_over = False
+
+    @property
+    def _real(self) -> str:
+        # Not in the constructor: an object is made for any path, and one that names no file is refused when it is opened.
+        return os.path.realpath(self._store)
 
     def end(self) -> None:
         """Stop the current backup, if any, and wait until its connection is closed. No other backup can start."""

@@ -369,8 +369,10 @@ def is_current(connection: sqlite3.Connection) -> bool:
 
 def check(connection: sqlite3.Connection, store: str) -> None:
     """Raise `StoreUnusable` for a database of another program, `StoreTooNew` for a newer durable's. Only reads."""
-    application, version = _marks(connection)
+    # First the tables: another process may be making them now, and it sets the marks in the same transaction. In the
+    # other order this might see no mark, and then the tables.
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    application, version = _marks(connection)
     if application != APPLICATION_ID and tables:
         raise StoreUnusable(store, "it is an SQLite database that holds other tables; give durable a separate file")
     if version > SCHEMA_VERSION:

@@ -106,7 +106,7 @@ class SqliteBackend(Readings):
         self._watch: FileWatch | None = None
         # The backups while the store is open here, and those while another process has it open.
         self._copies: Copies | None = None
-        self._copies_beside = Copies(os.path.realpath(self._path))
+        self._copies_beside = Copies(self._path)
         self._shrinking = Shrinking()
         self._commits = 0
 
@@ -138,7 +138,7 @@ class SqliteBackend(Readings):
         try:
             real, self.held = owner.patiently(self._claim)
         except BaseException:
-            self._copies_beside = Copies(os.path.realpath(self._path))
+            self._copies_beside = Copies(self._path)
             raise
         try:
             self._connection = self._connect(real)
