@@ -37,7 +37,7 @@ class Copies:
 
     @property
     def _real(self) -> str:
-        # Not in the constructor: an object is made for any path, and one that names no file is refused when it is opened.
+        # Not in the constructor: an object is made for any path. One that names no file is refused when it is opened.
         return os.path.realpath(self._store)
 
     def end(self) -> None:
