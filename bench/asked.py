@@ -22,28 +22,23 @@ import attrs
 
 from bench.drivers.durable import STORE, opened
 from bench.figures import many
-from durable.backends.base import Workflows
+from durable import WorkflowClient
 from durable.backends.sqlite.owner import control_path
-from durable.engine.operations import ListWorkflows
-from durable.engine.remote.connection import Connection
 
 AT_ONCE, COUNT, STEPS, ROUNDS = 100, 5_000, 10, 7
 
 
 async def poll(path: str, pause: float) -> None:
     """Ask until the engine ends, then print the times of the answers in milliseconds."""
-    connection = await Connection.open(path, 10)
-    operation = ListWorkflows(Workflows(limit=100, newest_first=True))
     times = []
     print("ready", flush=True)
-    try:
-        while True:
+    async with WorkflowClient(path) as client:
+        while control_path(path) is not None:
             began = time.perf_counter()
-            assert len(await connection.ask(operation)) == 100
+            assert len(await client.runs.list(limit=100)) == 100
             times.append((time.perf_counter() - began) * 1e3)
             await anyio.sleep(pause)
-    finally:
-        print(json.dumps(times), flush=True)
+    print(json.dumps(times), flush=True)
 
 
 @attrs.frozen
@@ -70,9 +65,7 @@ async def load(folder: Path, pause: float | None) -> Round:
 
 
 async def _start_client(folder: Path, pause: float) -> subprocess.Popen[str]:
-    path = control_path(folder / STORE)
-    assert path is not None
-    command = [sys.executable, "-m", "bench.asked", "poll", path, str(pause)]
+    command = [sys.executable, "-m", "bench.asked", "poll", str(folder / STORE), str(pause)]
     client = await anyio.to_thread.run_sync(
         lambda: subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     )
