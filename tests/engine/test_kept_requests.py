@@ -140,8 +140,8 @@ def test_store_that_fails_refuses_nothing() -> None:
     keep(store, clock, call_of(waiter(), "w"))
     failing = SteppedEngine(store=store, clock=clock)
     failing.coordinator.work_off()
-    # The next call reads the kept requests, the one after it belongs to the decision.
-    failing.backend.fail_calls = {failing.backend.calls + 2}
+    # The next two calls read timers and the kept requests, the one after them belongs to the decision.
+    failing.backend.fail_calls = {failing.backend.calls + 3}
     with pytest.raises(StorageUnavailable):
         failing.settle()
     engine = SteppedEngine(store=store, clock=clock)

@@ -183,8 +183,7 @@ def _tell_cancelled(turn: Turn, loaded: Loaded) -> SessionResult:
         seconds = turn.state.watch.leave()
     loaded.seq = entry.seq
     turn.state.chronicle.append(record.key, entry)
-    if turn.state.is_observed:
-        tell_step(turn, loaded, entry, seconds)
+    tell_step(turn, loaded, entry, seconds)
     if record.crashes:
         _survive(turn, loaded)
     return result

@@ -1,7 +1,8 @@
 """What decisions tell observers: the facts about a workflow, made from its record.
 
 Facts are effects: they leave after the commit, if it succeeds. Those that say that all is well are made only if
-somebody wants them; the caller asks `State.is_observed` first, so that a step without observers costs nothing more.
+somebody wants them. Where most steps pass, the caller asks `State.is_observed` first, so that a step without observers
+costs nothing more.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ def notice(turn: Turn, level: int, text: str, record: WorkflowRecord | None = No
 
 def tell_start(turn: Turn, record: WorkflowRecord) -> None:
     """A workflow is stored."""
+    if not turn.state.is_observed:
+        return
     parent = None if record.parent_key is None else turn.state.readable(record.parent_key)
     fact = facts.WorkflowStarted(
         **about(turn, record),
@@ -52,6 +55,8 @@ def tell_start(turn: Turn, record: WorkflowRecord) -> None:
 
 def tell_step(turn: Turn, loaded: Loaded, entry: HistoryEntry | None, seconds: float) -> None:
     """A body took a step, with the entry that it got; None for its first step."""
+    if not turn.state.is_observed:
+        return
     record = loaded.record
     fact = facts.BodyStepped(
         **about(turn, record),

@@ -94,8 +94,7 @@ def register_workflow(
         **more,
     )
     state.workflows.register_workflow(record, begins_later=not is_delayed and state.trials.stores_first)
-    if state.is_observed:
-        tell_start(turn, record)
+    tell_start(turn, record)
     mail = adopt_mail(turn, record)
     if is_delayed:
         return record
@@ -126,8 +125,7 @@ def store_workflow(turn: Turn, id: str, *, name: str, version: int, input: str, 
         **more,
     )
     state.workflows.register_workflow(record, begins_later=True)
-    if state.is_observed:
-        tell_start(turn, record)
+    tell_start(turn, record)
     adopt_mail(turn, record)
     turn.effects.append(Follow(ResumeWorkflow(record.key)))
     return record

@@ -85,8 +85,7 @@ def decide_fork_workflow(turn: Turn, op: ForkWorkflow) -> DurableError | None:
         return CannotFork(source.id, op.position, problem)
     state.next_serial()
     state.workflows.register_workflow(record, begins_later=True)
-    if state.is_observed:
-        tell_start(turn, record)
+    tell_start(turn, record)
     state.chronicle.add(record.key, [*copied, note])
     for taken in list(_taken(turn, source, copied, recorded[len(copied) :])):
         state.archive.put_taken(attrs.evolve(taken, workflow_key=record.key))

@@ -184,8 +184,7 @@ class Workflows:
         """Store a workflow for the first time. `begins_later`: its body first runs in a later batch."""
         self.batch.workflows_new[record.key] = record
         self.ids[record.id] = record.key
-        if self.moves is not None:
-            self.moves[None, record.status] += 1
+        self._count_move(None, record)
         if begins_later:
             self.not_begun.add(record.key)
         if record.wake_at is not None:
@@ -333,8 +332,8 @@ class Workflows:
         if before.status.is_terminal:
             raise InvariantViolated(f"workflow {record.id!r} has ended; its row cannot change")
         key = record.key
-        if self.moves is not None and before.status is not record.status:
-            self.moves[before.status, record.status] += 1
+        if before.status is not record.status:
+            self._count_move(before.status, record)
         if key in self.batch.workflows_new:
             self.batch.workflows_new[key] = record
         else:
@@ -349,11 +348,15 @@ class Workflows:
                 self._timers.register_timer((record.wake_at, OF_WORKFLOW, key))
         return record
 
+    def _count_move(self, before: WorkflowStatus | None, record: WorkflowRecord) -> None:
+        """Count a change of status for the observers, if there are any."""
+        if self.moves is not None:
+            self.moves[before, record.status] += 1
+
     def _reopen(self, record: WorkflowRecord, before: WorkflowRecord) -> WorkflowRecord:
         """Note the row of a workflow that had ended and runs again. It has no live body and no timer yet."""
         self.ended.pop(record.key, None)
-        if self.moves is not None:
-            self.moves[before.status, record.status] += 1
+        self._count_move(before.status, record)
         new = self.batch.workflows_new
         (new if record.key in new else self.batch.workflows_changed)[record.key] = record
         self.ids[record.id] = record.key
