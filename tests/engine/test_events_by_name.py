@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from durable import CodecError, Delivered, Durable, Event, UnknownEvent, workflow
+from durable import CodecError, Delivered, Durable, Event, UnknownEvent, WorkflowStatus, workflow
 from durable.engine import operations as ops
-from tests.engine.direct import DirectEngine, call_of
+from tests.engine.direct import DirectEngine, call_of, event_of
 
 NAME = "by-name.eu"
 
@@ -42,3 +42,14 @@ def test_run_with_a_damaged_history_knows_no_settings(monkeypatch: pytest.Monkey
         patch.setattr(direct.state.chronicle, "of", damaged)
         with pytest.raises(UnknownEvent):
             direct.do(by_name())
+
+
+def test_parked_run_knows_no_settings() -> None:
+    """Its code is gone, and so is the event."""
+    direct = DirectEngine(waiter)
+    direct.do(call_of(waiter("eu"), "w"))
+    direct.restart()
+    direct.do(event_of(Event[int](NAME), 1, to="w"))
+    assert direct.record("w").status is WorkflowStatus.PARKED
+    with pytest.raises(UnknownEvent):
+        direct.do(by_name())
