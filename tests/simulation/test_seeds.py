@@ -13,7 +13,7 @@ from simulation.runs import run_seeds
 
 # What `make test` runs: chunks of seeds, and the minimum that each must contain; `SHARDED` seeds have two or three
 # shards.
-CHUNKS, SEEDS, SHARDED = 25, 800, 320
+CHUNKS, SEEDS, SHARDED = 8, 800, 320
 TRANSITIONS, OPERATIONS, CRASHES = 200_000, 100_000, 2_000
 # Not measured for coverage; the seeds below are. It never collects garbage and exits without cleaning up, because
 # freeing thousands of dead engines takes a tenth of the time.
