@@ -68,6 +68,6 @@ def i16_an_id_is_remembered(ledger: Ledger, batch: Batch, now: int) -> None:
         if sent_at + ledger.mail.retention > now:
             raise Violation("I16", f"{event_id} was sent at {sent_at} and is forgotten at {now}")
     for request_id in batch.answers_dropped:
-        sent_at = ledger.mail.sent.get(request_id.rpartition("#")[0], 0)
-        if sent_at + KEPT_FOR > now:
-            raise Violation("I16", f"the answer to {request_id} of {sent_at} is forgotten at {now}")
+        answered_at = ledger.mail.answered.get(request_id, 0)
+        if answered_at + KEPT_FOR > now:
+            raise Violation("I16", f"the answer to {request_id} of {answered_at} is forgotten at {now}")

@@ -69,6 +69,8 @@ class Mail:
         self.altered: list[PendingEvent] = []
         # When each event was sent, by its sender's id.
         self.sent: dict[str, int] = {}
+        # When each request of a sender was answered. A refused one may be long before the one that was accepted.
+        self.answered: dict[str, int] = {}
         # By workflow, name and key: the serial of the last broadcast taken.
         self.seen: dict[tuple[int, str, str], int] = {}
         # Of the last commit: the events that it touched, those that appeared for the first time, those given to waits,
@@ -90,6 +92,7 @@ class Mail:
         sent = sent_in(batch)
         self.touched = {payload_of(event_id) for event_id in sent}
         self.sent.update(sent)
+        self.answered.update((request_id, answer.at) for request_id, answer in batch.answers_put.items())
         self.altered, self.fresh = [], []
         self._mark = post.mark
         shard = key_home(batch.serial, len(post.inboxes))
