@@ -76,7 +76,7 @@ def dead_letters(context: click.Context, *, form: str, store: str) -> None:
 
 @dead_letters.command()
 @click.argument("letter_id", type=int)
-@click.option("--to", metavar="ID", shell_complete=complete_ids, help="The run; by default whoever waits for it.")
+@click.option("--to", metavar="ID", shell_complete=complete_ids, help="The run to send it to. Default: any that waits.")
 @store_option
 def replay(letter_id: int, *, to: str | None, store: str) -> None:
     """Send a dead letter again. It is removed once the event is accepted."""

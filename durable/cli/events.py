@@ -21,7 +21,7 @@ from durable.model.dead_letters import PendingEventInfo
 @click.command()
 @click.argument("event")
 @input_options
-@click.option("--to", metavar="ID", shell_complete=complete_ids, help="The run; by default whoever waits for it.")
+@click.option("--to", metavar="ID", shell_complete=complete_ids, help="The run to send it to. Default: any that waits.")
 @click.option("--key", help="The key that the wait must have.")
 @click.option("--event-id", metavar="TEXT", help="Sent twice with the same text, it counts once.")
 @click.option("--allow-unstarted", is_flag=True, help="Keep it for an id that has not been started yet.")

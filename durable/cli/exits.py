@@ -31,7 +31,7 @@ DONE, FAILED, USAGE, REFUSED, NOT_FOUND, NO_ENGINE = 0, 1, 2, 3, 4, 5
 # Only `result` ends with these.
 RUN_FAILED, RUN_CANCELLED, RUN_PARKED, TIMED_OUT = 6, 7, 8, 124
 INTERRUPTED = 130
-# Only `worker` gives these two a meaning of their own: a supervisor should start it again, or should not.
+# Only `worker` uses these two in this way: they tell a supervisor to start it again, or not to.
 RESTART, DO_NOT_RESTART = 1, 2
 
 # The first row that fits decides, so a class comes before its bases.

@@ -1,6 +1,6 @@
 """What a store looks like from outside: the facts from which a diagnosis is made. Reads only, beside a running engine.
 
-Knows the tables and the files beside them. Has no opinion about what is good or bad: that is for whoever asks. Each
+Knows the tables and the files beside them. Only reports facts: the caller decides what is good or bad. Each
 list is short, because a diagnosis names examples and counts the rest.
 """
 
